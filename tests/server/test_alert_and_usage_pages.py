@@ -361,7 +361,7 @@ def test_billing_is_managed_in_the_page(page: Browser, people: People) -> None:
     writer = WriterRegistration("heavy", "m.a.1", "space", sender=Sender(team, author_id=None))
     store.writers.join([writer], people.now_ms)
     check(page, "/-/billing/storage", AXE)
-    shown(page, "5 KiB", "table")
+    shown(page, "5.12 kB", "table")
     keep_picture(page, "billing-storage")
     as_user(page, "ada")
     check(page, "/vision/-/settings/usage", AXE)
