@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from runvitals.leet.app import LeetApp
 from runvitals.leet.opening import OpeningTarget
 from runvitals.leet.overlay import RunOverlay
+from runvitals.leet.question_screen import QuestionScreen
 from runvitals.leet.runs_screen import RunsScreen
 from runvitals.leet.sources.journal_catalogue import JournalCatalogue
 from runvitals.leet.sources.run_source import RunCatalogue
@@ -90,6 +92,26 @@ def test_a_selected_run_that_is_gone(tmp_path: Path, url: str) -> None:
     assert [(line.name, line.series.count) for line in lines] == [("name-1", 2)]
     overlay.select({})
     catalogue.close()
+
+
+def test_a_selected_run_whose_journal_is_deleted(tmp_path: Path) -> None:
+    plant(tmp_path)
+
+    async def use() -> None:
+        catalogue = JournalCatalogue(str(tmp_path))
+        async with LeetApp(OpeningTarget(catalogue, None), 0.05).run_test(size=(140, 44)) as pilot:
+            screen = await screen_of(pilot, RunsScreen)
+            await until(pilot, lambda: screen.table.runs)
+            await pilot.press("ctrl+a")
+            await until(pilot, lambda: isinstance(pilot.app.screen, QuestionScreen))
+            await pilot.press("y", "2")
+            await until(pilot, lambda: "name-1 name-0" in screen.metrics.text and screen.system.charts)
+            shutil.rmtree(tmp_path / "runs" / "run-1")  # the one at the cursor
+            await until(pilot, lambda: "1 · 1 selected" in screen.runs.text)
+            await until(pilot, lambda: "name-1" not in screen.metrics.text and screen.metrics.charts)
+            await until(pilot, lambda: "Name name-0" in screen.overview.text and "help" in screen.footer.text)
+
+    asyncio.run(use())
 
 
 def test_what_was_chosen_is_kept(tmp_path: Path) -> None:

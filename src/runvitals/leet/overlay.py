@@ -30,6 +30,11 @@ class RunOverlay:
         for run_id in before.keys() - selected.keys():
             before[run_id][0].source.close()
 
+    @property
+    def run_ids(self) -> set[str]:
+        """The runs that are there."""
+        return set(self._runs)
+
     def poll(self) -> bool:
         """Read what was appended to their journals. Returns whether there is anything new. A run that is gone
         is left out.
@@ -43,8 +48,8 @@ class RunOverlay:
                 is_new |= data.poll()
                 while data.progress < 1.0:
                     is_new |= data.poll()
-            except UnknownRun:
-                self._runs.pop(run_id, None)
+            except (UnknownRun, FileNotFoundError):
+                is_new |= self._runs.pop(run_id, None) is not None
                 data.source.close()
         return is_new
 

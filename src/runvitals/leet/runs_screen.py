@@ -151,7 +151,7 @@ class RunsScreen(RunPanesScreen):
             if self.is_active:  # Textual calls the screen below the active one current too
                 try:
                     self.table.set_runs(*await asyncio.to_thread(self.table.read, now_ms()))
-                    if is_first and self.table.selected:
+                    if (is_first and self.table.selected) or self._overlay.run_ids - set(self.table.selected):
                         self._draw_selection()
                     is_first = False
                     is_new = await asyncio.to_thread(self._overlay.poll)
