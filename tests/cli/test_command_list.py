@@ -31,3 +31,23 @@ def test_invalid_commands(words: list[str], capsys: pytest.CaptureFixture[str]) 
         main(words)
     assert ended.value.code == 2
     assert "usage: runvitals" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        (["sample", "--format", "xml"], "usage: runvitals sample"),
+        (["run", "--foo", "--", "true"], "usage: runvitals run"),
+        (["artifact", "ls", "--foo"], "usage: runvitals artifact ls"),
+        (["leet", "latest", "--foo"], "usage: runvitals leet"),
+    ],
+)
+def test_an_unknown_option_is_reported_with_the_usage_of_its_command(
+    words: list[str], usage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith(usage)
+    assert "unrecognized arguments: --fo" in error

@@ -86,6 +86,14 @@ def test_options_after_the_separator_belong_to_the_command(command: Command) -> 
     assert finished(command("echo", "--project", "x", "--"))[1] == "--project x --\n"
 
 
+def test_the_last_line_names_a_folder_that_is_not_the_default(command: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "other runs"
+    _, err = command("true", options=("--dir", str(folder), "--run-id", "r1")).communicate(timeout=PATIENCE_S)
+    assert f"see `runvitals show r1 --dir '{folder}'` or `runvitals ui --dir '{folder}'`" in err
+    _, err = command("true", options=("--run-id", "r2")).communicate(timeout=PATIENCE_S)
+    assert "see `runvitals show r2` or `runvitals ui`" in err
+
+
 def test_quiet_prints_nothing(command: Command) -> None:
     assert finished(command("true", options=("--quiet",)))[2] == ""
 

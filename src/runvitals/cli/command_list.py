@@ -25,7 +25,7 @@ COMMANDS: Final = {
     "trust": "let a project's runvitals.toml set servers, destinations and paths",
     "sync": "deliver runs, or the rest of them, to a server",
     "login": "store the key for a server",
-    "logout": "delete the stored token for a server",
+    "logout": "delete the stored key for a server",
     "whoami": "show whom the stored key of a server stands for",
     "relay": "deliver runs while they are running; `relay status` shows progress",
     "cloudwatch": "send neuron-monitor's reports to CloudWatch: neuron-monitor | runvitals cloudwatch",

@@ -1,4 +1,6 @@
-"""A parser of arguments that takes options between positional ones too."""
+"""A parser of a command: names what it does not know under its own usage, and may take options between
+positional arguments.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,21 @@ class IntermixedParser(argparse.ArgumentParser):
     """
 
     intermixes = False
+    _intermixing = False
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[Any, list[str]]:
-        if not self.intermixes:
+        if self._intermixing:  # argparse calls this method again
             return super().parse_known_args(args, namespace)
-        self.intermixes = False  # argparse calls this method again
-        try:
-            return self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self.intermixes = True
+        if self.intermixes:
+            self._intermixing = True
+            try:
+                known, unknown = self.parse_known_intermixed_args(args, namespace)
+            finally:
+                self._intermixing = False
+        else:
+            known, unknown = super().parse_known_args(args, namespace)
+        if unknown:  # reported here, so that the usage is that of this command
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown

@@ -41,7 +41,10 @@ def add(subparsers: Any) -> None:
         "status` shows the delivery progress of all runs.",
     )
     parser.add_argument(
-        "words", metavar="RUN", nargs="*", help="run ids or unique prefixes; default: all running runs"
+        "words",
+        metavar="RUN",
+        nargs="*",
+        help="run ids, unique prefixes of them, names, or `latest`; default: all running runs",
     )
     parser.add_argument(
         "--to",

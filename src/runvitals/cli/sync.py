@@ -34,7 +34,8 @@ def add(subparsers: Any) -> None:
         "was already delivered is not sent again. Failed runs are listed at the end, and the exit code is 1.",
     )
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("ids", metavar="RUN", nargs="*", default=[], help="run ids or unique prefixes")
+    words = "run ids, unique prefixes of them, names, or `latest`"
+    which.add_argument("ids", metavar="RUN", nargs="*", default=[], help=words)
     which.add_argument("--all", action="store_true", help="all runs in the data folder")
     parser.add_argument(
         "--to",

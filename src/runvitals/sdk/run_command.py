@@ -5,6 +5,7 @@ it, and its exit code is returned.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
@@ -109,9 +110,13 @@ class _CommandRun:
         wait_for_delivery(self._values, self._run_id, self._directory, say=not self._values["quiet"])
         state = answer["state"] if answer else "ended"
         code = f"signal {signal.Signals(by_signal).name}" if by_signal else f"exit code {exit_code}"
-        show = f"`runvitals show {self._run_id}` or `runvitals ui`"
-        self._notify(f"run {self._run_id} {state}, {code}; see {show}")
+        self._notify(f"run {self._run_id} {state}, {code}; see {self._where_to_look()}")
         return 128 + by_signal if by_signal else exit_code or 0
+
+    def _where_to_look(self) -> str:
+        """Commands that show the run, also if it is not in the folder that they read by default."""
+        elsewhere = "" if self._directory == paths.data_dir() else f" --dir {shlex.quote(self._directory)}"
+        return f"`runvitals show {self._run_id}{elsewhere}` or `runvitals ui{elsewhere}`"
 
     def _start(self, output: ConsoleCapture | None) -> int:
         """Start the command; returns its PID."""
