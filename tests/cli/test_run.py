@@ -217,9 +217,13 @@ def test_daemon_with_open_output_does_not_block_the_end(command: Command) -> Non
     assert process.wait(PATIENCE_S) == 0
 
 
-def test_wrappers_of_a_job_share_a_run(command: Command, journals: Journals) -> None:
+def test_wrappers_of_a_job_share_a_run(command: Command, journals: Journals, tmp_path: Path) -> None:
+    all_attached = tmp_path / "all-attached"
+    wait = ("sh", "-c", 'until [ -e "$1" ]; do sleep 0.05; done', "sh", str(all_attached))
     job = {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "3", "SLURM_CLUSTER_NAME": "c"}
-    ranks = [command("sleep", "0.3", **job, SLURM_PROCID=str(i), SLURM_LOCALID=str(i)) for i in range(3)]
+    ranks = [command(*wait, **job, SLURM_PROCID=str(i), SLURM_LOCALID=str(i)) for i in range(3)]
+    eventually(lambda: len(journals.lifecycle("attach")) == 3)
+    all_attached.touch()
     ends = [finished(rank) for rank in ranks]
     assert [code for code, _, _ in ends] == [0, 0, 0], ends
     assert journals.end()["state"] == "finished"
