@@ -25,6 +25,8 @@ def test_every_default_is_valid() -> None:
         ("signup_domains", "example.org", "expected a list of domains"),
         ("signup_domains", ["no domain"], "invalid domain"),
         ("outside_images", True, "expected one of proxy, off"),
+        ("slack_hosts", ["https://chat.example.org"], "names of hosts"),
+        ("webhook_http", "hooks.local", "expected a list"),
         ("outbound_allow", "10.0.0.0/8", "expected a list"),
         ("outbound_allow", ["127.0.0.0/8"], "invalid outbound_allow"),
         ("outbound_allow", [10], "expected a list"),

@@ -117,7 +117,14 @@ def test_a_network_that_is_allowed_is_reached() -> None:
     policy.check("fd12::1", 443)
     policy.check("::1", 9001)
     policy.check_port(9000)
-    for address, port in (("10.2.0.1", 443), ("127.0.0.1", 443), ("127.0.0.2", 9000), ("::1", 9000)):
+    for address, port in (
+        ("10.2.0.1", 443),
+        ("127.0.0.1", 443),
+        ("127.0.0.2", 9000),
+        ("::1", 9000),
+        ("8.8.8.8", 9000),
+        ("10.1.2.3", 9000),
+    ):
         with pytest.raises(Blocked):
             policy.check(address, port)
     for port in (22, 25, 80, 6379):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +13,8 @@ from runvitals.model.account_names import address_key, domain_key
 from runvitals.outbound.policy import outbound_policy, proxy_address
 
 _MAX_NETWORKS: Final = 50
+_MAX_HOSTS: Final = 50
+_HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 _MAX_FEATURES: Final = 100
 _MAX_FEATURE_NAME: Final = 64
 
@@ -81,6 +84,13 @@ def _networks(value: Any) -> list[str]:
     return list(value)
 
 
+def _hosts(value: Any) -> list[str]:
+    valid = isinstance(value, list) and len(value) <= _MAX_HOSTS
+    if not valid or not all(isinstance(host, str) and _HOST.fullmatch(host.lower()) for host in value):
+        raise ValueError(f"expected a list of at most {_MAX_HOSTS} names of hosts, such as chat.example.org")
+    return sorted({host.lower() for host in value})
+
+
 def _domains(value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(domain, str) for domain in value):
         raise ValueError("expected a list of domains")
@@ -146,6 +156,8 @@ SETTINGS: Final[dict[str, SettingRule]] = {
     "alert_console": _switch(True),
     "team_messages_an_hour": SettingRule(500, limits=(1, 100_000), optional=True),
     "outside_images": SettingRule("proxy", ("proxy", "off")),
+    "slack_hosts": SettingRule([], check=_hosts),
+    "webhook_http": SettingRule([], check=_hosts),
     "outbound_allow": SettingRule([], check=_networks),
     "outbound_proxy": SettingRule("", longest=300, check=_proxy),
     "beta_features": SettingRule({}, check=_features),
@@ -176,6 +188,8 @@ SECURITY_SETTINGS: Final = frozenset(
         "sudo_minutes",
         "audit_days",
         "audit_anonymise",
+        "slack_hosts",
+        "webhook_http",
         "outbound_allow",
         "outbound_proxy",
     )

@@ -52,6 +52,7 @@ _NOT_PUBLIC: Final = tuple(
     )
 )
 _PROXY: Final = re.compile(r"http://(?P<host>[\w.-]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})/?", re.ASCII)
+_HTTP_PORT: Final = 80
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -92,6 +93,8 @@ class OutboundPolicy:
             raise Blocked("the address is that of a metadata service")
         if any((ip, port) in self.endpoints for ip in inside):
             return
+        if port not in (*self.ports, _HTTP_PORT):
+            raise Blocked(f"the port {port} is not allowed at this address")
         if any(ip.is_loopback or ip.is_unspecified for ip in inside):
             raise Blocked("the address is the server's own")
         if all(_is_public(ip) or self._is_allowed(ip) for ip in inside):
@@ -101,7 +104,7 @@ class OutboundPolicy:
     def check_port(self, port: int) -> None:
         """
         Raises:
-            Blocked: no request goes to this port.
+            Blocked: no request goes to this port, whatever the address.
         """
         if port not in self.ports and all(port != allowed for _, allowed in self.endpoints):
             raise Blocked(f"the port {port} is not allowed")
@@ -113,10 +116,11 @@ class OutboundPolicy:
 def outbound_policy(
     allowed: Iterable[str], http_hosts: Iterable[str] = (), proxy: str = ""
 ) -> OutboundPolicy:
-    """The policy of the settings `outbound_allow` and `outbound_proxy`.
+    """The policy of the settings `outbound_allow`, `webhook_http` and `outbound_proxy`.
 
     Args:
         allowed: private networks (`10.1.0.0/16`), or addresses with a port (`127.0.0.1:9000`).
+        http_hosts: hosts that may be asked without encryption, at port 80 or a port that is allowed.
         proxy: its URL; empty: none.
 
     Raises:

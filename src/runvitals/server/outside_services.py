@@ -110,9 +110,11 @@ class OutsideServices:
         return self._settings.all()
 
     def policy(self) -> OutboundPolicy:
-        """Which private networks requests may go to, and through which proxy, by the settings."""
+        """Where requests may go besides public addresses by https, and through which proxy."""
         settings = with_defaults(self.settings())
-        return outbound_policy(settings["outbound_allow"], proxy=settings["outbound_proxy"])
+        return outbound_policy(
+            settings["outbound_allow"], settings["webhook_http"], settings["outbound_proxy"]
+        )
 
     def image_links(self) -> ImageLinks:
         """Makes the addresses of images in texts."""

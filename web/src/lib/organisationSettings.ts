@@ -124,6 +124,8 @@ export const SETTING_GROUPS: readonly { title: string; fields: readonly SettingF
         ['proxy', 'Shown: this server fetches them'],
         ['off', 'Not shown: a link instead'],
       ]),
+      { kind: 'list', name: 'slack_hosts', title: 'Other hosts of incoming webhooks', text: 'One per line, such as chat.example.org: services that take messages as Slack does, such as Mattermost.' },
+      { kind: 'list', name: 'webhook_http', title: 'Hosts that may be asked without encryption', text: 'One per line. All others need https.' },
       { kind: 'list', name: 'outbound_allow', title: 'Private networks that may be reached', text: 'One per line: a network such as 10.1.0.0/16, or an address and port. Public addresses need not be listed.' },
       { kind: 'text', name: 'outbound_proxy', title: 'Proxy', text: 'Such as http://proxy.example.org:3128. Empty: requests go out directly.', max: 300 },
     ],

@@ -199,6 +199,18 @@ def test_a_url_that_is_no_incoming_webhook(vision: AccountsServer, url: str) -> 
     assert "SecretSecret" not in str(answer)
 
 
+def test_incoming_webhooks_of_other_hosts(vision: AccountsServer) -> None:
+    hook = {"channel": "#runs", "webhook_url": "https://Chat.example.org:8443/hooks/SecretSecret"}
+    vision.ask("ada", "POST", SLACK, 422, json=hook)
+    vision.accounts.settings.put({"slack_hosts": ["chat.example.org"]}, CLI, T0)
+    assert vision.ask("ada", "POST", SLACK, 201, json=hook)["shown"] == "Chat.example.org/…/cret"
+    for url in (
+        "http://chat.example.org/hooks/SecretSecret",
+        "https://a@chat.example.org/hooks/SecretSecret",
+    ):
+        vision.ask("ada", "POST", SLACK, 422, json={**hook, "webhook_url": url})
+
+
 def test_members_do_not_see_integrations(vision: AccountsServer) -> None:
     for path in (SECRETS, WEBHOOKS, SLACK):
         assert vision.ask("bob", "GET", path, 403)

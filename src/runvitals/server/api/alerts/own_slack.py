@@ -29,7 +29,7 @@ def connect_slack(
     body: OwnSlack, access: TheAccess, outside: TheOutsideServices, owner: TheOwner
 ) -> dict[str, Any]:
     """Connect a channel by the URL of its incoming webhook, in place of the one before."""
-    url = sealed_slack_url(body.url, user_slack_purpose(owner.id), outside.box, "url")
+    url = sealed_slack_url(body.url, user_slack_purpose(owner.id), outside, "url")
     table = access.metadata_store.alerts.user_slack
     table.put(owner.id, url.sealed, url.shown, access.clock())
     found = table.get(owner.id)

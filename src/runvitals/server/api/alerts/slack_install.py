@@ -105,10 +105,10 @@ def _kept(
     """
     now_ms = access.clock()
     if install.team_id is None:
-        url = sealed_slack_url(found.url, user_slack_purpose(install.user_id), outside.box)
+        url = sealed_slack_url(found.url, user_slack_purpose(install.user_id), outside)
         access.metadata_store.alerts.user_slack.put(install.user_id, url.sealed, url.shown, now_ms)
         return found.channel
-    url = sealed_slack_url(found.url, slack_purpose(install.team_id), outside.box)
+    url = sealed_slack_url(found.url, slack_purpose(install.team_id), outside)
     name = " ".join("".join(c if c.isprintable() else " " for c in found.channel).split())[:MAX_CHANNEL]
     name = name or "Slack"
     table = access.accounts.slack_destinations

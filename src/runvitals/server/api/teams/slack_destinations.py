@@ -6,14 +6,14 @@ A destination is an incoming webhook of Slack. Who has its URL can post, so the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated, Any, Final
 
 from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
+from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.accounts.sealed_purposes import slack_purpose
-from runvitals.accounts.secret_box import SecretBox
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
@@ -21,7 +21,7 @@ from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.parameters import TheTeam
 from runvitals.server.errors import DetailedError, InvalidFields
-from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.outside_services import OutsideServices, TheOutsideServices
 from runvitals.server.router import Router
 from runvitals.store.errors import NameTaken
 from runvitals.store.metadata.accounts.slack_destinations import MAX_CHANNEL, SealedUrl, SlackDestinationRow
@@ -32,6 +32,7 @@ _URL: Final = re.compile(
     r"https://(hooks\.slack\.com|hooks\.slack-gov\.com)/(?:services|workflows|triggers)/[A-Za-z0-9_/-]{12,}",
     re.ASCII,
 )
+_OTHER_URL: Final = re.compile(r"https://([A-Za-z0-9.-]+)(?::[0-9]{1,5})?/[A-Za-z0-9._~/-]{12,}", re.ASCII)
 
 router = Router()
 
@@ -76,7 +77,7 @@ def create_slack_destination(
     outside: TheOutsideServices,
 ) -> dict[str, Any]:
     """Add a Slack channel by the URL of its incoming webhook."""
-    url = sealed_slack_url(body.webhook_url, slack_purpose(team.id), outside.box)
+    url = sealed_slack_url(body.webhook_url, slack_purpose(team.id), outside)
     table, by, now_ms = access.accounts.slack_destinations, requester.actor, access.clock()
     return _stored(lambda: table.create(team.id, body.channel, url, by, now_ms))
 
@@ -94,7 +95,7 @@ def change_slack_destination(
     url = (
         None
         if body.webhook_url is None
-        else sealed_slack_url(body.webhook_url, slack_purpose(team.id), outside.box)
+        else sealed_slack_url(body.webhook_url, slack_purpose(team.id), outside)
     )
     table, by, now_ms = access.accounts.slack_destinations, requester.actor, access.clock()
     return _stored(lambda: table.update(team.id, destination, by, now_ms, channel=body.channel, url=url))
@@ -123,19 +124,30 @@ def destination_json(row: SlackDestinationRow) -> dict[str, Any]:
     }
 
 
-def sealed_slack_url(url: str, purpose: str, box: SecretBox, field: str = "webhook_url") -> SealedUrl:
+def sealed_slack_url(
+    url: str, purpose: str, outside: OutsideServices, field: str = "webhook_url"
+) -> SealedUrl:
     """The URL of an incoming webhook, encrypted.
 
     Raises:
-        InvalidFields: it is not one of Slack.
+        InvalidFields: it is not one of Slack, nor of a host of the setting `slack_hosts`.
     """
     url = url.strip()
-    found = _URL.fullmatch(url)
-    if found is None:
+    host = _slack_host(url, with_defaults(outside.settings())["slack_hosts"])
+    if host is None:
         raise InvalidFields(
             {field: "invalid URL; expected https://hooks.slack.com/services/… of an incoming webhook"}
         )
-    return SealedUrl(box.seal(url.encode(), purpose), f"{found[1]}/…/{url[-4:]}")
+    return SealedUrl(outside.box.seal(url.encode(), purpose), f"{host}/…/{url[-4:]}")
+
+
+def _slack_host(url: str, others: Collection[str]) -> str | None:
+    """The host of an incoming webhook of Slack, or of one of the other hosts; None: the URL is none."""
+    found = _URL.fullmatch(url)
+    if found is not None:
+        return found[1]
+    found = _OTHER_URL.fullmatch(url)
+    return found[1] if found is not None and found[1].lower() in others else None
 
 
 def _stored(store: Callable[[], SlackDestinationRow]) -> dict[str, Any]:
