@@ -31,7 +31,7 @@ _HEAD_ROWS = 2
 
 
 @dataclass(eq=False, slots=True)
-class Picture:
+class DrawnImage:
     """An image in the size of its place: its cells, and what is sent to the terminal beside them."""
 
     rows: list[Row]
@@ -44,7 +44,7 @@ class _Placed:
 
     x: int
     y: int
-    picture: Picture
+    picture: DrawnImage
 
 
 class MediaPane(GridPane):
@@ -73,7 +73,7 @@ class MediaPane(GridPane):
         self._counts: dict[str, int] = {}
         self._series: dict[str, ImageSeries] = {}
         self._linked_step: float | None = None
-        self._pictures: dict[Any, list[Picture]] = {}  # of the tiles in view
+        self._pictures: dict[Any, list[DrawnImage]] = {}  # of the tiles in view
         self._placed: list[_Placed] = []
         self._sent = 0
 
@@ -151,7 +151,7 @@ class MediaPane(GridPane):
 
     async def _pictures_of(
         self, source: RunSource, series: ImageSeries, width: int, height: int
-    ) -> list[Picture]:
+    ) -> list[DrawnImage]:
         known = self._pictures.get(self._key(series, width, height))
         if known is not None:
             return known
@@ -161,10 +161,10 @@ class MediaPane(GridPane):
         tasks = [asyncio.to_thread(self._picture, source, item, room, rows) for item in items]
         return list(await asyncio.gather(*tasks))
 
-    def _picture(self, source: RunSource, item: Mapping[str, Any], width: int, height: int) -> Picture:
+    def _picture(self, source: RunSource, item: Mapping[str, Any], width: int, height: int) -> DrawnImage:
         """An item in the size of its place."""
         if not (item.get("sha256") or item.get("file")):
-            return Picture([[(cut(inert(item.get("error") or "no file"), width), "bad")]])
+            return DrawnImage([[(cut(inert(item.get("error") or "no file"), width), "bad")]])
         # Only now, because they take 40 ms: most runs are looked at without images.
         from runvitals.leet.images import kitty
         from runvitals.leet.images.decoding import UnreadableImage, decode
@@ -175,17 +175,17 @@ class MediaPane(GridPane):
         try:
             image = decode(source.content(item), width * cell_width, height * cell_height)
         except (OSError, UnknownRun, ValueError, UnreadableImage) as error:
-            return Picture([[(cut(inert(error), width), "bad")]])
+            return DrawnImage([[(cut(inert(error), width), "bad")]])
         columns = max(-(-image.width // cell_width), 1)
         rows = max(-(-image.height // cell_height), 1)
         if self._graphics == "blocks":
-            return Picture(rows_of(image, self.palette.has_colours))
+            return DrawnImage(rows_of(image, self.palette.has_colours))
         if self._graphics == "sixel":
-            return Picture([[(" " * columns, "")]] * rows, sixels(image))
+            return DrawnImage([[(" " * columns, "")]] * rows, sixels(image))
         self._sent += 1
         number = 1 + (id(self) + self._sent) % 0xFFFFFE
         sequence = kitty.transmission(image, number, columns, rows)
-        return Picture(kitty.placeholders(number, columns, rows), sequence)
+        return DrawnImage(kitty.placeholders(number, columns, rows), sequence)
 
     # -- drawing
 
@@ -214,7 +214,9 @@ class MediaPane(GridPane):
         if self._placed:
             self.call_after_refresh(self._send)
 
-    def _tile(self, series: ImageSeries, pictures: Sequence[Picture], width: int, height: int) -> list[Row]:
+    def _tile(
+        self, series: ImageSeries, pictures: Sequence[DrawnImage], width: int, height: int
+    ) -> list[Row]:
         """The rows of the images of one name, each `width` cells wide."""
         record, is_focused = series.record, self.has_focus and series is self._focused
         items = [] if record is None else record.items
