@@ -105,6 +105,8 @@ def test_alternatives_of_a_field() -> None:
         ("started=2026-11-01", "'started=2026-11-01'", "expected <, <=, > or >="),
         ("exit_code>x", "'exit_code>x'", "expected a number"),
         ("gpu.util.p95>3", "'gpu.util.p95>3'", "unknown name"),
+        ("gpu.util<<3", "'gpu.util<<3'", "unknown operator '<<'; expected one of =, !="),
+        ("config.lr =>3", "'config.lr", "unknown operator '=>'"),
         ("config.lr>1,2", "'config.lr>1,2'", "one value"),
         ("energy.max>1", "'energy.max>1'", "unknown name"),
         (f"tag:{'a' * 200}*", "'tag:aaa", "at most 150 characters"),

@@ -1,4 +1,4 @@
-"""`runvitals logout`: delete the stored token for a server."""
+"""`runvitals logout`: delete the stored key or token of a server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     gone = login.delete(arguments.url, os.environ)
     if not gone:
-        raise LookupError(f"no stored token for {arguments.url or 'any server'}")
+        raise LookupError(f"no stored key or token for {arguments.url or 'any server'}")
     for url in gone:
-        print(f"deleted the token for {inert(url)}")
+        print(f"deleted the key or token for {inert(url)}")
     return 0
