@@ -116,7 +116,7 @@ def test_the_monitor_measures_itself() -> None:
     assert first["monitor.scripted.failures"] == 0
     assert "monitor.scripted.ms" not in second, "the sources' durations are written every ten seconds"
     assert 0 < second["monitor.sampleMs"] < 1000
-    assert 1 < first["monitor.rssMB"] < 1000
+    assert 1 < first["monitor.rssMB"] < 100_000  # of the process that runs the tests
     assert first["monitor.missedTicks"] == 0
     assert "monitor.scripted.ms" in sampler.sample(30.5)
 

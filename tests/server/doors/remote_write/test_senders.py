@@ -162,9 +162,14 @@ def test_an_agent_gives_a_run_its_system_section(
 
 
 def rows_of(served: Served, run: str, exporter: str, name: str, **labels: str) -> dict[int, float]:
-    """The values of a series, by time."""
+    """The values of a series of the exporter, by time."""
     inner = {"instance": exporter, "job": "gpu", **labels}
-    key = f"{name}{{{','.join(f'{name}={json.dumps(value)}' for name, value in sorted(inner.items()))}}}"
+    labelled = ",".join(f"{name}={json.dumps(value)}" for name, value in sorted(inner.items()))
+    return values_of(served, run, f"{name}{{{labelled}}}")
+
+
+def values_of(served: Served, run: str, key: str) -> dict[int, float]:
+    """The values of a series, by time."""
     asked = {"keys": key, "resolution": "raw"}
     found = httpx.get(f"{served.url}/api/v1/runs/{run}/metrics", params=asked, timeout=PATIENCE_S)
     if found.status_code != 200:
@@ -212,6 +217,9 @@ def _goes_on(served: Served, exporter: str, tmp_path: Path) -> None:
     with agent("prometheus", tmp_path, exporter, url, "/ahead", "ahead"):
         eventually(lambda: len(scraped()) >= 4 and "samples are too far in the future" in log.read_text())
     values = [value for _, value in sorted(scraped().items())]
-    assert values == sorted(set(values))  # none twice, and none is missing
-    assert values == [float(value) for value in range(int(values[0]), int(values[-1]) + 1)]
+    assert values == sorted(set(values))  # none twice
+    missing = int(values[-1] - values[0]) + 1 - len(values)
+    up = values_of(served, "ahead", 'up{job="gpu"}').values()
+    assert 1.0 in up
+    assert missing <= sum(value == 0 for value in up)  # on a busy machine, Prometheus gives up some scrapes
     assert rows_of(served, "ahead", exporter, "ahead") == {}
