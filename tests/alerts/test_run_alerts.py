@@ -320,6 +320,24 @@ def test_the_link_that_mutes(team: Team) -> None:
         mute_link(link, other)
 
 
+def test_a_digest_about_one_run_has_a_link_that_mutes_it(team: Team) -> None:
+    team.choose(team.bob, digest="hourly")
+    first, second = team.run("otter-1"), team.run("otter-2")
+    team.alert(first, "calm", "warning")
+    team.end(first)
+    assert team.told() == []
+    team.wait(HOUR_MS)
+    [told] = team.told()
+    link = mute_link(str(told.payload["mute"]), team.box.derived_key(PURPOSE))
+    assert link == MuteLink(team.bob.id, first.run_id)
+    team.alert(first, "calm", "warning")
+    team.alert(second, "calm", "warning")
+    assert team.told() == []
+    team.wait(HOUR_MS)
+    [told] = team.told()
+    assert "mute" not in told.payload
+
+
 def test_a_digest_leaves_out_runs_that_its_receiver_may_not_read_any_more(team: Team) -> None:
     team.choose(team.bob, digest="hourly")
     team.end(team.run("otter-1"))

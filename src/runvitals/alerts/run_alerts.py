@@ -169,6 +169,9 @@ class RunAlerts:
             text = _digest(alerts)
             key = f"digest:{_target(user_id, channel)}:{alerts[-1].id}"
             payload = {"path": "/-/settings/alerts", "link": "Your alerts"}
+            about, *others = {alert.run_id for alert in alerts}
+            if channel == "email" and about is not None and not others:
+                payload["mute"] = MuteLink(user_id, about).text(self._key)
             notification = Notification(
                 key, "run.digest", _target(user_id, channel), "digest", text, payload, now_ms
             )

@@ -145,7 +145,7 @@ def _term(text: str, at: int) -> tuple[Term, int]:
     if text[operator.end() : operator.end() + 1] in ("<", ">", "="):
         raise ValueError(
             f"unknown operator {text[operator.start() : operator.end() + 1].strip()!r}; expected one of "
-            f'{", ".join(OPERATORS)}, and quotes around a value that begins with one'
+            f"{', '.join(OPERATORS)}, and quotes around a value that begins with one"
         )
     values, at = _values(text, operator.end(), name)
     return _labelled(name, "=" if operator[1] == "==" else operator[1], values, negated), at
