@@ -29,7 +29,9 @@ SET session_replication_role = replica;
 DO $$ DECLARE used text; BEGIN
 FOR used IN SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
 AND relname <> 'alembic_version' AND pg_relation_size(oid) > 0
-LOOP EXECUTE format('DELETE FROM %I', used); END LOOP; END $$
+LOOP EXECUTE format('DELETE FROM %I', used); END LOOP;
+FOR used IN SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' AND last_value IS NOT NULL
+LOOP PERFORM setval(quote_ident(used), 1, false); END LOOP; END $$
 """
 
 
