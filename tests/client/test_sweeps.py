@@ -163,6 +163,7 @@ def assigned_run(parameters: Any = None) -> AssignedRun:
 
 def test_a_function_finds_the_parameters_in_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUNVITALS_MODE", "disabled")
+    runvitals.finish()  # a run that another test left open
     seen: list[Any] = []
 
     def train() -> None:
