@@ -21,6 +21,8 @@ _IN_CLUSTER: Mapping[str, str] = {
     "insert_deduplicate": "0",
     # What all nodes must do fails before the request does, with a message that says which has not done it.
     "distributed_ddl_task_timeout": "50",
+    # Between nodes; 50 ms, the default of old versions, is too little for a busy node.
+    "connect_timeout_with_failover_ms": "1000",
 }
 
 
