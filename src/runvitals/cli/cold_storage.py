@@ -72,9 +72,10 @@ def cold_settings(arguments: argparse.Namespace, in_folder: bool = True) -> Cold
             "--cold-storage is for a store in a folder: ClickHouse moves old samples to a bucket by a "
             "storage policy, see the documentation"
         )
-    after_ms = arguments.cold_after or _AFTER_MS
+    after_ms = _AFTER_MS if arguments.cold_after is None else arguments.cold_after
+    cache_bytes = _CACHE_BYTES if arguments.cold_cache is None else arguments.cold_cache
     if after_ms < DAY_MS:
         raise ValueError("--cold-after must be at least 1d")
     from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
 
-    return ColdSettings(arguments.cold_storage, after_ms, arguments.cold_cache or _CACHE_BYTES)
+    return ColdSettings(arguments.cold_storage, after_ms, cache_bytes)
