@@ -16,6 +16,7 @@ from runvitals.collectors.plumbing.lenient_json import find
         b'{"level": "warn"}\n[WARN] {driver}\n{"card0": {"a": "1"}}\n{"level": "info"}\n{"lev',
         b'warning: 3 of [4] {"card0": {"a": "1"}}',
         b'\xef\xbb\xbf{"card0": {"a": "1"}}',
+        b'\x1b[33mwarning\x1b[0m\n\x1b[1m{\x1b[0m"card0": {"a": \x1b[32m"1"\x1b[0m}}\x1b[K\n',
     ],
 )
 def test_an_object_between_messages_is_found(output: bytes) -> None:

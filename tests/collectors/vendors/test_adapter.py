@@ -168,7 +168,7 @@ def test_a_tool_without_devices_fails_until_it_lists_one(make: Make, tmp_path: P
     ("output", "says"),
     [
         ("", "it lists no device; it printed nothing"),
-        ("\x1b[31mindex, load?\n", "it lists no device; it printed '\ufffd[31mindex, load?'"),
+        ("\x1b[31mindex, load?\n", "it lists no device; it printed 'index, load?'"),
         ("index, colour\n0, red\n", "none of its devices has a known reading; it printed"),
         ("+----+\n| index |\n|====|\n" + "long " * 999, "it lists no device; it printed 'index', 'long long"),
     ],

@@ -73,3 +73,25 @@ def test_health_statuses() -> None:
     assert [healthy(word) for word in ("OK", "live", "Online", "running", "normal")] == [1.0] * 5
     assert [healthy(word) for word in ("Alarm", "dead", "offline", False)] == [0.0] * 4
     assert [healthy(word) for word in ("NA", "", "unknown", None)] == [None] * 4
+
+
+def test_titles_of_trees_may_end_in_colons_and_the_whole_may_be_indented() -> None:
+    text = """
+    Card 0
+        Load                 :
+            Average          : 66 %
+        Memory               :
+            Used: 7 MiB
+        Processes            :
+    Card 1
+        Load                 :
+            Average          : 5 %
+"""
+    assert tree(text, "Card ") == [
+        {"": "0", "Load.Average": "66 %", "Memory.Used": "7 MiB"},
+        {"": "1", "Load.Average": "5 %"},
+    ]
+
+
+def test_a_byte_order_mark_and_colours_are_removed() -> None:
+    assert text_of(b"\xef\xbb\xbf\x1b[1;31m| GPU |\x1b[0m\n\x1b]0;title\x07| 0 |") == "| GPU |\n| 0 |"

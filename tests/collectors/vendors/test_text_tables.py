@@ -411,3 +411,63 @@ def test_units_in_the_head_of_a_table_without_lines() -> None:
     assert columns(text, ["dev"]) == [
         {"Dev": "0", "index": "0", "Pwr": "56000mw", "DTemp": "34c", "DUsed": "12.5%", "Mem": "N/A"}
     ]
+
+
+HEADINGS = """\
+ID   Name           |PCIe                |%GPU  Mem
+     Device Type    |Pcie Lane Width     |Temp  Mode
+                                         |      ECC Mode
++-------------------------------------------------------------+
+4    ACME S2        |00000000:03:00.0    |0%    4MiB(16384MiB)
+     Physical       |8x(8x)              |51C   NO
+                                         |      N/A
+ID   Name           |PCIe                |%GPU  Mem
+     Device Type    |Pcie Lane Width     |Temp  Mode
+                                         |      ECC Mode
++-------------------------------------------------------------+
+7    ACME S2        |00000000:04:00.0    |75%   8192MiB(16384MiB)
+     Physical       |8x(8x)              |50C   NO
+                                         |      On-die, EDC
+---------------------------------------------------------------
+"""
+
+
+def test_a_heading_for_each_device() -> None:
+    assert [known(row) for row in grid(HEADINGS, ["id"])] == [
+        {
+            "index": "4", "name": "ACME S2", "pci": "00000000:03:00.0", "utilization": "0%", "temp": "51C",
+            "memory.used": "4MiB", "memory.total": "16384MiB",
+        },
+        {
+            "index": "7", "name": "ACME S2", "pci": "00000000:04:00.0", "utilization": "75%", "temp": "50C",
+            "memory.used": "8192MiB", "memory.total": "16384MiB",
+        },
+    ]  # fmt: skip
+
+
+def test_a_table_without_rulers() -> None:
+    text = "".join(line for line in ONE_LINE.splitlines(keepends=True) if line[:1] != "+")
+    assert grid(text, ["npu"]) == grid(ONE_LINE, ["npu"])
+
+
+@pytest.mark.parametrize("ends", ["\r\n", "\r\r\n", "\n\n"])
+def test_any_line_ends(ends: str) -> None:
+    assert grid(HEADINGS.replace("\n", ends), ["id"]) == grid(HEADINGS, ["id"])
+    assert columns(HCU.replace("\n", ends), ["hcu"]) == columns(HCU, ["hcu"])
+
+
+@pytest.mark.parametrize("nothing", ["[Not Supported]", "Not Supported", "[Unknown Error]", "ERR!", "N/A"])
+def test_unknown_values_of_several_words(nothing: str) -> None:
+    (row,) = columns(f"GCU  Pwr  Temp  Load  Mem\n3  12  {nothing}  7  64\n", ["gcu"])
+    assert (row["Pwr"], row["Temp"], row["Load"], row["Mem"]) == ("12", "N/A", "7", "64")
+    head = "| GPU | Temp  Power | Memory | Load-Util |\n|---|\n"
+    text = f"{head}| 3 | {nothing} 12W | 1MiB / {nothing} | 7% |\n"
+    (row,) = grid(text, ["gpu"])
+    assert known(row) == {
+        "index": "3", "power": "12W", "memory.used": "1MiB", "memory.total": "NA", "utilization": "7%",
+    }  # fmt: skip
+
+
+def test_a_remark_below_columns_is_not_a_device() -> None:
+    text = "GCU  Pwr  Temp  Load  Mem\n3  12  40  7  64\n0 warnings\n"
+    assert [row["index"] for row in columns(text, ["gcu"])] == ["3"]

@@ -280,6 +280,52 @@ def test_a_lost_ascend_chip_does_not_affect_its_neighbours() -> None:
     assert device(read(ASCEND, text), 3)["temp"] == 41.0
 
 
+@pytest.mark.parametrize("nothing", ["N/A", "NA", "-", "[Not Supported]"])
+def test_an_unknown_value_of_ascend_does_not_affect_others(nothing: str) -> None:
+    text = (
+        ASCEND_HEAD.format(phy="Phy-ID")
+        + f"""\
+| 0     910B3               | OK            | {nothing}        41                0    / 0             |
+| 0     0                   | 0000:C1:00.0  | 7           0    / 0          {nothing} / 65536  |
+| 1     910B3               | OK            | 99.5        {nothing}            {nothing} / 0         |
+| 0     1                   | 0000:C2:00.0  | {nothing}   0    / 0          4096 / 65536       |
+"""
+    )
+    found = read(ASCEND, text)
+    assert device(found, 0) == {"gpu": 7.0, "temp": 41.0, "healthy": 1.0}
+    assert device(found, 1) == {
+        "memoryAllocated": 6.25, "memoryAllocatedBytes": 4096 * MIB, "powerWatts": 99.5, "healthy": 1.0,
+    }  # fmt: skip
+
+
+def test_ascend_with_additional_columns() -> None:
+    text = """\
+| NPU   Slot-ID   Name      | Health        | Power(W)    Temp(C)        | Hugepages-Usage(page) |
+| Chip  Slot-ID   Phy-ID    | Bus-Id        | AICore(%)   NPU-Usage(MB)  | HBM-Usage(MB)         |
++===========================+===============+============================+=======================+
+| 0     1         950PR     | OK            | 203.3       62             | 0    / 0              |
+| 0     1         5         | 0000:C1:00.0  | 37          0 / 0          | 4096 / 131072         |
+"""
+    assert read(ASCEND, text) == {
+        "5.gpu": 37.0, "5.temp": 62.0, "5.powerWatts": 203.3, "5.memoryAllocatedBytes": 4096 * MIB,
+        "5.memoryAllocated": 3.125, "5.healthy": 1.0,
+    }  # fmt: skip
+    assert who(ASCEND, text) == [{"name": "950PR", "pci": "0000:c1:00.0"}]
+
+
+def test_ascend_with_an_empty_value() -> None:
+    text = (
+        ASCEND_HEAD.format(phy="Phy-ID")
+        + """\
+| 0     910B3               | OK            |             41                0    / 0             |
+| 0     0                   | 0000:C1:00.0  |             0    / 0          4096 / 65536         |
+"""
+    )
+    assert read(ASCEND, text) == {
+        "0.memoryAllocated": 6.25, "0.memoryAllocatedBytes": 4096 * MIB, "0.healthy": 1.0,
+    }  # fmt: skip
+
+
 def test_ascend_without_a_table_is_an_error() -> None:
     with pytest.raises(ValueError, match="no table of NPUs in the output: 'dcmi module initialize failed"):
         ASCEND.rows(b"dcmi module initialize failed. ret is -8005\n")
@@ -372,6 +418,46 @@ Card 0
         12.0, 50.0, 40.0, 40.0,
     )  # fmt: skip
     assert found["0.gpu"] == 7.0
+
+
+def test_cambricon_sections_with_colons() -> None:
+    text = """\
+================CNMON v5.10.99================
+Card 2
+    Product Name                   : MLU370-X4
+    UUID                           : 77010000-0000-0000-0000-000000000007
+    Health State                   :
+        Device                     : Good
+        Driver                     : Running
+    Utilization                    :
+        MLU Average                : 66 %
+    Temperature                    :
+        Board                      : 64 C
+        Chip                       : 78 C
+        Memory                     : 63 C
+    Physical Memory Usage          :
+        Total                      : 23308 MiB
+        Used                       : 11654 MiB
+    Power                          :
+        Usage                      : 45 W
+        Cap                        : 150 W
+    PCI                            :
+        Domain ID                  : 0000
+        Bus num                    : 3b
+        Device                     : 00
+        Function                   : 0
+    Processes                      :
+        Process                    : 0
+            MLU Memory Usage       : 4711 MiB
+"""
+    assert device(read(CAMBRICON, text), 2) == {
+        "gpu": 66.0, "memoryAllocated": 50.0, "memoryAllocatedBytes": 11654 * MIB, "temp": 78.0,
+        "memoryTemp": 63.0, "powerWatts": 45.0, "powerPercent": 30.0, "enforcedPowerLimitWatts": 150.0,
+        "healthy": 1.0,
+    }  # fmt: skip
+    assert who(CAMBRICON, text) == [
+        {"name": "MLU370-X4", "pci": "0000:3b:00.0", "uuid": "77010000-0000-0000-0000-000000000007"}
+    ]
 
 
 METAX_HEADS = {

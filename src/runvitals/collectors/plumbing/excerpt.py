@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from runvitals.collectors.plumbing.plain_text import text_of, without_escapes
+
 # Enough for a tool's name, its version, and the header of its table.
 MOST_LINES, MOST_CHARACTERS = 8, 400
 
@@ -13,7 +15,7 @@ def first_lines(output: bytes | str) -> str:
         >>> first_lines(b"+------+\\n| ACME-SMI   4.0 |\\n|======|\\n| No devices |\\n")
         "'ACME-SMI 4.0', 'No devices'"
     """
-    text = output.decode("utf-8", "replace") if isinstance(output, bytes) else output
+    text = text_of(output) if isinstance(output, bytes) else without_escapes(output)
     lines: list[str] = []
     for line in text[: 16 * MOST_CHARACTERS].splitlines():
         words = " ".join(line.strip(" \t|+").split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runvitals.collectors.plumbing.excerpt import first_lines
+from runvitals.collectors.plumbing.plain_text import text_of
 from runvitals.journal import json_codec
 
 TYPE_CHECKING = False
@@ -27,7 +28,7 @@ def find(output: bytes) -> Any:
         >>> find(b'WARNING: [driver] is old\\n{"card0": {"GPU use (%)": "7"}}\\nDone.')
         {'card0': {'GPU use (%)': '7'}}
     """
-    text = output.decode("utf-8", "replace")
+    text = text_of(output)
     found: Any = None
     longest = end = 0
     for start in _starts(text):

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from runvitals.collectors.vendors.adapter import Reading, Smi, Vendor, watch
 from runvitals.collectors.vendors.devices import POWER, TOTAL, USED
-from runvitals.collectors.vendors.formats import cells_of, healthy, text_of
+from runvitals.collectors.vendors.formats import healthy, text_of, without_unknown
+from runvitals.collectors.vendors.text_tables import table_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from runvitals.collectors.base import Scope
     from runvitals.collectors.vendors.formats import Row
 
 
-# The usual heading of the third cell of an NPU's line, and of its chip's line.
-_HEADS = ("power(w) temp(c) hugepages-usage(page)", "aicore(%) memory-usage(mb) hbm-usage(mb)")
+# The usual headings of the lines of an NPU and of its chip.
+_NPU = ("npu name", "health", "power(w) temp(c) hugepages-usage(page)")
+_CHIP = ("chip phy-id", "bus-id", "aicore(%) memory-usage(mb) hbm-usage(mb)")
 
 
 def rows(output: bytes) -> list[Row]:
@@ -29,40 +31,28 @@ def rows(output: bytes) -> list[Row]:
     """
     chips: list[Row] = []
     npu: Row | None = None
-    heads = list(_HEADS)
+    npu_heads: Sequence[str] = _NPU
+    chip_heads: Sequence[str] = _CHIP
     text = text_of(output)
     if "NPU" not in text or "Bus-Id" not in text:
         raise ValueError(f"no table of NPUs in the output: {' '.join(text.split())[:80]!r}")
-    for line in text.splitlines():
-        if "Process id" in line:
-            break
-        cells = cells_of(line)
-        if len(cells) != 3:
-            continue
+    for cells in table_lines(text):
         words = cells[0].split()
-        if words[:1] in (["NPU"], ["Chip"]):
-            heads[words[0] == "Chip"] = cells[2].lower()
+        if words[:1] == ["NPU"]:
+            if any("process" in cell.lower() for cell in cells):
+                break
+            npu_heads = [cell.lower() for cell in cells]
+        elif words[:1] == ["Chip"]:
+            chip_heads = [cell.lower() for cell in cells]
         elif not words or not words[0].isdigit():
             continue
-        elif npu is not None and _is_of_chip(words, cells[1]):
-            chips.append({**npu, **_chip(words, cells[1], _values(heads[1], _HEADS[1], cells[2]))})
+        elif npu is not None and len(cells) == len(chip_heads) and _is_of_chip(words, cells[1]):
+            chips.append({**npu, **_chip(chip_heads, cells)})
             npu = None
-        elif len(words) > 1:
-            npu = _npu(words, cells[1], _values(heads[0], _HEADS[0], cells[2]))
+        elif len(words) > 1 and len(cells) == len(npu_heads):
+            npu = _npu(npu_heads, cells)
     _number(chips)
     return chips
-
-
-def _values(head: str, usual: str, cell: str) -> dict[str, str]:
-    """The values in a cell, by the names in its heading, or by the usual names if their number differs."""
-    parts: list[str] = []
-    for word in cell.replace("/", " / ").split():
-        if parts and (word == "/" or parts[-1].endswith("/")):
-            parts[-1] += word
-        else:
-            parts.append(word)
-    names = head.split() if len(head.split()) == len(parts) else usual.split()
-    return {name.partition("(")[0]: part for name, part in zip(names, parts, strict=False)}
 
 
 def _is_of_chip(words: Sequence[str], second: str) -> bool:
@@ -72,25 +62,62 @@ def _is_of_chip(words: Sequence[str], second: str) -> bool:
     return all(word.isdigit() for word in words) and (":" in second or second in ("NA", "N/A", "-", ""))
 
 
-def _npu(words: Sequence[str], health: str, values: Mapping[str, str]) -> Row:
+def _npu(heads: Sequence[str], cells: Sequence[str]) -> Row:
+    words = cells[0].split()
+    values = _values(heads, _NPU, cells)
     return {
         "npu": int(words[0]),
-        "name": " ".join(words[1:]),
-        "health": healthy(health),
+        "name": " ".join(words[_place("name", heads[0].split()) :]),
+        "health": healthy(cells[1]),
         "power": values.get("power", ""),
         "temp": values.get("temp", ""),
     }
 
 
-def _chip(words: Sequence[str], address: str, values: Mapping[str, str]) -> Row:
+def _chip(heads: Sequence[str], cells: Sequence[str]) -> Row:
     """A chip with HBM reports 0 of 0 for its other memory; one without may report 0 of 0 for HBM."""
-    row: Row = {"chip": int(words[0]), "pci": address, "load": values.get("aicore", "NA")}
-    if len(words) > 1:
-        row["index"] = words[1]
-    pairs = [values[name].split("/") for name in ("hbm-usage", "memory-usage") if "/" in values.get(name, "")]
+    words = cells[0].split()
+    values = _values(heads, _CHIP, cells)
+    row: Row = {"chip": int(words[0]), "pci": cells[1], "load": values.get("aicore", "NA")}
+    place = _place("phy-id", heads[0].split())
+    if place < len(words):
+        row["index"] = words[place]
+    pairs = [values[name].partition("/") for name in ("hbm-usage", "memory-usage") if name in values]
     if pairs:
-        row["used"], row["total"] = pairs[0] if pairs[0][1] != "0" else pairs[-1]
+        row["used"], _, row["total"] = pairs[0] if pairs[0][2] != "0" else pairs[-1]
     return row
+
+
+def _place(title: str, titles: Sequence[str]) -> int:
+    return titles.index(title) if title in titles else 1
+
+
+def _values(heads: Sequence[str], usual: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
+    """The values in the cells behind the second, by the names in their headings."""
+    values: dict[str, str] = {}
+    for number in range(2, len(cells)):
+        parts = _parts(cells[number])
+        names = heads[number].split()
+        if len(names) != len(parts) and number < len(usual):
+            names = usual[number].split()
+        # If some are missing, those of the other kind, numbers or pairs, are still known.
+        for kind in (False, True):
+            titles = [name.partition("(")[0] for name in names if ("usage" in name) is kind]
+            found = [part for part in parts if ("/" in part) is kind]
+            if len(titles) == len(found):
+                values |= zip(titles, found, strict=True)
+    return values
+
+
+def _parts(cell: str) -> list[str]:
+    """The words of a cell, with pairs of values as one word: "0 / 0" is "0/0"."""
+    parts: list[str] = []
+    for word in without_unknown(cell).replace("N/A", "NA").replace("/", " / ").split():
+        if parts and (word == "/" or parts[-1].endswith("/")):
+            parts[-1] += word
+        else:
+            parts.append(word)
+    return parts
 
 
 def _number(chips: list[Row]) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from runvitals.collectors.vendors.adapter import Reading, Smi, Vendor, watch
 from runvitals.collectors.vendors.devices import LIMIT, POWER, TOTAL, USED
-from runvitals.collectors.vendors.formats import text_of, tree
+from runvitals.collectors.vendors.formats import healthy, text_of, tree
 from runvitals.collectors.vendors.text_tables import grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.base import Scope
     from runvitals.collectors.vendors.formats import Row
+
+_ADDRESS = ("PCI.Domain ID", "PCI.Bus num", "PCI.Device", "PCI.Function")
 
 
 def rows(output: bytes) -> list[Row]:
@@ -19,7 +21,11 @@ def rows(output: bytes) -> list[Row]:
         return drawn
     found = tree(text, "Card ")
     for row in found:
-        row["index"] = str(row[""]).split()[0] if row[""] else ""
+        row["index"] = str(row[""]).split()[0].rstrip(":") if row[""] else ""
+        row["healthy"] = healthy(row.get("Health State.Device", ""))
+        if all(part in row for part in _ADDRESS):
+            domain, bus, device, function = (str(row[part]) for part in _ADDRESS)
+            row["pci"] = f"{domain}:{bus}:{device}.{function}"
     return found
 
 
@@ -37,8 +43,17 @@ CAMBRICON = Vendor(
         Reading("temp", "°C", "temp", "Temperature.Chip", "Temperature.Board"),
         Reading(POWER, "W", "power", "Power.Usage"),
         Reading(LIMIT, "W", "limit", "Power.Cap"),
+        Reading("memoryTemp", "°C", "Temperature.Memory"),
         Reading("fanSpeed", "%", "fan", "Fan.Speed", "Fan Speed", "Fan"),
+        Reading("healthy", "1", "healthy"),
     ),
+    identity={
+        "index": ("index",),
+        "name": ("name", "Product Name"),
+        "uuid": ("UUID",),
+        "pci": ("pci",),
+        "serial": ("SN", "Serial Number"),
+    },
 )
 
 

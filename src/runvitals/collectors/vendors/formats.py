@@ -6,29 +6,13 @@ Nested names are joined by dots. Values are texts or JSON values, converted to n
 
 from __future__ import annotations
 
+from runvitals.collectors.plumbing.plain_text import text_of as text_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     Row = dict[str, object]
-
-
-def text_of(output: bytes) -> str:
-    """The output as text, without terminal colours. Invalid UTF-8 is replaced."""
-    first, *others = output.decode("utf-8", "replace").split("\x1b")
-    return first + "".join(_after_escape(part) for part in others)
-
-
-def _after_escape(text: str) -> str:
-    """The text after an escape sequence: "[31mred", "]0;title\a", or a single letter."""
-    if text[:1] == "]":
-        return text.partition("\a")[2]
-    end = 1
-    if text[:1] == "[":
-        while end < len(text) and not "@" <= text[end] <= "~":
-            end += 1
-        end += 1
-    return text[end:]
 
 
 def csv(text: str, names: Sequence[str] = (), key: str = "") -> list[Row]:
@@ -95,6 +79,46 @@ _WELL = (
 )
 # Tools' texts for an unknown value.
 UNKNOWN = ("", "-", "--", "n/a", "na", "none", "null", "unknown", "not supported", "not available")
+# Those of several words, or that look like something else.
+_WORDY = ("not supported", "not available", "unknown error", "err!")
+
+
+def without_unknown(text: str) -> str:
+    """A line or cell of a table with "N/A" in place of other texts for an unknown value, and all other words
+    where they were.
+
+    Example:
+        >>> without_unknown("3  [Not Supported]  12 / 64 MiB  ERR!  [N/A]%")
+        '3  N/A              12 / 64 MiB  N/A   N/A%'
+    """
+    text = _with_na(text, _bracketed(text))
+    small = text.lower()
+    return _with_na(text, [place for wordy in _WORDY for place in _places(small, wordy)])
+
+
+def _with_na(text: str, places: Iterable[tuple[int, int]]) -> str:
+    for start, end in sorted(places, reverse=True):
+        blanks = " " * (end - start - 3) if text[end : end + 1] in (" ", "") else ""
+        text = f"{text[:start]}N/A{blanks}{text[end:]}"
+    return text
+
+
+def _places(text: str, part: str) -> Iterator[tuple[int, int]]:
+    start = text.find(part)
+    while start >= 0:
+        yield start, start + len(part)
+        start = text.find(part, start + len(part))
+
+
+def _bracketed(text: str) -> Iterator[tuple[int, int]]:
+    """Where words in brackets are: "[Unknown Error]", not "[3]"."""
+    start = text.find("[")
+    while start >= 0:
+        end = text.find("]", start) + 1
+        inner = text[start + 1 : end - 1]
+        if end and inner and not any(letter.isdigit() or letter == "[" for letter in inner):
+            yield start, end
+        start = text.find("[", start + 1)
 
 
 def healthy(value: object) -> float | None:
@@ -130,8 +154,9 @@ def objects(value: object) -> list[Row]:
 
 
 def tree(text: str, start: str) -> list[Row]:
-    """Devices in an indented tree of ``name : value`` lines. An unindented line without a value that begins
-    with `start` begins a device; the rest of that line is its "" entry.
+    """Devices in an indented tree of ``name : value`` lines. A line without a value that begins with `start`,
+    as far to the left as the first such line, begins a device; the rest of that line is its "" entry. Other
+    lines without a value are titles of the lines indented below them; they may end in a colon.
 
     Example:
         >>> tree("XPU 0000:01:00.0\\n    Temperature\\n        Current : 46 C\\n", "XPU ")
@@ -139,25 +164,22 @@ def tree(text: str, start: str) -> list[Row]:
     """
     rows: list[Row] = []
     above: list[tuple[int, str]] = []
+    left: int | None = None
     for line in text.splitlines():
-        name, colon, value = line.partition(" : ")
+        name, colon, value = line.rstrip().partition(" : ")
         indent, name = len(name) - len(name.lstrip()), name.strip()
-        if not colon and not indent and line.startswith(start):
-            rows.append({"": line[len(start) :].strip()})
-            above = []
+        if not colon and name.startswith(start) and left in (None, indent):
+            rows.append({"": name[len(start) :].strip()})
+            above, left = [], indent
             continue
+        if not colon:
+            name, colon, value = name.removesuffix(":").rstrip().partition(": ")
         if not rows or not name:
             continue
         while above and above[-1][0] >= indent:
             above.pop()
         if colon:
-            rows[-1][".".join([*(title for _, title in above), name])] = value.strip()
+            rows[-1][".".join([*(title for _, title in above), name.rstrip()])] = value.strip()
         else:
             above.append((indent, name))
     return rows
-
-
-def cells_of(line: str) -> list[str]:
-    """The cells of a line of a table drawn with "|", [] for any other line."""
-    line = line.strip()
-    return [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from runvitals.collectors.plumbing import pci
 from runvitals.collectors.plumbing.quantity import FACTORS, split
+from runvitals.collectors.vendors.formats import without_unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _DRAWN = {
     **dict.fromkeys(map(ord, "┌┐└┘├┤┬┴┼┏┓┗┛┣┫┳┻╋╔╗╚╝╠╣╦╩╬╒╕╘╛╞╡╤╧╪╭╮╰╯┡┩╇"), "+"),
 }
 _BORDERS = "|*"
-_NOTHING = ("N/A", "[N/A]", "NA", "-", "--")
+_NOTHING = ("-", "--")
 _CELSIUS, _WATTS, _BYTES, _MHZ = FACTORS["°C"], FACTORS["W"], FACTORS["bytes"], FACTORS["MHz"]
 _UNITS = {"%", *_CELSIUS, *_WATTS, *_BYTES, *_MHZ}
 # Headings of values that are not those of the whole device.
@@ -53,20 +54,21 @@ def grid(text: str, numbered: Sequence[str]) -> list[Row]:
     headings: Lines = []
     place = 0
     for group in _groups(text.translate(_DRAWN)):
-        found = _column(group, numbered)
-        if found is not None:
-            width = len(next(cells for cells in group if _begins(cells, found, numbered)))
-            headings = [cells for cells in group if len(cells) == width]
-            place = found
-            if _is_about_processes(group):
-                headings = []
-        elif headings:
-            rows += [_row(headings, record, place) for record in _records(headings, group, place)]
+        for part in _parts(group, numbered):
+            lines = part
+            found = _column(part, numbered)
+            if found is not None:
+                place = found
+                head, lines = _separate(part, place, numbered)
+                headings = [] if _is_about_processes(head) else head
+            if headings:
+                rows += [_row(headings, record, place) for record in _records(headings, lines, place)]
     return rows
 
 
 def columns(text: str, numbered: Sequence[str]) -> list[Row]:
-    """Devices of a table without lines: a heading of single words, and the values below them.
+    """Devices of a table without lines: a heading of single words, and the values below them. Lines with
+    values under less than half of the headings are remarks.
 
     Example:
         >>> columns("HCU  Temp   Mode\\n0    46.0C  Normal\\n", ["hcu"])
@@ -75,17 +77,23 @@ def columns(text: str, numbered: Sequence[str]) -> list[Row]:
     rows: list[Row] = []
     headings: list[tuple[int, str]] = []
     for line in text.splitlines():
-        words = _placed(line.replace("*", " "))
+        words = _placed(without_unknown(line.replace("*", " ")))
         first = words[0][1] if words else ""
         if first.lower() in numbered and len(words) > 1:
             headings = words
-        elif headings and first.isdigit():
+        elif headings and first.isdigit() and 2 * len(words) >= len(headings):
             found = {
                 heading.partition("(")[0]: _with_units(heading.lower(), [str(word)])[0]
                 for heading, word in _under(headings, words).items()
             }
             rows.append({**found, "index": first})
     return rows
+
+
+def table_lines(text: str) -> Iterator[list[str]]:
+    """The cells of each line of a table, without its rulers."""
+    for group in _groups(text.translate(_DRAWN)):
+        yield from group
 
 
 def cells_of(line: str) -> list[str]:
@@ -101,7 +109,7 @@ def _groups(text: str) -> Iterator[Lines]:
     """The lines between two rulers."""
     group: Lines = []
     for line in _whole_lines(text):
-        if not line.strip() or (_RULER.issuperset(line) and ("--" in line or "==" in line)):
+        if _RULER.issuperset(line) and ("--" in line or "==" in line):
             if group:
                 yield group
             group = []
@@ -109,6 +117,27 @@ def _groups(text: str) -> Iterator[Lines]:
             group.append(cells)
     if group:
         yield group
+
+
+def _parts(group: Lines, numbered: Sequence[str]) -> Iterator[Lines]:
+    """A group, cut before each repeated heading: some tools print one for each device, or no ruler below
+    the table of devices.
+    """
+    start = 0
+    for number, cells in enumerate(group):
+        place = _column([cells], numbered)
+        if place is not None and any(_has_number(before, place) for before in group[start:number]):
+            yield group[start:number]
+            start = number
+    yield group[start:]
+
+
+def _separate(part: Lines, place: int, numbered: Sequence[str]) -> tuple[Lines, Lines]:
+    """The lines of the heading, and the lines of devices that follow without a ruler."""
+    width = len(next(cells for cells in part if _begins(cells, place, numbered)))
+    lines = [cells for cells in part if len(cells) == width]
+    end = next((number for number, cells in enumerate(lines) if _has_number(cells, place)), len(lines))
+    return lines[:end], lines[end:]
 
 
 def _whole_lines(text: str) -> Iterator[str]:
@@ -161,6 +190,10 @@ def _records(headings: Lines, group: Lines, place: int) -> Iterator[Lines]:
     # The index may be in the middle of the lines of its device.
     for start, end in zip([0, *starts[1:]], [*starts[1:], len(lines)], strict=True) if starts else ():
         yield lines[start:end]
+
+
+def _has_number(cells: Sequence[str], place: int) -> bool:
+    return place < len(cells) and bool(_number(cells[place]))
 
 
 def _number(cell: str) -> str:
@@ -287,9 +320,8 @@ def _words(cell: str) -> list[str]:
         >>> _words("N/A  39 C  97W/ 150 W"), _words("0%  2MiB(16384MiB)")
         (['NA', '39C', '97W', '/', '150W'], ['0%', '2MiB', '/', '16384MiB'])
     """
-    for nothing in _NOTHING[:2]:
-        cell = cell.replace(nothing, "NA")
     words: list[str] = []
+    cell = without_unknown(cell).replace("N/A", "NA")
     for word in cell.replace("/", " / ").replace("(", " / ").replace(")", " ").split():
         if words and word.lower() in _UNITS and _is_bare(words[-1]):
             words[-1] += word
