@@ -43,7 +43,7 @@ def _named(card: Row) -> Row:
 HYGON = Vendor(
     name="hygon",
     title="Hygon DCU",
-    programs=("hy-smi",),
+    programs=("hy-smi", "rocm-smi"),  # the latter before DTK 24
     folders=("/opt/hyhal/bin", "/opt/dtk/bin"),
     # Some releases reject some of these options in combination.
     commands=(

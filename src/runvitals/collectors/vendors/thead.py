@@ -26,7 +26,7 @@ THEAD = Vendor(
     name="thead",
     title="T-Head PPU",
     programs=("ppu-smi",),
-    folders=("/usr/local/PPU_SDK/bin",),
+    folders=("/usr/local/PPU_SDK/bin", "/usr/local/PPU_SDK/ppu-smi/bin"),
     # A release rejects a query with an unknown name. The table has more than the memory query.
     commands=(
         (f"--query-ppu={_COMMON},gpu_bus_id,power.limit", "--format=csv"),
