@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -251,6 +251,23 @@ def test_a_gpu_without_values_has_no_readings(make: Make) -> None:
     source.sample(tick)
     assert (tick.gauges, tick.counters) == ({}, {})
     assert any("temp" in key and text == "not reported by nvidia-smi" for key, text in source.absent.items())
+
+
+def test_amounts_below_0_and_an_unknown_uuid_are_left_out(make: Make) -> None:
+    body = (
+        "<utilization><gpu_util>-1 %</gpu_util><memory_util>3 %</memory_util></utilization>"
+        "<fb_memory_usage><total>100 MiB</total><used>-1 MiB</used></fb_memory_usage>"
+        "<temperature><gpu_temp>-5 C</gpu_temp></temperature>"
+        "<gpu_power_readings><average_power_draw>-1.00 W</average_power_draw>"
+        "<instant_power_draw>60.00 W</instant_power_draw></gpu_power_readings>"
+    )
+    source = make(document(gpu(0, body, "[Unknown Error]")))
+    assert soon(lambda: (tick := Tick(1.0), source.sample(tick))[0].gauges) == {
+        "gpu.0.memory": 3.0, "gpu.0.temp": -5.0, "gpu.0.powerWatts": 60.0,
+    }  # fmt: skip
+    assert source.facts is not None
+    (only,) = cast("list[dict[str, object]]", source.facts["gpu_nvidia"])
+    assert only["uuid"] == only["pci"] == "0000:10:00.0"
 
 
 def test_mig_slices(make: Make) -> None:

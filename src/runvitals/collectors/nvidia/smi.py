@@ -372,20 +372,21 @@ def _read_or_none(output: bytes) -> SmiLog | None:
 
 
 def _value(text: str | None, unit: str) -> float | None:
-    """A field's number; None if it has none: "N/A", "[Unknown Error]", "GPU is lost" …"""
+    """A field's number; None if it has none, "N/A", "[Unknown Error]", "GPU is lost" …, or is below 0."""
     if text is None:
         return None
     if unit == "yes":
         return {"yes": 1.0, "no": 0.0}.get(text.lower())
     if unit == "lanes":
-        return amount(text.rstrip("xX"), "1")
-    return amount(text, unit)
+        text, unit = text.rstrip("xX"), "1"
+    value = amount(text, unit, "MiB" if unit == "bytes" else None)
+    return None if value is not None and value < 0.0 and unit != "°C" else value
 
 
 def _memory(fields: Mapping[str, str]) -> dict[str, float]:
     """Used bytes and percent; nothing for a GPU without its own memory, which reports 0 of 0."""
-    used = amount(fields.get("fb_memory_usage.used"), "bytes", "MiB")
-    total = amount(fields.get("fb_memory_usage.total"), "bytes", "MiB")
+    used = _value(fields.get("fb_memory_usage.used"), "bytes")
+    total = _value(fields.get("fb_memory_usage.total"), "bytes")
     if used is None or total == 0.0:
         return {}
     found = {"memoryAllocatedBytes": used}
@@ -408,7 +409,7 @@ def _about(gpu: SmiGpuLog, who: str) -> dict[str, object]:
     fields = gpu.fields
     about: dict[str, object] = {
         "name": fields.get("product_name", "NVIDIA GPU"),
-        "uuid": fields.get("uuid", who),
+        "uuid": who,
         "pci": _address(gpu),
     }
     total = amount(fields.get("fb_memory_usage.total"), "bytes", "MiB")
