@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -66,6 +67,26 @@ def values(client: httpx.Client, run: str = "curl-1") -> list[float]:
     answer = client.get(f"/api/v1/runs/{run}/metrics", params={"keys": "cpu", "resolution": "raw"})
     assert answer.status_code == 200, answer.text
     return [value for group in answer.json()["groups"] for value in group["series"]["cpu"]]
+
+
+def test_connections_are_refused_until_the_server_can_answer(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "settings.toml")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = free.getsockname()
+    command = ["server", "--listen", f"127.0.0.1:{address[1]}", "--store", str(tmp_path / "store")]
+    process = ForkedCommand(*command, "--settings", str(tmp_path / "settings.toml"))
+    try:
+        with open(tmp_path / "settings.toml", "w"):  # it has its port and its stores, and waits for settings
+            with pytest.raises(OSError, match="in use"), socket.socket() as other:
+                other.bind(address)
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(address)
+        assert "stores runs in" in process.stdout.readline()
+        socket.create_connection(address).close()
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_what_is_posted_is_there_and_survives_an_orderly_end(tmp_path: Path) -> None:

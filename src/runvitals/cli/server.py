@@ -207,7 +207,7 @@ def run(arguments: argparse.Namespace) -> int:
     host, port = arguments.listen
     with serve.until_interrupted(), ExitStack() as stack:
         try:
-            listener = stack.enter_context(serve.listen(port, host))
+            listener = stack.enter_context(serve.bind(port, host))
         except OSError as error:
             raise OSError(f"could not listen on {host}:{port}: {error.strerror}") from None
         if arguments.workers > 1:
@@ -271,6 +271,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
         stack.callback(app.close)
         retention = RetentionPolicy(arguments.keep, arguments.max_size, arguments.keep_deleted)
         start_background(stack, app, store, metadata_store, retention, clock, files)
+        _start_listening(listener)
         if worker == 0:
             _write_audit_file(stack, arguments.audit_file, app, metadata_store, clock)
             print(f"runvitals: {url} stores runs in {store.name}; press Ctrl-C to stop", flush=True)
@@ -278,6 +279,16 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
             _receive_grpc(stack, arguments.otlp_grpc, listener)
         serve.serve(app, listener, arguments.log_format)
     return 0
+
+
+def _start_listening(listener: socket.socket) -> None:
+    from runvitals.server.http import serve
+
+    try:
+        serve.start_listening(listener)
+    except OSError as error:
+        host, port = listener.getsockname()[:2]
+        raise OSError(f"could not listen on {host}:{port}: {error.strerror}") from None
 
 
 def _write_audit_file(

@@ -53,18 +53,44 @@ def listen(port: int, host: str = HOST) -> socket.socket:
     Raises:
         OSError: this machine does not have the address; the port is in use, or reserved for root.
     """
+    bound = bind(port, host)
+    try:
+        start_listening(bound)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def bind(port: int, host: str = HOST) -> socket.socket:
+    """A socket that has its port but refuses connections until `start_listening`. Port 0 means any free port.
+
+    A server takes its port before it opens its stores, so that a port in use is reported at once. If it
+    listened as well, a load balancer would send it requests that nobody answers yet.
+
+    Raises:
+        OSError: this machine does not have the address; the port is in use, or reserved for root.
+    """
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
-    listener = socket.socket(family, kind, protocol)
+    bound = socket.socket(family, kind, protocol)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(_BACKLOG)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
     except OSError:
-        listener.close()
+        bound.close()
         raise
-    return listener
+    return bound
+
+
+def start_listening(bound: socket.socket) -> None:
+    """Accept connections at a socket of `bind`. Has no effect if another process that shares it did so.
+
+    Raises:
+        OSError: meanwhile another server listens at the port.
+    """
+    bound.listen(_BACKLOG)
 
 
 def is_loopback_address(listener: socket.socket) -> bool:
