@@ -139,6 +139,9 @@ def test_the_branchs_remote_is_preferred_over_origin(tmp_path: Path) -> None:
         ("https://host/it.git?private_token=abc#frag", "https://host/it.git"),
         ("ssh://git@host:22/it.git", "ssh://git@host:22/it.git"),
         ("ssh://me:pw@host/it.git", "ssh://host/it.git"),
+        ("https://me:p#w@host/it.git", "https://host/it.git"),
+        ("https://me:p?w@host/it.git?x=1", "https://host/it.git"),
+        ("https://me:p w'@host/it.git", "https://host/it.git"),
         ("git@host:me/it.git", "git@host:me/it.git"),
         ("/srv/git/it.git", "/srv/git/it.git"),
     ],
@@ -163,12 +166,86 @@ def test_dirty_is_unknown_without_a_valid_repository(tmp_path: Path) -> None:
 
 
 @needs_git
-def test_dirty_does_not_run_commands_in_the_repositorys_configuration(
-    repository: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("settings", "is_dirty"),
+    [
+        ({"core.fsmonitor": "{}"}, False),
+        ({"core.hooksPath": "hooks"}, False),
+        ({"filter.evil.clean": "{}; cat"}, None),
+        ({"filter.evil.process": "{}"}, None),
+        ({"include.path": "../more"}, None),
+    ],
+)
+def test_dirty_does_not_run_commands_of_the_repositorys_configuration(
+    repository: Path, tmp_path: Path, settings: dict[str, str], is_dirty: bool | None
 ) -> None:
-    run(repository, "config", "core.fsmonitor", f"touch {tmp_path / 'ran'}; false")
+    command = f"touch {tmp_path / 'ran'}"
+    (repository / ".git/info/attributes").write_text("* filter=evil\n")
+    (repository / "more").write_text(f'[filter "evil"]\n\tclean = {command}; cat\n')
+    (repository / "hooks").mkdir()
+    (repository / "hooks/post-index-change").write_text(f"#!/bin/sh\n{command}\n")
+    (repository / "hooks/post-index-change").chmod(0o755)
+    for name, value in settings.items():
+        run(repository, "config", name, value.format(command))
+    os.utime(repository / "train.py", (1, 1))  # git has to look into it
+    assert git.dirty(str(repository)) is is_dirty
+    assert not (tmp_path / "ran").exists()
+
+
+@needs_git
+def test_dirty_does_not_run_commands_of_a_submodules_configuration(repository: Path, tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    shutil.copytree(repository, library)
+    run(repository, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "lib")
+    run(repository, "commit", "-q", "-m", "Add a library")
+    run(repository / "lib", "config", "filter.evil.clean", f"touch {tmp_path / 'ran'}; cat")
+    (repository / ".git/modules/lib/info/attributes").write_text("* filter=evil\n")
+    os.utime(repository / "lib/train.py", (1, 1))
     assert git.dirty(str(repository)) is False
     assert not (tmp_path / "ran").exists()
+
+
+@needs_git
+def test_dirty_does_not_fetch_what_a_partial_clone_lacks(repository: Path, tmp_path: Path) -> None:
+    for name, value in {
+        "core.repositoryformatversion": "1",
+        "extensions.partialClone": "evil",
+        "remote.evil.promisor": "true",
+        "remote.evil.url": "ssh://host/it.git",
+        "core.sshCommand": f"touch {tmp_path / 'ran'}; false",
+        "protocol.ssh.allow": "always",
+    }.items():
+        run(repository, "config", name, value)
+    tree = run(repository, "rev-parse", "HEAD^{tree}")
+    (repository / ".git/objects" / tree[:2] / tree[2:]).unlink()
+    assert git.dirty(str(repository)) is None
+    assert not (tmp_path / "ran").exists()
+
+
+@needs_git
+def test_filters_of_the_user_are_applied(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".gitconfig").write_text('[filter "mine"]\n\tclean = tr a-z A-Z\n')
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    (repository / ".git/info/attributes").write_text("* filter=mine\n")
+    os.utime(repository / "train.py", (1, 1))
+    assert git.dirty(str(repository)) is True
+
+
+@pytest.mark.parametrize("reference", ["pipe", "refs/heads/../../pipe", "refs/pipe"])
+def test_a_pipe_is_not_waited_for(tmp_path: Path, reference: str) -> None:
+    root = planted(tmp_path, {".git/HEAD": f"ref: {reference}\n", ".git/refs/heads/x": ONE})
+    os.mkfifo(tmp_path / ".git/pipe")
+    os.mkfifo(tmp_path / ".git/refs/pipe")
+    os.mkfifo(tmp_path / ".git/config")
+    assert "commit" not in git.facts(root)
+
+
+def test_a_reference_is_below_refs(tmp_path: Path) -> None:
+    files = {"secret": f"{TWO}\n", ".git/HEAD": "ref: refs/../../secret\n"}
+    assert "commit" not in git.facts(planted(tmp_path, files))
 
 
 def fake_git(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -202,7 +279,8 @@ def alive(pid: int) -> bool:
 
 
 def test_endless_output_of_git_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_git(tmp_path / "bin", monkeypatch, "while :; do echo ' M train.py'; done")
+    endless = "while :; do echo ' M train.py'; done"
+    fake_git(tmp_path / "bin", monkeypatch, f'case "$*" in *" config "*) exit 1;; esac; {endless}')
     assert git.dirty(str(tmp_path)) is True
 
 

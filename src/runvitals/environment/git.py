@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 _DIRTY_TIMEOUT_S = 5.0
 _FURTHER_PATHS = ("/usr/bin", "/usr/local/bin", "/opt/homebrew/bin")
 _HEX = frozenset("0123456789abcdef")
+# Lists the filters, each with the scope of the file that defines it.
+_FILTERS = ("config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
+_SCOPES_OF_USER = {b"system", b"global"}
+_NO_MATCH = 1
+_OPTIONS = ("--no-optional-locks", "-c", "core.fsmonitor=false")
+_STATUS = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
+# Git gets objects that a partial clone lacks from its remote, by a command that the repository names.
+_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
+_MOST_OUTPUT = 65536
 
 
 class Repository:
@@ -51,7 +60,7 @@ def facts(cwd: str) -> dict[str, str]:
     if repository is None:
         return {}
     found = {"root": repository.root}
-    head = read_text(f"{repository.folder}/HEAD") or ""
+    head = _read(f"{repository.folder}/HEAD") or ""
     if head.startswith("ref: "):
         reference = head[5:].strip()
         if reference != "refs/heads/.invalid":  # the placeholder of repositories that use reftable
@@ -72,12 +81,12 @@ def find(cwd: str) -> Repository | None:
         folder = f"{root.rstrip('/')}/.git"
         if os.path.isfile(folder):
             # In a worktree or a submodule, .git is a file with the path of the git folder.
-            pointer = read_text(folder) or ""
+            pointer = _read(folder) or ""
             folder = (
                 _join(root, pointer.removeprefix("gitdir:").strip()) if pointer.startswith("gitdir:") else ""
             )
         if folder and os.path.isfile(f"{folder}/HEAD"):
-            common = read_text(f"{folder}/commondir")
+            common = _read(f"{folder}/commondir")
             return Repository(root, folder, _join(folder, common.strip()) if common else folder)
         if root == "/":
             return None
@@ -86,24 +95,37 @@ def find(cwd: str) -> Repository | None:
 
 
 def dirty(cwd: str, timeout_s: float = _DIRTY_TIMEOUT_S) -> bool | None:
-    """Whether a tracked file differs from the commit; None outside a repository or if git fails or is slow.
+    """Whether a tracked file differs from the commit; None outside a repository, if git fails or is slow, or
+    if the repository's configuration has filters, which are commands that git would run.
 
-    Untracked files do not count: most are the training's own output. Git starts no hook or helper of the
-    repository's configuration, changes nothing, and is killed with its children at the timeout.
+    Untracked files do not count: most are the training's own output; nor do changes within submodules. Git
+    starts no command of the repository's configuration (hooks, filters, helpers, transports), changes
+    nothing, and is killed with its children at the timeout.
     """
     program = _git_program()
     if program is None or find(cwd) is None or not hasattr(os, "posix_spawn"):
         return None
-    arguments = [program, "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", cwd, "status"]
-    arguments += ["--porcelain", "--untracked-files=no"]
-    environ = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    environ |= {name: os.environ[name] for name in ("PATH", "HOME", "XDG_CONFIG_HOME") if name in os.environ}
+    deadline_s = time.monotonic() + timeout_s
+    output, status = _output([program, "-C", cwd, *_FILTERS], deadline_s)
+    scopes = {line.partition(b"\t")[0] for line in output.splitlines()}
+    if status not in (0, _NO_MATCH) or not scopes <= _SCOPES_OF_USER:
+        return None
+    output, status = _output([program, *_OPTIONS, "-C", cwd, *_STATUS], deadline_s, 1)
+    return True if output else False if status == 0 else None
+
+
+def _output(arguments: list[str], deadline_s: float, most: int = _MOST_OUTPUT) -> tuple[bytes, int | None]:
+    """The first `most` bytes that git prints, and its wait status as an exit code; None if there is none.
+
+    Git is killed when it has printed that much, and at the deadline.
+    """
+    environ = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_CONFIG_HOME") if name in os.environ}
     read_end, write_end = os.pipe()
     try:
         pid = os.posix_spawn(
-            program,
+            arguments[0],
             arguments,
-            environ,
+            {**environ, **_ENVIRONMENT},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, write_end, 1),  # first, because it may be descriptor 0 or 2
                 (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
@@ -113,11 +135,11 @@ def dirty(cwd: str, timeout_s: float = _DIRTY_TIMEOUT_S) -> bool | None:
         )
     except OSError:
         os.close(read_end)
-        return None
+        return b"", None
     finally:
         os.close(write_end)
     try:
-        return _is_dirty(pid, read_end, time.monotonic() + timeout_s)
+        return _read_output(pid, read_end, deadline_s, most)
     finally:
         os.close(read_end)
 
@@ -128,28 +150,30 @@ def without_credentials(remote: str) -> str:
     >>> without_credentials("https://me:abc@host/me/it.git?token=abc")
     'https://host/me/it.git'
     """
-    remote = url(remote.partition("#")[0].partition("?")[0])
+    remote = url(remote)  # first: a password may have a `?` or `#`
     scheme, sign, rest = remote.partition("://")
     user, at, address = rest.rpartition("@")
-    return f"{scheme}://{address}" if sign and at and HIDDEN in user else remote
+    if sign and at and HIDDEN in user:
+        remote = f"{scheme}://{address}"
+    return remote.partition("#")[0].partition("?")[0]
 
 
-def _is_dirty(pid: int, read_end: int, deadline_s: float) -> bool | None:
-    """True on any output, False if git exits with status 0 without output, else None."""
+def _read_output(pid: int, read_end: int, deadline_s: float, most: int) -> tuple[bytes, int | None]:
     poll = select.poll()
     poll.register(read_end, select.POLLIN)
-    left_ms = max(0.0, (deadline_s - time.monotonic()) * 1000)
-    late = not poll.poll(left_ms)
-    output = b"" if late else os.read(read_end, 1)
-    if output or late:
+    output, is_open = b"", True
+    while is_open and len(output) < most:
+        if not poll.poll(max(0.0, (deadline_s - time.monotonic()) * 1000)):
+            break
+        piece = os.read(read_end, most - len(output))
+        output, is_open = output + piece, bool(piece)
+    if is_open:
         try:
             os.killpg(pid, SIGKILL)
         except (ProcessLookupError, PermissionError):  # macOS reports EPERM for a group that has just ended
             pass
     status = _wait(pid, max(deadline_s, time.monotonic() + 1.0))
-    if late or (not output and status != 0):
-        return None
-    return bool(output)
+    return output, None if status is None else os.waitstatus_to_exitcode(status)
 
 
 def _wait(pid: int, deadline_s: float) -> int | None:
@@ -173,7 +197,9 @@ def _git_program() -> str | None:
 
 def _resolve(repository: Repository, reference: str) -> str | None:
     """The commit of a branch, from its file or from packed-refs; None if it has no commits yet."""
-    loose = read_text(f"{repository.folder}/{reference}") or read_text(f"{repository.common}/{reference}")
+    if not reference.startswith("refs/") or ".." in reference.split("/"):
+        return None  # any file
+    loose = _read(f"{repository.folder}/{reference}") or _read(f"{repository.common}/{reference}")
     if loose is not None:
         return loose.strip()
     if not os.path.isfile(f"{repository.common}/packed-refs"):
@@ -190,7 +216,7 @@ def _remote(repository: Repository, branch: str) -> str | None:
     """The URL of the branch's remote, else of origin, else of the first."""
     urls: dict[str, str] = {}
     wanted = "origin"
-    for section, name, value in _settings(read_text(f"{repository.common}/config") or ""):
+    for section, name, value in _settings(_read(f"{repository.common}/config") or ""):
         kind, _, subject = section.partition(" ")
         subject = subject.strip('"')
         if kind == "remote" and name == "url":
@@ -198,6 +224,11 @@ def _remote(repository: Repository, branch: str) -> str | None:
         elif kind == "branch" and subject == branch and name == "remote":
             wanted = value
     return urls.get(wanted) or urls.get("origin") or next(iter(urls.values()), None)
+
+
+def _read(path: str) -> str | None:
+    """The text of a small file, or None. A FIFO would be waited for."""
+    return read_text(path) if os.path.isfile(path) else None
 
 
 def _settings(text: str) -> Iterator[tuple[str, str, str]]:

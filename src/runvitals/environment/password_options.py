@@ -76,13 +76,19 @@ _CLIENTS = {
     **dict.fromkeys(("redis-cli", "valkey-cli", "keydb-cli"), _REDIS),
     **dict.fromkeys(("ldapsearch", "ldapmodify", "ldapadd"), _PasswordProgram("-w")),
     **dict.fromkeys(("sqlcmd", "bcp"), _PasswordProgram("-P")),
+    **dict.fromkeys(("7z", "7za", "7zr", "7zz", "rar", "unrar"), _PasswordProgram("-p", separate=False)),
+    **dict.fromkeys(("zip", "unzip", "ipmitool"), _PasswordProgram("-P")),
+    **dict.fromkeys(("cqlsh", "rdesktop", "twine", "useradd"), _PasswordProgram("-p")),
+    **dict.fromkeys(("snmpget", "snmpwalk", "snmpset"), _PasswordProgram("-A", "-X")),
+    **dict.fromkeys(("http", "https", "xh"), _PasswordProgram("-a", "--auth", sign=":")),
+    "lftp": _PasswordProgram("-u", "--user", sign=","),
     "sshpass": _PasswordProgram("-p", leads=True),
     "smbclient": _PasswordProgram("-U", "--user", sign="%"),
     "curl": _PasswordProgram("-u", "-U", "--user", "--proxy-user", sign=":", flags="sSfgGiIjJkLnNOqRv46#"),
 }  # fmt: skip
 # `docker login -p X`, but `docker run -p 80:80`.
 _LOGIN_PROGRAMS = frozenset(
-    ("docker", "podman", "nerdctl", "buildah", "skopeo", "helm", "oras", "crane", "az", "oc")
+    ("docker", "podman", "nerdctl", "buildah", "skopeo", "helm", "oras", "crane", "az", "oc", "cf")
 )
 _NAMES = (*_CLIENTS, "login")
 

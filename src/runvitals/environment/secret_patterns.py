@@ -20,6 +20,8 @@ _BASE64 = _ALNUM | frozenset("+/")
 _ESCAPED = ("\\n", "\\r", "\\t")
 _AZURE = _NAME | {"~"}
 _AZURE_MARK = "Q~"
+_TERRAFORM_MARK = ".atlasv1."
+_TERRAFORM_LENGTHS = (14, 60)  # before the mark, and the shortest after it
 _AWS_KEY_LENGTH = 40
 _LONG_KEY_LENGTH = 64
 
@@ -95,6 +97,18 @@ def _aws_id(rest: str) -> bool:
     return len(rest) == 16
 
 
+def _harness(rest: str) -> bool:
+    return [len(part) for part in rest.split(".")] == [22, 24, 20]
+
+
+def _yandex(rest: str) -> bool:
+    return len(rest) >= 90 and "." in rest and _mixed(rest)
+
+
+def _very_long(rest: str) -> bool:
+    return len(rest) >= 80 and any(map(str.isdigit, rest))
+
+
 # The prefix of a token, the characters that may follow, and the check of what follows.
 _Form = tuple[str, frozenset[str], "Callable[[str], bool]"]
 
@@ -107,7 +121,8 @@ _FORMS: tuple[_Form, ...] = (
     *_forms("rvt_", _NAME, _any),
     # Amazon
     *_forms("AKIA ASIA ABIA ACCA", _UPPER_AND_DIGITS, _aws_id),
-    *_forms("ABSK", _BASE64, _name_with_digit),
+    *_forms("A3T", _UPPER_AND_DIGITS, lambda rest: len(rest) == 17),
+    *_forms("ABSK bedrock-api-key-", _BASE64, _name_with_digit),
     # GitHub, GitLab, Atlassian
     *_forms("ghp_ gho_ ghu_ ghs_ ghr_", _ALNUM, _letters_and_digits),
     *_forms("github_pat_", _ALNUM | {"_"}, _name_with_digit),
@@ -126,18 +141,26 @@ _FORMS: tuple[_Form, ...] = (
     *_forms("AIza ya29. GOCSPX- 1//0", _NAME, _name_with_digit),
     *_forms("dop_v1_ doo_v1_ dor_v1_", _ALNUM, _letters_and_digits),
     *_forms("dapi key- SK", _HEX, _hex_32),
-    *_forms("hvs. hvb. hvr. pul- tskey- sntrys_ sntryu_ glsa_ glc_", _NAME, _name_with_digit),
+    *_forms("hvs. hvb. hvr. pul- tskey- sntrys_ sntryu_ glsa_", _NAME, _name_with_digit),
+    *_forms("glc_", _NAME | _BASE64, _name_with_digit),
     # chat
-    *_forms("xoxb- xoxp- xoxa- xoxr- xoxs- xoxe- xoxe. xapp-", _NAME, _short_name_with_digit),
+    *_forms("xoxb- xoxp- xoxa- xoxr- xoxs- xoxe- xoxe. xoxo- xapp-", _NAME, _short_name_with_digit),
     # money and mail
-    *_forms("sk_live_ sk_test_ rk_live_ rk_test_ whsec_ rzp_live_ rzp_test_", _ALNUM, _short_name_with_digit),
+    *_forms("sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_ whsec_ rzp_live_ rzp_test_", _ALNUM,
+            _short_name_with_digit),
     *_forms("SG.", _NAME, _mixed),
     *_forms("xkeysib- shpat_ shpss_ shpca_ shppa_ sq0atp- sq0csp-", _NAME, _name_with_digit),
     # the rest
     *_forms("PMAK- NRAK- sbp_ figd_ lin_api_ dp.pt. dp.st. phx_ ops_eyJ ntn_", _NAME, _name_with_digit),
     *_forms("AGE-SECRET-KEY-1", _UPPER_AND_DIGITS, _name_with_digit),
-    *_forms("dt0c01. dnkey- FLWSECK_TEST- FLWSECK- HRKU- pat-na1- pat-eu1- glffct- gloas- GR1348941", _NAME,
+    *_forms("dt0c01. dnkey- FLWSECK- HRKU- pat-na1- pat-eu1- glffct- gloas- GR1348941", _NAME,
             _name_with_digit),
+    *_forms("FLWSECK_TEST-", _ALNUM, _short_name_with_digit),
+    *_forms("scauth_ authress_ fio-u- EAAA s-s4t2af-", _NAME | {"="}, _long_with_digit),
+    *_forms("EAAB EAAC EAAG EAAM", _ALNUM, _very_long),
+    *_forms("AAAAAAAAAAAAAAAAAAAAAA", _ALNUM | {"%"}, _very_long),  # bearer tokens of Twitter
+    *_forms("sat. pat.", _NAME, _harness),
+    *_forms("t1.", _NAME | {"="}, _yandex),
     *_forms("access-sandbox- access-development- access-production- xoxc- xoxd- s-s4t2ud- tk-us- CFPAT-",
             _NAME | {"%"}, _name_with_digit),
     *_forms("pscale_pw_ pscale_tkn_ pscale_oauth_ sb_secret_ duffel_live_ duffel_test_ tfp_ pcsk_ fo1_ AQVN",
@@ -147,7 +170,7 @@ _FORMS: tuple[_Form, ...] = (
             _ALNUM, _long_with_digit),
     *_forms("p8e- ico- NRII- EZAK EZTK cio", _ALNUM, _long_with_digit),
     *_forms("sgp_", _ALNUM | {"_"}, _long_with_digit),
-    *_forms("sm_aat_ shippo_live_ shippo_test_ rk_prod_ sk_prod_ sk_org_live_ sk_org_test_ NRJS- endr+",
+    *_forms("sm_aat_ sm_pat_ sm_sat_ shippo_live_ shippo_test_ sk_org_live_ sk_org_test_ NRJS- endr+",
             _ALNUM, _letters_and_digits),
     *_forms("LTAI", _ALNUM, _name_with_digit),
     *_forms("LTAI", _ALNUM, _letters_of(12)),
@@ -165,6 +188,7 @@ _FORMS: tuple[_Form, ...] = (
     *_forms("MT Mz Nj Nz OD OT", _NAME, _discord),
     *_forms("AA", _ALNUM | {"_", "-"}, _telegram),  # after the id of a bot
     *_forms("eyJ", _NAME, _mixed),  # a JSON web token
+    *_forms("ZXlK", _BASE64, _very_long),  # one in base64, as in secrets of Kubernetes
 )  # fmt: skip
 _PREFIXES = tuple(dict.fromkeys(prefix for prefix, _, _ in _FORMS))
 
@@ -199,6 +223,8 @@ def hide(value: str) -> str:
                     value = _without_form(value, form)
     if _AZURE_MARK in value:
         value = _without_azure_secrets(value)
+    if _TERRAFORM_MARK in value:
+        value = _without_terraform_tokens(value)
     return _without_long_keys(value)
 
 
@@ -293,6 +319,22 @@ def _without_azure_secrets(value: str) -> str:
             clean += [value[copied:begin], HIDDEN]
             copied = end
         at = value.find(_AZURE_MARK, end)
+    return "".join(clean) + value[copied:]
+
+
+def _without_terraform_tokens(value: str) -> str:
+    """Hide tokens of Terraform, which have their mark in the middle."""
+    clean, copied = [], 0
+    before, shortest = _TERRAFORM_LENGTHS
+    at = value.find(_TERRAFORM_MARK)
+    while at >= 0:
+        end = at + len(_TERRAFORM_MARK)
+        while end < len(value) and (value[end] in _NAME or value[end] == "="):
+            end += 1
+        if end - at - len(_TERRAFORM_MARK) >= shortest and _ALNUM.issuperset(value[max(0, at - before) : at]):
+            clean += [value[copied : max(copied, at - before)], HIDDEN]
+            copied = end
+        at = value.find(_TERRAFORM_MARK, end)
     return "".join(clean) + value[copied:]
 
 
