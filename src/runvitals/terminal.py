@@ -14,16 +14,33 @@ _IN_ASCII = str.maketrans({
 })  # fmt: skip
 _SAMPLE = "█▏▁°…"
 _LAYOUT = str.maketrans("", "", "\n\t")
+# Characters that Python counts as printable, but terminals show as nothing.
+_INVISIBLE = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
+    + "".join(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+)
+_MARKS = frozenset(("Mn", "Me"))
+_MOST_MARKS = 3  # on a character; natural languages have up to three
 
 
 def inert(text: object) -> str:
-    """Untrusted text with control and invisible characters escaped.
+    """Untrusted text with control and invisible characters escaped, and marks that pile up on a character.
 
     Example:
         >>> inert("a\\x1b[31mred\\n")
         'a\\\\x1b[31mred\\\\n'
     """
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(text))
+    shown = str(text)
+    if shown.isascii() and shown.isprintable():
+        return shown
+    import unicodedata  # 1 MB that plain text does not need
+
+    kept, marks = [], _MOST_MARKS  # a mark at the beginning would change what is before the text
+    for char in shown:
+        marks = marks + 1 if unicodedata.category(char) in _MARKS else 0
+        is_visible = char.isprintable() and char not in _INVISIBLE and marks <= _MOST_MARKS
+        kept.append(char if is_visible else ascii(char)[1:-1])
+    return "".join(kept)
 
 
 def harmless(text: str) -> str:
@@ -33,11 +50,46 @@ def harmless(text: str) -> str:
         >>> harmless("a\\x1b[31mred\\n")
         'a\\\\x1b[31mred\\n'
     """
-    if text.translate(_LAYOUT).isprintable():
+    if text.isascii() and text.translate(_LAYOUT).isprintable():
         return text
     if "\r\n" in text:  # as lines end in CSV
         return "\r\n".join(map(harmless, text.split("\r\n")))
-    return "".join(char if char in "\n\t" else inert(char) for char in text)
+    return "\n".join("\t".join(map(inert, line.split("\t"))) for line in text.split("\n"))
+
+
+def display_width(text: str) -> int:
+    """The number of columns that a text occupies: wide East Asian characters take two, marks on others none.
+
+    Example:
+        >>> display_width("学習"), display_width("cafe\\u0301")
+        (4, 4)
+    """
+    return len(text) if text.isascii() else sum(map(char_width, text))
+
+
+def char_width(char: str) -> int:
+    """The number of columns that a character occupies."""
+    import unicodedata
+
+    if unicodedata.category(char) in _MARKS:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def cut(text: str, width: int) -> str:
+    """The text, cut at a width with an ellipsis.
+
+    Example:
+        >>> cut("学習 run", 6)
+        '学習…'
+    """
+    if display_width(text) <= width:
+        return text
+    left, end = width - 1, 0
+    while end < len(text) and char_width(text[end]) <= left:
+        left -= char_width(text[end])
+        end += 1
+    return text[:end].rstrip() + "…"
 
 
 class Harmless:

@@ -32,8 +32,9 @@ from tests.sdk.runs import environment
 from tests.wandb_files import files
 
 SOURCE = Path(cli.__file__).parents[1]
-# Colours, the window's title, a bell, a backspace, C1's CSI, an override of the direction, a line of our own.
-EVIL = "a\x1b[31mb\x1b]0;title\x07c\bd\x9b2Je\u202ef\u2066g\rh\x7fi\u200bj"
+# Colours, the window's title, a bell, a backspace, C1's CSI, an override of the direction, an unseen
+# letter, marks that cover other lines, a line of our own.
+EVIL = "a\x1b[31mb\x1b]0;title\x07c\bd\x9b2Je\u202ef\u2066g\rh\x7fi\u200bj\u3164k" + "\u0301" * 9
 BELOW = f"{EVIL}\nrunvitals: all is well"
 # Commands that are tried somewhere below, or print nothing of others.
 TRIED = {
@@ -52,10 +53,15 @@ def is_obeyed(text: str) -> list[str]:
     )
 
 
+def is_misleading(text: str) -> bool:
+    """Whether a text has a letter that is not seen, or marks that cover other lines."""
+    return "\u3164" in text or "\u0301" * 4 in text
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A data folder with a malicious name, project file and run."""
-    place = tmp_path / EVIL
+    place = tmp_path / BELOW
     place.mkdir()
     data = place / "data"
     monkeypatch.setenv("RUNVITALS_DIR", str(data))
@@ -148,6 +154,9 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     except SystemExit:
         pass  # argparse does not like the words
     captured = capsys.readouterr()
+    if words[0] != "export":  # to a file or a program as it is
+        assert not is_misleading(captured.out), words
+    assert not is_misleading(captured.err), words
     assert is_obeyed(captured.out) == [], words
     assert is_obeyed(captured.err) == [], words
     assert "\nrunvitals: all is well" not in captured.out + captured.err, words
@@ -239,8 +248,8 @@ def test_text_from_a_wandb_file(folder: Path, tmp_path: Path, capsys: pytest.Cap
         files.row(0, 1.0, {EVIL: BELOW}),
         b"\xff" + EVIL.encode(),
     ]
-    (tmp_path / EVIL / "wandb").mkdir()
-    path = files.write(tmp_path / EVIL / "wandb" / f"run-{EVIL}.wandb", *evil, files.printed(1.0, BELOW))
+    (tmp_path / BELOW / "wandb").mkdir()
+    path = files.write(tmp_path / BELOW / "wandb" / f"run-{EVIL}.wandb", *evil, files.printed(1.0, BELOW))
     assert said(capsys, "import", path)
     assert said(capsys, "import", path, "--run", "imported")
     assert said(capsys, "runs")

@@ -6,6 +6,7 @@ import pytest
 
 from runvitals.cli.formatting import duration, ending, inert, iso, moment, number, table
 from runvitals.model.ending import Ending
+from runvitals.terminal import cut, harmless
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,11 @@ from runvitals.model.ending import Ending
         ("\u202eright to left", r"\u202eright to left"),
         ("\x9b31m", r"\x9b31m"),
         ("\ud800", r"\ud800"),
+        ("a\u3164b\u115fc\u034fd\ufe0fe\U000e0101f", r"a\u3164b\u115fc\u034fd\ufe0fe\U000e0101f"),
+        ("cafe\u0301", "cafe\u0301"),
+        ("e" + "\u0301" * 5, "e" + "\u0301" * 3 + r"\u0301\u0301"),
+        ("\u0301a", r"\u0301a"),
+        ("กี่ נִּ", "กี่ נִּ"),
     ],
 )
 def test_inert(text: str, shown: str) -> None:
@@ -79,3 +85,16 @@ def test_table() -> None:
     assert (
         table([["KEY", "N"], ["cpu", "5"], ["x", "10"]], right=frozenset({1})) == "KEY   N\ncpu   5\nx    10"
     )
+
+
+def test_table_with_wide_characters_and_marks() -> None:
+    assert table([["学習", "1"], ["cafe\u0301", "22"]], right=frozenset({1})) == ("学習   1\ncafe\u0301  22")
+
+
+def test_layout_of_harmless_text_is_kept() -> None:
+    assert harmless("a\tb\n\u0301c\x1b\r\nd") == "a\tb\n\\u0301c\\x1b\r\nd"
+
+
+@pytest.mark.parametrize(("text", "shown"), [("abc", "abc"), ("abcde", "abc…"), ("学習学", "学…"), ("", "")])
+def test_cut(text: str, shown: str) -> None:
+    assert cut(text, 4) == shown

@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from runvitals.terminal import fitting, shows_unicode
-from runvitals.top.drawing import ScreenLine, bar, display_width, format_size, sparkline
+from runvitals.terminal import display_width, fitting, shows_unicode
+from runvitals.top.drawing import ScreenLine, bar, format_size, sparkline
 from runvitals.top.processes import ProcessLine
 from runvitals.top.view import Style, View
 from runvitals.top.vitals import Vitals, accelerators, device_names

@@ -63,7 +63,7 @@ def _put(arguments: argparse.Namespace) -> int:
     try:
         print(inert(artifact.wait().qualified_name))
     except ArtifactNotLogged as error:
-        print(f"runvitals: {error}; it is delivered by `runvitals sync {opened.id}`", file=sys.stderr)
+        print(f"runvitals: {inert(error)}; it is delivered by `runvitals sync {opened.id}`", file=sys.stderr)
         return 1
     return 0
 

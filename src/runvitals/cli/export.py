@@ -28,7 +28,7 @@ from runvitals.query.history import leaves
 from runvitals.query.key_filter import KeyFilter
 from runvitals.query.run_builder import RunBuilder
 from runvitals.query.run_handle import Names, find_run
-from runvitals.terminal import raw
+from runvitals.terminal import inert, raw
 
 _SHOWN_KEYS = 20
 
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
             write_jsonl(rows(), "data" if arguments.history else "metrics", out)
         out.flush()
     for problem in journal.problems:
-        print(f"runvitals: {problem}", file=sys.stderr)
+        print(f"runvitals: {inert(problem)}", file=sys.stderr)
     return 0
 
 

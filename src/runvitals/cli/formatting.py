@@ -8,20 +8,26 @@ from datetime import datetime, timezone
 from math import isfinite
 
 from runvitals.model.ending import Ending
+from runvitals.terminal import display_width
 from runvitals.terminal import inert as inert
 
 
 def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
     """Rows as aligned columns; those whose index is in `right` are right-aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     lines = (
         "  ".join(
-            cell.rjust(w) if i in right else cell.ljust(w)
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+            _padded(cell, width, is_right=i in right)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
     )
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _padded(cell: str, width: int, is_right: bool) -> str:
+    blanks = " " * (width - display_width(cell))
+    return blanks + cell if is_right else cell + blanks
 
 
 def duration(ms: int) -> str:

@@ -145,14 +145,14 @@ def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list
         try:
             made = import_file(file, directory(arguments), arguments.run, arguments.project, team)
         except FileExistsError as error:
-            print(f"{file}: {error}", file=sys.stderr)
+            print(inert(f"{file}: {error}"), file=sys.stderr)
             continue
         text = f"{made.samples} samples, {made.rows} log() rows, {made.console_records} console records"
         if made.damaged:
             text += f"; skipped {made.damaged} damaged records"
         if made.cut:
             text += "; the file ends in the middle of a record"
-        print(f"{made.run} of project {made.project}: {text}")
+        print(inert(f"{made.run} of project {made.project}: {text}"))
         ids.append(made.run)
     return ids, len(found) - len(ids)
 

@@ -12,6 +12,7 @@ from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.quick_start import for_imports
 from runvitals.sdk.settings import resolve
+from runvitals.terminal import inert
 
 if TYPE_CHECKING:
     from runvitals.leet.opening import OpeningTarget
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     words = list(arguments.words)
     problem = _problem(arguments)
     if problem:
-        print(f"runvitals: {problem}", file=sys.stderr)
+        print(f"runvitals: {inert(problem)}", file=sys.stderr)
         return 2
     if words == ["config"]:
         return _configure()

@@ -9,6 +9,7 @@ from typing import Any
 
 from runvitals.cli.command_list import COMMANDS
 from runvitals.relay.destinations.cloudwatch import neuron_config
+from runvitals.terminal import inert
 
 
 def add(subparsers: Any) -> None:
@@ -78,8 +79,8 @@ def _check(path: str) -> int:
     for problem in problems:
         location = name if problem.line is None else f"{name}:{problem.line}"
         kind = "warning: " if problem.warning else ""
-        print(": ".join(part for part in (location, problem.where, kind + problem.text) if part))
+        print(inert(": ".join(part for part in (location, problem.where, kind + problem.text) if part)))
     if any(not problem.warning for problem in problems):
         return 1
-    print(f"{name}: valid neuron-monitor configuration")
+    print(f"{inert(name)}: valid neuron-monitor configuration")
     return 0

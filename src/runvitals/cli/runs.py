@@ -19,8 +19,10 @@ from runvitals.model.system_statistics import is_statistic
 from runvitals.query.run_filter import SystemStatistics, matching
 from runvitals.query.run_handle import now_ms
 from runvitals.query.runs import RunList
+from runvitals.terminal import cut
 
 _SUMMARY_LETTERS = 50
+_CELL_COLUMNS = 48
 
 
 def add(subparsers: Any) -> None:
@@ -92,17 +94,22 @@ def _statistics(runs: Sequence[Run], wanted: Filter, folder: str) -> SystemStati
 def _row(run: Run) -> list[str]:
     return [
         inert(run.id),
-        inert("" if run.name == run.id else run.name),
-        inert(run.project),
+        _cell("" if run.name == run.id else run.name),
+        _cell(run.project),
         ending(run.ending),
         moment(run.started_ms),
         duration(run.duration_ms),
-        inert(_hosts(run)),
+        _cell(_hosts(run)),
         _last(run, "cpu"),
         _last(run, "memory_percent"),
         _summary(run),
         inert(", ".join(run.tags)),
     ]
+
+
+def _cell(text: str) -> str:
+    """A text that leaves room for the other columns; `--json` has all of it."""
+    return cut(inert(text), _CELL_COLUMNS)
 
 
 def _summary(run: Run) -> str:

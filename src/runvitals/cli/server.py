@@ -23,6 +23,7 @@ from runvitals.cli.store_options import (
     store_locations,
 )
 from runvitals.model.account_names import entity_name
+from runvitals.terminal import inert
 
 if TYPE_CHECKING:
     import socket
@@ -274,7 +275,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
         _start_listening(listener)
         if worker == 0:
             _write_audit_file(stack, arguments.audit_file, app, metadata_store, clock)
-            print(f"runvitals: {url} stores runs in {store.name}; press Ctrl-C to stop", flush=True)
+            print(f"runvitals: {url} stores runs in {inert(store.name)}; press Ctrl-C to stop", flush=True)
             _print_links(url, welcome)
             _receive_grpc(stack, arguments.otlp_grpc, listener)
         serve.serve(app, listener, arguments.log_format)

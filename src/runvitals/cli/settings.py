@@ -9,6 +9,7 @@ from typing import Any
 
 from runvitals.cli.command_list import COMMANDS
 from runvitals.sdk.settings import SETTINGS, trace
+from runvitals.terminal import inert
 
 
 def add(subparsers: Any) -> None:
@@ -32,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     width = max(map(len, SETTINGS))
     for name, (value, origin) in traced.items():
-        print(f"{name:<{width}}  {json.dumps(SETTINGS[name].shown(value))}  ({origin})")
+        print(f"{name:<{width}}  {json.dumps(SETTINGS[name].shown(value))}  ({inert(origin)})")
     return 0
 
 

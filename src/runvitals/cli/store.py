@@ -15,6 +15,7 @@ from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import table
 from runvitals.cli.server import FILES_FOLDER, add_keeping
 from runvitals.cli.store_options import METADATA_FILE
+from runvitals.terminal import inert
 
 if TYPE_CHECKING:
     from runvitals.store.samples.sqlite_chunks.inventory import StoreFile
@@ -122,18 +123,18 @@ def _check(folder: str, metadata_store: str | None, reads_cold: bool) -> int:
 
     found = 0
     for problem in check(folder, reads_cold):
-        print(problem)
+        print(inert(problem))
         found += 1
     address = metadata_store or os.path.join(folder, METADATA_FILE)
     pairing = stored_ids.pairing_of(folder)
     if metadata_store is None and pairing is not None and pairing.metadata_store.startswith("postgresql"):
-        print(f"the metadata store is at {pairing.metadata_store}: use --catalogue to check it too")
+        print(f"the metadata store is at {inert(pairing.metadata_store)}: use --catalogue to check it too")
     else:
         for problem in check_metadata_store(folder, address):
-            print(problem)
+            print(inert(problem))
             found += 1
     counted = "1 problem" if found == 1 else f"{found} problems"
-    print(counted if found else f"{folder}: no problems found")
+    print(counted if found else f"{inert(folder)}: no problems found")
     return 1 if found else 0
 
 
@@ -160,7 +161,7 @@ def _compact(folder: str) -> int:
         before = store.stats().size_bytes
         store.compact()
         after = store.stats().size_bytes
-    print(f"{folder}: {before / 1e6:.1f} MB compacted to {after / 1e6:.1f} MB")
+    print(f"{inert(folder)}: {before / 1e6:.1f} MB compacted to {after / 1e6:.1f} MB")
     return 0
 
 
@@ -180,7 +181,7 @@ def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
         after = store.stats()
     dropped = before.samples - after.samples
     print(
-        f"{folder}: {dropped:,} samples dropped; "
+        f"{inert(folder)}: {dropped:,} samples dropped; "
         f"{before.size_bytes / 1e6:.1f} MB are now {after.size_bytes / 1e6:.1f} MB"
     )
     return 0
@@ -209,16 +210,16 @@ def _backup(folder: str, into: str) -> int:
             copied += 1 + copy_contents(*files)
     except MetadataStoreError as error:
         raise OSError(str(error)) from None
-    print(f"{into}: {copied} files copied from {folder}")
+    print(inert(f"{into}: {copied} files copied from {folder}"))
     address, cold_bytes = cold_of(into)
     if cold_bytes:
         print(
-            f"{cold_bytes / 1e6:.1f} MB of old samples are in {address}, and are not part of the backup",
+            f"{cold_bytes / 1e6:.1f} MB of old samples are in {inert(address)}, and not part of the backup",
             file=sys.stderr,
         )
     if not has_metadata:
         print(
-            f"{folder} has no {METADATA_FILE}: if the metadata store is in PostgreSQL, run pg_dump now",
+            f"{inert(folder)} has no {METADATA_FILE}: if the metadata store is PostgreSQL, run pg_dump now",
             file=sys.stderr,
         )
     return 0

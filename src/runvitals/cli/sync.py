@@ -84,7 +84,7 @@ def _found(named: Sequence[str], folder: str) -> tuple[list[str], list[str]]:
 
 
 def _print_error(text: str) -> None:
-    print(f"runvitals: {redaction.text(text)}", file=sys.stderr)
+    print(f"runvitals: {inert(redaction.text(text))}", file=sys.stderr)
 
 
 def _wanted(to: str | None) -> tuple[list[str], dict[str, str]]:
@@ -162,7 +162,7 @@ class DestinationSync:
             return False
         self._failures = 0
         where = f"{inert(run_id)} ({inert(cursor.host)}) to {inert(self._destination)}"
-        print(redaction.text(f"{where}: {_summary(cursor, before)}"))
+        print(inert(redaction.text(f"{where}: {_summary(cursor, before)}")))
         return not cursor.held and cursor.counts["rejected"] == before["rejected"]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from runvitals.cli import quick_start
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
+from runvitals.terminal import inert
 
 DEFAULT_PORT = 8900
 
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"port {wanted} is in use ({error.strerror}); using a free port", file=sys.stderr)
         listener = serve.listen(0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-    print(f"runvitals: {url} shows the runs in {folder}; press Ctrl-C to stop", flush=True)
+    print(f"runvitals: {url} shows the runs in {inert(folder)}; press Ctrl-C to stop", flush=True)
     if not arguments.no_browser and _has_display():
         webbrowser.open(url)
     serve.serve(create_app(folder), listener)

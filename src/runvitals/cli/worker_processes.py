@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import FrameType
 
 from runvitals.backoff import Backoff
+from runvitals.terminal import inert
 
 _HEALTHY_S = 30.0
 """A process that ran this long is started again at once when it dies."""
@@ -77,7 +78,7 @@ class WorkerProcesses:
         except KeyboardInterrupt:
             code = 0
         except (OSError, ValueError) as error:
-            print(f"runvitals: {error}", file=sys.stderr)
+            print(f"runvitals: {inert(error)}", file=sys.stderr)
         finally:
             sys.stdout.flush()
             sys.stderr.flush()

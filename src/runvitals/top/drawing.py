@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
+
+from runvitals.terminal import char_width
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -43,22 +44,6 @@ def sparkline(values: Sequence[float], width: int, highest: float | None = None,
     last = len(levels) - 1
     text = "".join(levels[min(max(int(value / top * last), 0), last) if top > 0 else 0] for value in shown)
     return text.rjust(max(width, 0))
-
-
-def display_width(text: str) -> int:
-    """The number of columns that a text occupies: wide East Asian characters take two, combining ones none.
-
-    Example:
-        >>> display_width("学習"), display_width("café")
-        (4, 4)
-    """
-    return sum(map(_char_width, text))
-
-
-def _char_width(char: str) -> int:
-    if unicodedata.combining(char):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 class ScreenLine:
@@ -110,7 +95,7 @@ class ScreenLine:
     def _fitting(self, text: str) -> str:
         kept = []
         for char in text:
-            size = _char_width(char)
+            size = char_width(char)
             if size > self._left:
                 self._left = 0
                 break

@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runvitals.terminal import in_ascii, inert
-from runvitals.top.drawing import ScreenLine, bar, display_width, format_size, sparkline, usage_colour
+from runvitals.terminal import cut, display_width, in_ascii, inert
+from runvitals.top.drawing import ScreenLine, bar, format_size, sparkline, usage_colour
 from runvitals.top.processes import ProcessLine
 from runvitals.top.vitals import Accelerator, Vitals, device_names
 
@@ -213,7 +213,7 @@ class View:
         head = self._line().add(f"{'PID':>8} {'USER':<10} {'CPU %':>6} {'MEMORY':>9}  COMMAND", "bold")
         lines = [self._line(), head]
         for process in processes[: room - 2]:
-            user = inert(process.user)[:10]
+            user = cut(inert(process.user), 10)
             memory = format_size(process.rss_mib * _MIB)
             line = self._line().add(f"{process.pid:>8} {user}").add(" " * (10 - display_width(user)))
             line.add(f" {process.cpu_percent:>6.1f} {memory:>9}  {inert(process.command)}")
