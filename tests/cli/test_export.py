@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import os
 import struct
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runvitals.cli import main
+from runvitals.journal import frames
+from runvitals.journal.writer import JournalWriter
 from tests.query.journals import T0, Monitor, Trainer
 
 
@@ -122,3 +125,27 @@ def test_a_full_disk_is_named_with_what_to_do(
     assert capsys.readouterr().err == (
         "runvitals: /dev/full: No space left on device; free disk space, or choose a folder on another disk\n"
     )
+
+
+def test_a_spreadsheet_runs_no_text_as_a_formula(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    about = {"run": "abc", "host": "=host", "role": "train", "pid": 1}
+    train = JournalWriter(str(data / "runs/abc"), "train.node1.1.1", about)
+    values = {"=key": 1.0, "note": "=cmd|'/C calc'!A0", "at": "@SUM(1)", "number": "-1.5"}
+    train.json(frames.HISTORY, {"t": T0, "step": 0, "data": values})
+    train.close()
+    assert main(["export", "abc", "--history"]) == 0
+    rows = list(csv.reader(capsys.readouterr().out.splitlines()))
+    assert rows[0][5:] == ["'=key", "note", "at", "number"]
+    assert rows[1][2] == "'=host"
+    assert rows[1][5:] == ["1.0", "'=cmd|'/C calc'!A0", "'@SUM(1)", "-1.5"]
+
+
+def test_a_file_is_readable_by_its_owner_only(two_hosts: None, data: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert main(["export", "abc", "-o", str(data / "new.csv")]) == 0
+        (data / "shared.csv").touch(0o644)
+        assert main(["export", "abc", "-o", str(data / "shared.csv")]) == 0
+    finally:
+        os.umask(before)
+    assert [(data / name).stat().st_mode & 0o777 for name in ("new.csv", "shared.csv")] == [0o600, 0o644]

@@ -73,6 +73,20 @@ def test_undelivered_runs_need_the_secret_of_their_destination(journal: Journal,
     assert list(undelivered(data, HOST, [spec])) == [spec.text]
 
 
+def test_data_folder_of_a_repository_names_no_destinations(tmp_path: Path) -> None:
+    """Without a home directory the data folder is in the current one, and may come with a repository."""
+    for name in ("data", ".runvitals"):
+        folder = tmp_path / name / "runs" / "abc"
+        folder.mkdir(parents=True)
+        for destination in ("files:/home/me", "https://mine.example"):
+            Cursor(str(folder), DestinationSpec(destination), HOST).save()
+    mine = DestinationSpec("https://mine.example")
+    found = undelivered(str(tmp_path / "data"), HOST, [mine])
+    assert sorted(found) == ["files:/home/me", mine.text]
+    assert list(undelivered(str(tmp_path / ".runvitals"), HOST, [mine])) == [mine.text]
+    assert undelivered(str(tmp_path / ".runvitals"), HOST, []) == {}
+
+
 def test_continues_with_files_of_an_earlier_version(journal: Journal) -> None:
     spec = DestinationSpec("remote_write:http://host:9090")
     cursor = Cursor(journal.folder, spec, HOST)

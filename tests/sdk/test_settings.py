@@ -148,3 +148,23 @@ def test_errors_reveal_no_secrets() -> None:
 def test_labels_are_truncated_before_redaction() -> None:
     labels = SETTINGS["labels"].check({"cell": "x" * 3_000_000})
     assert len(labels["cell"]) == limits.TEXT_CHARACTERS + 1
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "1e999", "１２", "1_0", "0x10", "-1"])
+def test_numbers_in_variables_are_plain(text: str) -> None:
+    for name in ("SAMPLING_INTERVAL", "FINISH_TIMEOUT", "DELIVERY_TIMEOUT", "GPU_IDS"):
+        with pytest.raises(SettingError, match=f"environment variable RUNVITALS_{name}.*expected"):
+            resolve({}, {f"RUNVITALS_{name}": text}, "/")
+
+
+@pytest.mark.parametrize("text", ["a\x7fb", "a\x85b", "a\x9bb", "a\x1bb"])
+def test_names_have_no_control_characters(text: str) -> None:
+    for name in ("project", "name", "group", "tags"):
+        with pytest.raises(SettingError, match=f"invalid setting {name}"):
+            Settings(**{name: [text] if name == "tags" else text})
+
+
+def test_a_long_value_is_cut_in_the_error() -> None:
+    with pytest.raises(SettingError) as raised:
+        Settings(project="a/" * 10_000)
+    assert len(str(raised.value)) < 1000

@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from runvitals.leet.config import ProjectState
+from runvitals.relay.destinations.runvitals import login
+from runvitals.sdk import trust
 from runvitals.store.metadata.backup import backup as copy_metadata
 from runvitals.store.metadata.database import Database
 from runvitals.store.samples.interface import SampleBatch
@@ -53,3 +56,20 @@ def test_files_of_a_store_and_its_backup(tmp_path: Path, mode: int) -> None:
     with open_store(folder):
         Database(str(folder / "catalogue.db")).close()
         assert set(modes(folder).values()) == {"0o600"}, modes(folder)
+
+
+def test_missing_folders_above_a_store_are_private_too(tmp_path: Path) -> None:
+    """Who may write to one of them could put another store in its place."""
+    with open_store(tmp_path / "a" / "b" / "store"):
+        backup(str(tmp_path / "a" / "b" / "store"), str(tmp_path / "c" / "d" / "copy"))
+    for name in ("a", "a/b", "a/b/store", "c", "c/d", "c/d/copy"):
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o700, name
+
+
+def test_files_of_the_user(tmp_path: Path) -> None:
+    environ = {"XDG_CONFIG_HOME": str(tmp_path / "new" / "config")}
+    login.save("https://host", "abc", environ)
+    trust.trust(str(tmp_path / "runvitals.toml"), b"", environ)
+    ProjectState(str(tmp_path / "state" / "leet"), "digits").write({"columns": 2})
+    for path in tmp_path.rglob("*"):
+        assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from runvitals.cli.argument_types import integer_between, number_between
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, table
 from runvitals.cli.team_definitions import (
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from runvitals.client.connection import ApiConnection
 
 _HOUR_MS: Final = 3_600_000
+_MOST_HOURS: Final = 24 * 366
 
 
 def add(subparsers: Any) -> None:
@@ -42,7 +44,9 @@ def add(subparsers: Any) -> None:
     check = actions.add_parser("check", help="how often the rules of a file would have fired")
     check.add_argument("team", metavar="TEAM")
     check.add_argument("file", metavar="FILE", help="TOML, YAML or JSON, with a list of rules named `rule`")
-    check.add_argument("--days", type=int, default=7, help="how many past days; default: %(default)s")
+    check.add_argument(
+        "--days", type=integer_between(1, 90), default=7, help="how many past days; default: %(default)s"
+    )
     apply = actions.add_parser("apply", help="make the rules of a server those of a file")
     apply.add_argument("team", metavar="TEAM")
     apply.add_argument("file", metavar="FILE")
@@ -52,7 +56,9 @@ def add(subparsers: Any) -> None:
     for named in (test, mute):
         named.add_argument("team", metavar="TEAM")
         named.add_argument("name", metavar="RULE")
-    mute.add_argument("--hours", type=float, default=8, help="0: no longer; default: %(default)g")
+    mute.add_argument(
+        "--hours", type=number_between(0, _MOST_HOURS), default=8, help="0: no longer; default: %(default)g"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 
 from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.model.limits import INT64
-from runvitals.model.numbers import parse_number
+from runvitals.model.numbers import parse_integer, parse_number
 
 _TIMES_MS = {"h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS, "y": 8766 * HOUR_MS}
 _SIZES = {f"{prefix}B": 1000**power for power, prefix in enumerate(("K", "M", "G", "T", "P"), 1)}
@@ -56,3 +57,52 @@ def positive_integer(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
         raise argparse.ArgumentTypeError(f"{text[:60]!r}: expected a number from 1")
     return int(text)
+
+
+def number_between(low: float, high: float, also: str = "") -> Callable[[str], float]:
+    """The type of an argument that is a number in a range.
+
+    Args:
+        also: what else is expected, for the message: ", or `max`".
+
+    Example:
+        >>> number_between(0.1, 3600)("1.5")
+        1.5
+    """
+
+    def parsed(text: str) -> float:
+        number = parse_number(text, low, high)
+        if number is None:
+            raise argparse.ArgumentTypeError(
+                f"invalid value {text!r:.80}: expected a number from {low:g} to {high:g}{also}"
+            )
+        return number
+
+    return parsed
+
+
+def integer_between(low: int, high: int) -> Callable[[str], int]:
+    """The type of an argument that is an integer in a range.
+
+    Example:
+        >>> integer_between(1, 30)("7")
+        7
+    """
+
+    def parsed(text: str) -> int:
+        number = parse_integer(text.strip(), high)
+        if number is None or number < low:
+            raise argparse.ArgumentTypeError(
+                f"invalid value {text!r:.80}: expected an integer from {low} to {high}"
+            )
+        return number
+
+    return parsed
+
+
+def row_id(text: str) -> int:
+    """What the ID column of a list shows."""
+    number = parse_integer(text.strip(), INT64 - 1)
+    if number is None:
+        raise argparse.ArgumentTypeError(f"{text!r:.80}: expected a number of the ID column")
+    return number

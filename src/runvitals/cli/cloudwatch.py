@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from runvitals.cli.argument_types import integer_between, number_between
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir
 
@@ -59,7 +60,11 @@ def _add_selection(group: argparse._ArgumentGroup) -> None:
         "--resolution", type=int, choices=(1, 60), default=60, help="seconds; 1 is high resolution"
     )
     group.add_argument(
-        "--every", type=_seconds, default=60.0, metavar="SECONDS", help="how often to send; default: 60"
+        "--every",
+        type=number_between(1, 3600),
+        default=60.0,
+        metavar="SECONDS",
+        help="how often to send; default: 60",
     )
 
 
@@ -68,23 +73,13 @@ def _add_cost(group: argparse._ArgumentGroup) -> None:
         "--dry-run", action="store_true", help="send nothing; print what would be sent and the monthly cost"
     )
     group.add_argument(
-        "--instances", type=_count, default=1, metavar="N", help="with --dry-run: number of instances"
+        "--instances",
+        type=integer_between(1, 1_000_000),
+        default=1,
+        metavar="N",
+        help="with --dry-run: number of instances",
     )
     group.add_argument("--run", metavar="RUN", help="with --dry-run: use a run's metrics instead of reports")
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 1.0 <= seconds <= 3600.0:
-        raise argparse.ArgumentTypeError(f"invalid value {text}: expected 1 to 3600")
-    return seconds
-
-
-def _count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise argparse.ArgumentTypeError(f"invalid value {text}: expected at least 1")
-    return count
 
 
 def run(arguments: argparse.Namespace) -> int:

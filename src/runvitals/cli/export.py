@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,6 +25,7 @@ from runvitals.journal.reader import WriterTail
 from runvitals.journal.records import Record
 from runvitals.metrics import mlflow
 from runvitals.model.run_json import finite
+from runvitals.model.spreadsheets import inert_cell
 from runvitals.query.history import leaves
 from runvitals.query.key_filter import KeyFilter
 from runvitals.query.run_builder import RunBuilder
@@ -82,7 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
     with _naming_output(arguments.output), ExitStack() as files:
         out = sys.stdout if sys.stdout.isatty() else raw(sys.stdout)
         if arguments.output:
-            out = files.enter_context(open(arguments.output, "w", encoding="utf-8", newline=""))
+            out = files.enter_context(
+                open(arguments.output, "w", encoding="utf-8", newline="", opener=_private)
+            )
         if arguments.format == "csv":
             write_csv(rows, origins, out)
         else:
@@ -91,6 +95,11 @@ def run(arguments: argparse.Namespace) -> int:
     for problem in journal.problems:
         print(f"runvitals: {inert(problem)}", file=sys.stderr)
     return 0
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read, as the journals are, unless it exists."""
+    return os.open(path, flags, 0o600)
 
 
 @contextmanager
@@ -195,10 +204,12 @@ def _logged(record: Record) -> dict[str, Any]:
 
 
 def write_csv(rows: Callable[[], Iterable[ExportRow]], origins: Sequence[str], out: TextIO) -> None:
-    """Write one line per row and one column per key. Iterates twice: first to collect the keys."""
+    """Write one line per row and one column per key. Iterates twice: first to collect the keys. A spreadsheet
+    runs no text as a formula.
+    """
     keys = list(dict.fromkeys(key for row in rows() for key in row.values))
     lines = csv.writer(out, lineterminator="\n")
-    lines.writerow(["time_ms", "time", *origins, *keys])
+    lines.writerow(["time_ms", "time", *origins, *map(inert_cell, keys)])
     for row in rows():
         cells = [*(row.origin[name] for name in origins), *(row.values.get(key) for key in keys)]
         lines.writerow([row.time_ms, iso(row.time_ms), *map(_cell, cells)])
@@ -209,7 +220,9 @@ def _cell(value: object) -> object:
         return ""
     if isinstance(value, float):
         return repr(value)
-    return value if isinstance(value, (str, int)) else json.dumps(finite(value))
+    if isinstance(value, str):
+        return inert_cell(value)
+    return value if isinstance(value, int) else json.dumps(finite(value))
 
 
 def write_jsonl(rows: Iterable[ExportRow], name: str, out: TextIO) -> None:

@@ -15,6 +15,7 @@ from runvitals.cli.account_store import (
     run_on_accounts,
     team_named,
 )
+from runvitals.cli.argument_types import integer_between, row_id
 from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ def add(subparsers: Any) -> None:
     create.add_argument("team", metavar="TEAM")
     create.add_argument("address", metavar="ADDRESS", nargs="?", help="default: a link that anyone can use")
     create.add_argument("--role", default="member", help="viewer, member, admin, or a custom role")
-    create.add_argument("--days", type=int, default=7, help="how long it is valid, 1 to 30; default: 7")
+    create.add_argument(
+        "--days", type=integer_between(1, 30), default=7, help="how long it is valid, 1 to 30; default: 7"
+    )
     show = actions.add_parser("list", help="list pending invitations")
     show.add_argument("team", metavar="TEAM", nargs="?")
     show.add_argument("--ended", action="store_true", help="also those that ended")
@@ -44,7 +47,7 @@ def add(subparsers: Any) -> None:
         ("revoke", "end an invitation"),
     ):
         actions.add_parser(name, help=text).add_argument(
-            "id", metavar="ID", type=int, help="the ID column of `list`"
+            "id", metavar="ID", type=row_id, help="the ID column of `list`"
         )
     finish(actions)
 

@@ -15,6 +15,7 @@ from runvitals.cli.account_store import (
     run_on_accounts,
     service_account_named,
 )
+from runvitals.cli.argument_types import integer_between, row_id
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import moment
 
@@ -41,7 +42,7 @@ def add(subparsers: Any) -> None:
     audit.add_argument("--what", metavar="ACTION", help="team.invite, or team.* for all of teams")
     audit.add_argument("--actor", metavar="NAME", help="only what this user or service account did")
     audit.add_argument("--entity", metavar="NAME", help="only of this team or user")
-    audit.add_argument("--limit", type=int, default=50, help="at most 1000; default: 50")
+    audit.add_argument("--limit", type=integer_between(1, 1000), default=50, help="at most 1000; default: 50")
     release = actions.add_parser("release-name", help="let the name of a removed user or team be given again")
     release.add_argument("name", metavar="NAME")
     _add_outside(actions)
@@ -68,7 +69,7 @@ def _add_outside(actions: Any) -> None:
     assign = actions.add_parser(
         "assign-subject", help="let tokens with a subject act as a service account of a team"
     )
-    assign.add_argument("id", metavar="ID", type=int, help="the ID column of `issuers`")
+    assign.add_argument("id", metavar="ID", type=row_id, help="the ID column of `issuers`")
     assign.add_argument("subject", metavar="SUBJECT", help="the claim `sub` of the tokens")
     assign.add_argument("service_account", metavar="TEAM/NAME")
 

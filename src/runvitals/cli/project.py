@@ -15,7 +15,7 @@ from runvitals.cli.account_store import (
     run_on_accounts,
     user_named,
 )
-from runvitals.cli.argument_types import time_ms
+from runvitals.cli.argument_types import row_id, time_ms
 from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def add(subparsers: Any) -> None:
     listed.add_argument("entity", metavar="TEAM")
     listed.add_argument("--deleted", action="store_true", help="those in the trash")
     revoke = actions.add_parser("revoke", help="revoke a guest link")
-    revoke.add_argument("link", metavar="ID", type=int, help="the ID column of `links`")
+    revoke.add_argument("link", metavar="ID", type=row_id, help="the ID column of `links`")
     found = {}
     for name, text in _ON_A_PROJECT:
         found[name] = actions.add_parser(name, help=text)

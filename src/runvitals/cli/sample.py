@@ -8,6 +8,7 @@ import os
 import sys
 from typing import Any
 
+from runvitals.cli.argument_types import number_between
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import moment
 from runvitals.sdk.probe import MachineReading, read_once, watch
@@ -26,7 +27,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--watch",
         nargs="?",
-        type=_seconds,
+        type=number_between(0.1, 3600),
         const=1.0,
         metavar="SECONDS",
         help="repeat every SECONDS (default: 1); with --json, print one line per sample",
@@ -52,13 +53,6 @@ def run(arguments: argparse.Namespace) -> int:
                 raw(sys.stdout).write(_HOME)
             print(f"{moment(reading.time_ms)} UTC\n\n{_text(reading)}\n", flush=True)
     return 0
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0.1 <= seconds <= 3600.0:
-        raise argparse.ArgumentTypeError(f"invalid value {text}: expected 0.1 to 3600 seconds")
-    return seconds
 
 
 def _as_json(reading: MachineReading) -> dict[str, Any]:

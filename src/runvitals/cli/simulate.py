@@ -10,6 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli.argument_types import integer_between, number_between
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from runvitals.simulate import SimulationTotals
 
 _MOST_NODES = 256
-_MOST_HOURS = 24.0 * 31
+_LEAST_HOURS, _MOST_HOURS = 1e-6, 24.0 * 31
 MAX = "max"
 
 
@@ -37,9 +38,19 @@ def add(subparsers: Any) -> None:
         metavar="KIND[xN]",
         help="h100, a100, mi300x, trn2, v5e, m3, ipu or cpu, and the devices per host; default: h100x8",
     )
-    parser.add_argument("--nodes", type=_nodes, default=1, metavar="N", help="number of hosts; default: 1")
     parser.add_argument(
-        "--hours", type=_hours, default=1.0, metavar="H", help="simulated duration; default: 1"
+        "--nodes",
+        type=integer_between(1, _MOST_NODES),
+        default=1,
+        metavar="N",
+        help="number of hosts; default: 1",
+    )
+    parser.add_argument(
+        "--hours",
+        type=number_between(_LEAST_HOURS, _MOST_HOURS),
+        default=1.0,
+        metavar="H",
+        help="simulated duration; default: 1",
     )
     parser.add_argument(
         "--speed",
@@ -48,33 +59,16 @@ def add(subparsers: Any) -> None:
         metavar="X",
         help="write live at X times real time, or `max` to write everything at once, ending now; default: 1",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="random seed; default: 0")
+    parser.add_argument(
+        "--seed", type=integer_between(0, 2**63 - 1), default=0, metavar="S", help="random seed; default: 0"
+    )
     add_dir(parser)
-
-
-def _nodes(text: str) -> int:
-    nodes = int(text)
-    if not 1 <= nodes <= _MOST_NODES:
-        raise argparse.ArgumentTypeError(f"invalid value {text}: expected 1 to {_MOST_NODES}")
-    return nodes
-
-
-def _hours(text: str) -> float:
-    hours = float(text)
-    if not 0.0 < hours <= _MOST_HOURS:
-        raise argparse.ArgumentTypeError(
-            f"invalid value {text}: expected more than 0 and at most {_MOST_HOURS:g}"
-        )
-    return hours
 
 
 def _speed(text: str) -> float | str:
     if text == MAX:
         return MAX
-    speed = float(text)
-    if not 0.01 <= speed <= 100_000.0:
-        raise argparse.ArgumentTypeError(f"invalid value {text}: expected 0.01 to 100000, or `{MAX}`")
-    return speed
+    return number_between(0.01, 100_000, f", or `{MAX}`")(text)
 
 
 def run(arguments: argparse.Namespace) -> int:

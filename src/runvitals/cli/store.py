@@ -15,6 +15,7 @@ from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import table
 from runvitals.cli.server import FILES_FOLDER, add_keeping
 from runvitals.cli.store_options import METADATA_FILE
+from runvitals.journal.paths import make_private
 from runvitals.terminal import inert
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def _backup(folder: str, into: str) -> int:
     try:
         if has_metadata:
             require_match(folder, path)
-        os.makedirs(into, mode=0o700, exist_ok=True)
+        make_private(into)
         copied = backup(folder, into)
         contents = os.path.join(FILES_FOLDER, CONTENTS)
         files = os.path.join(folder, contents), os.path.join(into, contents)

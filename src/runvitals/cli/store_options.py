@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from runvitals.cli.data_folder import add_dir, directory
+from runvitals.journal.paths import make_private
 
 if TYPE_CHECKING:
     from runvitals.store.metadata import MetadataStore
@@ -60,7 +61,7 @@ def store_locations(arguments: argparse.Namespace) -> tuple[str, str]:
     in_folder = None if is_clickhouse(arguments) else arguments.store
     folder = os.path.abspath(in_folder or os.path.join(directory(arguments), "store"))
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_private(folder)
     except OSError as error:
         raise OSError(f"could not create the store's folder {folder}: {error.strerror}") from None
     return folder, arguments.catalogue or os.path.join(folder, METADATA_FILE)

@@ -9,6 +9,7 @@ import webbrowser
 from typing import Any
 
 from runvitals.cli import quick_start
+from runvitals.cli.argument_types import integer_between
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.terminal import inert
@@ -23,7 +24,9 @@ def add(subparsers: Any) -> None:
         description="Serves on loopback only, until Ctrl-C.",
     )
     parser.add_argument(
-        "--port", type=_port, help=f"default: {DEFAULT_PORT}, or any free port if that is in use"
+        "--port",
+        type=integer_between(0, 65535),
+        help=f"default: {DEFAULT_PORT}, or any free port if that is in use",
     )
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     add_dir(parser)
@@ -52,13 +55,6 @@ def run(arguments: argparse.Namespace) -> int:
         webbrowser.open(url)
     serve.serve(create_app(folder), listener)
     return 0
-
-
-def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= 65535:
-        raise argparse.ArgumentTypeError(f"invalid port {text}; expected 0 (any free port) to 65535")
-    return port
 
 
 def _has_display() -> bool:

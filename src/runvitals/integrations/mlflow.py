@@ -16,7 +16,6 @@ a journal, and the relay delivers it.
 from __future__ import annotations
 
 import importlib.util
-import math
 import os
 import posixpath
 import sys
@@ -26,6 +25,7 @@ from urllib.parse import quote
 from runvitals.environment import launcher
 from runvitals.journal import paths
 from runvitals.journal.clock import boot_id
+from runvitals.model.numbers import parse_integer, parse_number
 from runvitals.relay.destinations.mlflow.address import SAMPLES_LABEL, absolute, public
 from runvitals.sdk.attachment import monitor_spec
 from runvitals.sdk.data_folder import usable_directory, working_folder
@@ -229,13 +229,10 @@ def parse_interval_s(text: str) -> float:
     Raises:
         ValueError: not a number from 0.1 to 3600.
     """
-    try:
-        interval_s = float(text) or DEFAULT_INTERVAL_S
-    except ValueError:
-        interval_s = math.nan
-    if not 0.1 <= interval_s <= 3600.0:
+    interval_s = parse_number(text, 0.0, 3600.0)
+    if interval_s is None or 0 < interval_s < 0.1:
         raise ValueError(f"invalid {INTERVAL} = {text!r}: expected a number of seconds from 0.1 to 3600")
-    return interval_s
+    return interval_s or DEFAULT_INTERVAL_S
 
 
 def parse_samples(text: str) -> int:
@@ -244,13 +241,10 @@ def parse_samples(text: str) -> int:
     Raises:
         ValueError: not an integer from 1 to a million.
     """
-    try:
-        samples = int(text) or DEFAULT_SAMPLES
-    except ValueError:
-        samples = -1
-    if not 1 <= samples <= MOST_SAMPLES:
+    samples = parse_integer(text.strip(), MOST_SAMPLES)
+    if samples is None:
         raise ValueError(f"invalid {SAMPLES} = {text!r:.80}: expected an integer from 1 to {MOST_SAMPLES}")
-    return samples
+    return samples or DEFAULT_SAMPLES
 
 
 def parse_node(text: str) -> str:

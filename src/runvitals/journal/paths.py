@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SUFFIX = ".rvj"
+FOLDER_HERE = ".runvitals"
+"""The data folder in the current directory, without a home directory. It may come with a repository."""
 OPEN_FLAGS: int = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
@@ -35,7 +37,7 @@ def data_dir() -> str:
         if not os.path.isabs(home):  # the XDG specification: relative paths are invalid and ignored
             home = os.path.expanduser("~/.local/share")
     if not os.path.isabs(home):  # `~` could not be expanded, or `HOME` is relative
-        return os.path.abspath(".runvitals")
+        return os.path.abspath(FOLDER_HERE)
     return os.path.join(home, "runvitals")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from runvitals.journal.paths import config_dir
+from runvitals.journal.paths import config_dir, make_private
 from runvitals.leet.palette import HEAT_SCHEMES, LINE_SCHEMES
 
 _FILE = "leet.json"
@@ -150,8 +150,9 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _write(path: str, values: Mapping[str, Any]) -> None:
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    make_private(os.path.dirname(path))
     draft = f"{path}.{os.getpid()}"
-    with open(draft, "w", encoding="utf-8") as file:
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
         json.dump(values, file, indent=1)
     os.replace(draft, path)

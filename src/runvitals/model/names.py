@@ -112,4 +112,15 @@ def can_be_addressed(project: str) -> bool:
         >>> can_be_addressed("digits"), can_be_addressed(".."), can_be_addressed("a/b")
         (True, False, False)
     """
-    return project not in (".", "..", "-") and not any(letter in "/\\" or letter < " " for letter in project)
+    is_plain = not any(letter in "/\\" for letter in project) and not has_control_characters(project)
+    return is_plain and project not in (".", "..", "-")
+
+
+def has_control_characters(text: str) -> bool:
+    """Whether a text has characters that control a terminal, those above ASCII among them.
+
+    Example:
+        >>> has_control_characters("café"), has_control_characters("a\\x1b"), has_control_characters("a\\x85")
+        (False, True, True)
+    """
+    return any(letter < " " or "\x7f" <= letter <= "\x9f" for letter in text)

@@ -11,16 +11,19 @@ from typing import Any
 from runvitals.journal import paths
 from runvitals.journal.json_codec import loads
 from runvitals.model import limits
-from runvitals.model.names import can_be_addressed
+from runvitals.model.names import can_be_addressed, has_control_characters
+from runvitals.model.numbers import parse_integer, parse_number
 from runvitals.sdk import source_settings
+
+_HIGHEST_INDEX = 2**31
 
 
 def number(low: float, high: float) -> Callable[[Any], float]:
     def check(value: Any) -> float:
         if isinstance(value, bool):
             raise TypeError
-        given = float(value)
-        if not low <= given <= high:
+        given = parse_number(value, low, high) if isinstance(value, str) else float(value)
+        if given is None or not low <= given <= high:
             raise ValueError
         return given
 
@@ -46,7 +49,9 @@ def text(value: Any) -> str:
 
 def name(value: Any) -> str:
     stripped = text(value).strip()
-    if not stripped or len(stripped) > 128 or any(ord(c) < 32 or c in "/\\" for c in stripped):
+    if not stripped or len(stripped) > 128 or any(c in "/\\" for c in stripped):
+        raise ValueError
+    if has_control_characters(stripped):
         raise ValueError
     return stripped
 
@@ -89,7 +94,12 @@ def list_of(item: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
 
 
 def index(value: Any) -> int:
-    if isinstance(value, (bool, float)) or int(value) < 0:
+    if isinstance(value, str):
+        given = parse_integer(value.strip(), _HIGHEST_INDEX)
+        if given is None:
+            raise ValueError
+        return given
+    if isinstance(value, (bool, float)) or not 0 <= int(value) <= _HIGHEST_INDEX:
         raise ValueError
     return int(value)
 

@@ -16,6 +16,9 @@ _HARMLESS = frozenset((
 ))  # fmt: skip
 
 
+_LONGEST_SHOWN = 500
+
+
 class SettingError(UsageError, ValueError):
     """Invalid setting. The message names the setting, where it was set, the value, and what is expected."""
 
@@ -81,7 +84,9 @@ class Setting:
         except (ValueError, TypeError, OverflowError, RecursionError):
             from runvitals.environment import redaction
 
-            shown = redaction.entries(self.shown(value))
+            shown = repr(redaction.entries(self.shown(value)))
+            if len(shown) > _LONGEST_SHOWN:
+                shown = f"{shown[:_LONGEST_SHOWN]}…"
             raise SettingError(
-                f"invalid setting {self.name} = {shown!r} ({where}): expected {self.allowed}"
+                f"invalid setting {self.name} = {shown} ({where}): expected {self.allowed}"
             ) from None

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from runvitals.journal.json_codec import dumps, loads
-from runvitals.journal.paths import config_dir
+from runvitals.journal.paths import config_dir, make_private
 from runvitals.sdk.messages import notify
 from runvitals.terminal import inert
 
@@ -111,7 +111,7 @@ def _checksum(content: bytes) -> str:
 
 def _write(files: Mapping[str, str], environ: Mapping[str, str]) -> None:
     path = trust_file(environ)
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    make_private(os.path.dirname(path))
     part = f"{path}.part"
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(fd, "wb") as file:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from runvitals.journal.paths import make_private
 from runvitals.model.media_types import image_type
 from runvitals.outbound.fetcher import Fetcher, FetchFailed, FetchLimits
 from runvitals.outbound.policy import Blocked
@@ -61,7 +62,7 @@ class OutsideImages:
         clock: Callable[[], float],
         max_cache_bytes: int = MAX_CACHE_BYTES,
     ) -> None:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_private(folder)
         self._folder = folder
         self._fetcher = fetcher
         self._clock = clock

@@ -29,16 +29,20 @@ def undelivered(directory: str, host: str, known: Collection[DestinationSpec]) -
         directory: the data folder.
         host: this host's name.
         known: destinations whose full text is known. A destination with a secret in its address is left out
-            unless it is among them.
+            unless it is among them. So is any other one if the data folder is one that may come with a
+            repository: its cursors could name any server, or any file to write.
     """
     cursors: dict[str, list[Cursor]] = {}
+    names = {spec.text for spec in known}
+    is_own = os.path.basename(os.path.abspath(directory)) != paths.FOLDER_HERE
     try:
         runs = sorted(os.listdir(paths.runs_dir(directory)))
     except FileNotFoundError:
         return cursors
     for run_id in runs:
         for cursor in find_cursors(os.path.join(paths.runs_dir(directory), run_id), known):
-            if cursor.spec.is_whole and not cursor.closed and (cursor.host == host or _is_old(cursor.path)):
+            is_wanted = cursor.spec.is_whole and (is_own or cursor.spec.text in names)
+            if is_wanted and not cursor.closed and (cursor.host == host or _is_old(cursor.path)):
                 cursors.setdefault(cursor.spec.text, []).append(cursor)
     return cursors
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from fastapi import Response
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+from runvitals.model.spreadsheets import inert_cell
 
 
 def csv_response(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Response:
@@ -39,4 +39,4 @@ def _cell(value: object) -> str:
     if isinstance(value, (list, tuple)):
         value = " ".join(map(str, value))
     text = str(value)
-    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text
+    return inert_cell(text) if isinstance(value, str) else text

@@ -169,8 +169,8 @@ def _span(library: Library, t0: int | None, t1: int | None, default_ms: int) -> 
 def _offset(after: str | None) -> int:
     if after is None:
         return 0
-    if not (after.isascii() and after.isdigit()):
-        raise HTTPException(422, f"after={after!r}: expected `next` of the previous page")
+    if not (after.isascii() and after.isdigit() and len(after) < 10):
+        raise HTTPException(422, f"after={after[:60]!r}: expected `next` of the previous page")
     return int(after)
 
 

@@ -9,6 +9,7 @@ from math import isfinite, isnan
 from typing import Any
 
 from runvitals.journal.json_codec import dumps
+from runvitals.model.spreadsheets import inert_cell
 from runvitals.relay.destinations.files.rows import LOGS, NOTES, ROW_COLUMNS, SAMPLES, Columns, TableRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -29,7 +30,9 @@ class CsvFormat:
     extension = "csv"
 
     def head(self, table: str, columns: Columns) -> bytes:
-        return _csv_line(["time_ms", "time", *ROW_COLUMNS[table], *free_names(table, columns)])
+        return _csv_line(
+            ["time_ms", "time", *ROW_COLUMNS[table], *map(inert_cell, free_names(table, columns))]
+        )
 
     def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
         found = []
@@ -57,7 +60,7 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return repr(value) if not isnan(value) else "NaN"
-    return str(value)
+    return inert_cell(value) if isinstance(value, str) else str(value)
 
 
 class JsonLinesFormat:

@@ -23,6 +23,7 @@ from runvitals.relay.engine.http_client import TIMEOUT_S, HttpClient, ServerResp
 
 _API = "/api/2.0/mlflow"
 _WORKSPACE_HEADER = "X-MLFLOW-WORKSPACE"
+_TIMEOUT_VARIABLE = "MLFLOW_HTTP_REQUEST_TIMEOUT"
 _MISSING = "RESOURCE_DOES_NOT_EXIST"
 _EXISTS = "RESOURCE_ALREADY_EXISTS"
 # Runs that have just ended are still requested: the largest response has all their parameters.
@@ -46,7 +47,7 @@ class RestStore:
         environ: MLflow's variables for credentials and TLS. Read for every request, so they may change.
 
     Raises:
-        ValueError: invalid URI.
+        ValueError: invalid URI, or an invalid number in a variable.
         OSError: a certificate file could not be read.
 
     Example:
@@ -57,8 +58,12 @@ class RestStore:
     def __init__(self, uri: str, environ: Mapping[str, str]) -> None:
         self._uri = uri
         self._environ = environ
-        wanted = environ.get("MLFLOW_HTTP_REQUEST_TIMEOUT", "")
-        timeout_s = parse_number(wanted, 0.001, _MAX_TIMEOUT_S) or TIMEOUT_S
+        wanted = environ.get(_TIMEOUT_VARIABLE, "")
+        timeout_s = parse_number(wanted, 0.001, _MAX_TIMEOUT_S) if wanted else TIMEOUT_S
+        if timeout_s is None:
+            raise ValueError(
+                f"mlflow: invalid {_TIMEOUT_VARIABLE}={wanted!r:.80}; expected seconds to {_MAX_TIMEOUT_S:g}"
+            )
         self._http = HttpClient(
             uri, timeout_s, _MAX_RESPONSE_BYTES, tls(environ) if uri.startswith("https:") else None
         )

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from runvitals.journal.json_codec import dumps, loads
-from runvitals.journal.paths import config_dir
+from runvitals.journal.paths import config_dir, make_private
 from runvitals.relay.engine.http_client import HttpClient
 
 VARIABLE = "RUNVITALS_TOKEN"
@@ -230,7 +230,7 @@ def _write(path: str, servers: Mapping[str, Mapping[str, str]]) -> None:
             f"[servers.{_quoted(url)}]",
             *(f"{name} = {_quoted(text)}" for name, text in entry.items()),
         ]
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    make_private(os.path.dirname(path))
     part = f"{path}.part"
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as file:

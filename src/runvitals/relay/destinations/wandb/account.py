@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
+from runvitals.model.numbers import parse_number
+
 SERVICE = "https://api.wandb.ai"
 _OPTIONS = ("every", "mode", "base_url", "shared")
 _MODES = ("online", "offline")
@@ -66,11 +68,8 @@ class WandbAddress:
 
 
 def _every(text: str) -> float:
-    try:
-        every_s = float(text) if text else _DEFAULT_EVERY_S
-    except ValueError:
-        every_s = -1.0
-    if not 0 <= every_s <= 3600:
+    every_s = parse_number(text, 0.0, 3600.0) if text else _DEFAULT_EVERY_S
+    if every_s is None:
         raise ValueError(f"wandb: invalid every={text!r}; expected seconds from 0 to 3600")
     return every_s
 

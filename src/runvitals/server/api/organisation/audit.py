@@ -59,7 +59,7 @@ def audit_filter(
     if action is not None and "*" in action[:-1]:
         raise HTTPException(422, f"action={action!r}: `*` is allowed at the end only")
     if after is not None and not (after.isascii() and after.isdigit() and len(after) < 19):
-        raise HTTPException(422, f"after={after!r}: expected `next` of the previous page")
+        raise HTTPException(422, f"after={after[:60]!r}: expected `next` of the previous page")
     return AuditFilter(
         action=action,
         actor=actor,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from runvitals.model.spreadsheets import inert_cell
 from runvitals.server.api.tables.blocks import Block, TableColumn, TableField
 from runvitals.server.api.tables.formats import Format
 
@@ -41,7 +42,9 @@ def table_writer(format: Format, fields: Sequence[TableField]) -> TableWriter:
 
 
 class CsvWriter:
-    """CSV with a header row. Gaps and missing values are empty; times are ms UTC."""
+    """CSV with a header row. Gaps and missing values are empty; times are ms UTC. No text is a formula in a
+    spreadsheet.
+    """
 
     def __init__(self, fields: Sequence[TableField]) -> None:
         self._fields = fields
@@ -49,7 +52,7 @@ class CsvWriter:
         self._lines = csv.writer(self._text, lineterminator="\n")
 
     def begin(self) -> bytes:
-        self._lines.writerow([field.name for field in self._fields])
+        self._lines.writerow([inert_cell(field.name) for field in self._fields])
         return self._drain()
 
     def add(self, block: Block) -> bytes:
@@ -72,6 +75,8 @@ def _cells(column: TableColumn) -> list[Any]:
     if column.values.dtype == np.float64:
         value = ~np.isnan(column.values)
         present = value if present is None else present & value
+    else:
+        values = [inert_cell(text) if isinstance(text, str) else text for text in values]
     if present is None or present.all():
         return list(values)
     return [value if is_present else "" for value, is_present in zip(values, present.tolist(), strict=True)]

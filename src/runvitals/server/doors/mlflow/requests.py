@@ -145,7 +145,7 @@ def integer(name: str, value: object) -> int | None:
     """An int64, which may be a text, or a float without a fraction."""
     if value is None:
         return None
-    if isinstance(value, str) and len(value) < 25:
+    if isinstance(value, str) and len(value) < 25 and value.isascii() and "_" not in value:
         try:
             value = int(value)
         except ValueError:
@@ -163,7 +163,7 @@ def number(name: str, value: object) -> float:
         if value in _NON_FINITE:
             return _NON_FINITE[value]
         try:
-            return float(value[:400])
+            return float(value[:400] if value.isascii() and "_" not in value else "")
         except ValueError:
             pass
     elif isinstance(value, (int, float)) and not isinstance(value, bool):

@@ -14,6 +14,7 @@ from types import TracebackType
 import numpy as np
 
 from runvitals.buckets import Grid
+from runvitals.journal.paths import make_private
 from runvitals.store.samples.clickhouse import import_export
 from runvitals.store.samples.clickhouse.address import ClickHouseAddress
 from runvitals.store.samples.clickhouse.aggregate import aggregate
@@ -76,7 +77,7 @@ class ClickHouseStore:
         settings = settings or ClickHouseSettings()
         self.address = address
         self.folder = os.path.abspath(folder)
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        make_private(self.folder)
         self.clickhouse = ClickHouse(address, settings.timeout_s)
         self._unchecked = ClickHouse(address, settings.timeout_s)
         self._preparation = Preparation(self._unchecked, self.clickhouse, self._claim_waiting)

@@ -6,6 +6,7 @@ import os
 import sqlite3
 from contextlib import closing
 
+from runvitals.journal.paths import make_private
 from runvitals.store import private_files, sqlite_salvage
 from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import database, log, month_files
@@ -25,7 +26,7 @@ def backup(folder: str, into: str) -> int:
     """
     path = log.existing_path(folder)
     try:
-        os.makedirs(into, mode=0o700, exist_ok=True)
+        make_private(into)
     except OSError as error:
         raise StoreError(f"could not create {into}: {error.strerror}") from error
     if os.listdir(into):

@@ -17,6 +17,7 @@ from types import TracebackType
 import numpy as np
 
 from runvitals.buckets import Grid
+from runvitals.journal.paths import make_private
 from runvitals.model.durations import DAY_MS
 from runvitals.store.samples.interface import (
     Capabilities,
@@ -74,7 +75,7 @@ class SqliteChunks:
     ) -> None:
         settings = settings or StoreSettings()
         try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+            make_private(folder)
         except OSError as error:
             raise StoreError(f"could not create the store in {folder}: {error.strerror}") from error
         self.folder = folder
