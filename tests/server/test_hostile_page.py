@@ -41,13 +41,19 @@ def served(tmp_path_factory: pytest.TempPathFactory, static: str) -> Iterator[Se
     with serving(tmp_path_factory.mktemp("served")) as served:
         send(served, "plain", tags=["one"], name="a plain run")
         send(served, "hostile", tags=["a", "a", "", "é" * 256], name="W" * 256)
+        send(served, "__proto__", host="constructor", name="\u202eeman" + "\u0301" * 40)
         for role in ("other", "monitor"):  # two roles of one host with the same keys
             send(served, "roles", role=role)
         yield served
 
 
 def send(
-    served: Served, run: str, role: str = "monitor", tags: list[str] | None = None, name: str = ""
+    served: Served,
+    run: str,
+    role: str = "monitor",
+    tags: list[str] | None = None,
+    name: str = "",
+    host: str = "h" * 200,
 ) -> None:
     begin = now_ms() - 100_000
     t = [begin + 1000 * tick for tick in range(100)]
@@ -64,9 +70,9 @@ def send(
     event = {"t": begin + 5, "name": "e" * 200, "level": "error", "text": LONG}
     envelope = {
         "run": run,
-        "writer": f"{role}.{'h' * 60}.1",
+        "writer": f"{role}.{host[:60]}.1",
         "seq": 1,
-        "about": {"role": role, "host": "h" * 200, "interval_s": 60},
+        "about": {"role": role, "host": host, "interval_s": 60},
         "keys": keys,
         "t": t,
         "v": [[float(tick % 7) for tick in range(100)] for _ in keys],
@@ -100,8 +106,10 @@ def keep_picture(page: Browser, name: str) -> None:
     ("path", "shown"),
     [
         ("/", "document.querySelectorAll('main li').length >= 2"),
-        ("/runs", "document.querySelectorAll('tbody tr').length === 3"),
+        ("/runs", "document.querySelectorAll('tbody tr').length === 4"),
         ("/hosts", "document.querySelector('tbody tr')"),
+        ("/hosts/constructor", "document.querySelectorAll('figure canvas').length >= 1"),
+        ("/runs/__proto__", "document.querySelectorAll('figure canvas').length >= 2"),
         ("/runs/hostile", "document.querySelectorAll('figure canvas').length >= 2"),
         ("/runs/hostile/overview", "document.querySelectorAll('dl').length >= 3"),
         ("/runs/hostile/logs", "document.querySelector('.empty')"),

@@ -1,6 +1,7 @@
 // Types of the API of accounts, teams and the organisation. Times are ms UTC; null: never, or not known.
 
 import type { Json } from './api';
+import { own } from './own';
 import type { RequestOptions } from './passkeys';
 
 export type Role = 'viewer' | 'member' | 'admin';
@@ -581,4 +582,4 @@ export const ROLE_TEXT: Record<Role, string> = { admin: 'Admin', member: 'Member
 export const ACCESS_TEXT: Record<Access, string> = { full: 'Full', viewer: 'View-only', none: 'None' };
 
 /** What a built-in role is called on the page; a custom role has its own name. */
-export const roleText = (role: string): string => ROLE_TEXT[role as Role] ?? role;
+export const roleText = (role: string): string => own(ROLE_TEXT, role) ?? role;

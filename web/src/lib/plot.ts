@@ -81,8 +81,9 @@ export function options({ lines, axis, y, size, range: shown, sync, pins, spans,
       // Moving hundreds of points over all charts of a page takes longer than a frame.
       points: { size: 6, show: lines.length <= MOST_POINTS && ((plot, i) => cursorPoint(plot, i, lines)) },
       drag: { x: true, y: false, setScale: false, dist: 4 },
-      // Every chart follows the crosshair; only the one under the pointer is dragged on.
-      sync: { key: sync, setSeries: false, filters: { pub: (type) => type !== 'mousedown' && type !== 'mouseup' } },
+      // Every chart follows the crosshair; only the one under the pointer is dragged on. uPlot keeps keys in an object, which has a
+      // `constructor` already, as a run may be called.
+      sync: { key: `of ${sync}`, setSeries: false, filters: { pub: (type) => type !== 'mousedown' && type !== 'mouseup' } },
       bind: { dblclick: () => () => (hooks.reset(), null) },
     },
     hooks: {

@@ -1,5 +1,7 @@
 // Numbers with their units, as people read them: binary prefixes for bytes, decimal ones for the rest.
 
+import { own } from './own';
+
 interface Scale {
   /** Divide a value by this … */
   by: number;
@@ -63,7 +65,7 @@ const LADDERS: Record<string, { one: number; ladder: Ladder }> = {
 
 /** How to write values of a unit whose largest is `largest`. */
 export function scaleFor(unit: string, largest: number): Scale {
-  const known = LADDERS[unit];
+  const known = own(LADDERS, unit);
   if (!known) return { by: 1, unit: unit === '1' ? '' : unit };
   const { one, ladder } = known;
   const size = Math.abs(largest) * one;

@@ -1,5 +1,6 @@
 // The widths of the table's columns, and where pinned ones stay.
 
+import { own } from '../own';
 import type { Column } from './columns';
 
 export const BOX = 34;
@@ -19,8 +20,8 @@ export interface Layout {
  * only the name stays.
  */
 export function widthsOf(columns: readonly Column[], pinned: readonly string[], width: number, boxes: number, chosen: Readonly<Record<string, number>> = {}): Layout {
-  const widths = columns.map((column) => chosen[column.name] ?? column.width);
-  const isChosen = columns[0] !== undefined && columns[0].name in chosen;
+  const widths = columns.map((column) => own(chosen, column.name) ?? column.width);
+  const isChosen = columns[0] !== undefined && own(chosen, columns[0].name) !== undefined;
   const before = boxes * BOX;
   const narrow = width < 700;
   if (narrow && columns.length > 1 && !isChosen) widths[0] = Math.min(widths[0]!, 200);

@@ -1,6 +1,7 @@
 // The view of the runs table in the address: filter, columns, sort order, groups. A saved view keeps the same.
 
 import type { Params } from '../api';
+import { own } from '../own';
 import { STATES, valuesOf, withValues } from './filterText';
 
 export interface SortTerm {
@@ -49,7 +50,7 @@ const sortText = (sort: readonly SortTerm[]): string => joined(sort.map(signed))
 
 function sortOf(query: URLSearchParams): SortTerm[] {
   const terms = split(query.get('sort')).slice(0, MOST_SORTED).map((term): SortTerm => {
-    const former = FORMER_NAMES[term];
+    const former = own(FORMER_NAMES, term);
     if (former !== undefined) return { name: former, descending: query.get('order') !== 'up' };
     return { name: term.replace(/^-/, ''), descending: term.startsWith('-') };
   });
