@@ -44,7 +44,7 @@ def credential_of(headers: Iterable[tuple[bytes, bytes]], secure: bool) -> Crede
             cookies += value + b";"
     if link:
         return Credential("link", link.decode("latin-1").strip())
-    secret = _cookie(cookies, SECURE_COOKIE if secure else PLAIN_COOKIE) if cookies else ""
+    secret = _value(cookies, SECURE_COOKIE if secure else PLAIN_COOKIE) if cookies else ""
     return Credential("session", secret) if secret else None
 
 
@@ -87,7 +87,22 @@ def _key_of(authorization: str) -> str:
     return decoded.partition(":")[2]
 
 
-def _cookie(header: bytes, name: str) -> str:
+def cookie_of(headers: Iterable[tuple[bytes, bytes]], name: str) -> str:
+    """The value of a cookie; empty if there is none.
+
+    Takes time proportional to the headers, which may be those of strangers.
+
+    Args:
+        headers: as in ASGI, with lower-case names.
+
+    Example:
+        >>> cookie_of([(b"cookie", b"a=1; b=2")], "b")
+        '2'
+    """
+    return _value(b";".join(value for key, value in headers if key == b"cookie"), name)
+
+
+def _value(header: bytes, name: str) -> str:
     for part in header.decode("latin-1").split(";"):
         key, _, value = part.partition("=")
         if key.strip() == name:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 import anyio
@@ -20,6 +19,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from runvitals.server.access import login_page
+from runvitals.server.access.credentials import cookie_of
 from runvitals.server.access.long_request import LongRequest
 from runvitals.server.http.buffered_body import error_response
 from runvitals.server.http.fast_path import Headers
@@ -160,11 +160,7 @@ def token_of(headers: Mapping[bytes, bytes]) -> str | None:
     scheme, _, value = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()
-    try:
-        cookie = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(COOKIE)
-    except CookieError:
-        return None
-    return None if cookie is None else cookie.value
+    return cookie_of(headers.items(), COOKIE) or None
 
 
 def _unauthorized(scope: Scope, secret: str | None) -> Response:

@@ -35,6 +35,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from runvitals.server.http.connection_limits import ConnectionLimits
+from runvitals.server.http.cookies import readable_cookies
 from runvitals.server.http.fast_path import HEAD_END, FastPath, KnownHead, KnownHeads, ShortRequest
 from runvitals.server.http.request_id import HEADER, new_request_id
 
@@ -223,6 +224,8 @@ class Connection(HttpToolsProtocol):
             return  # trailers are ignored
         if len(self.headers) >= self._limits.fields:
             self._stop(431, f"more header fields than the limit of {self._limits.fields}")
+        if len(name) == 6 and b"\\" in value and name.lower() == b"cookie":
+            value = readable_cookies(value)
         super().on_header(name, value)
         if len(name) == 14 and self.headers[-1][0] == b"content-length":
             self._length = int(value) if value.isdigit() else 0
