@@ -18,8 +18,9 @@ from runvitals.model.state import STATES
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 TEXT_COLUMNS = ("id", "name", "group", "job_type")
 NUMBER_COLUMNS = ("started_ms", "last_ms", "duration_ms", "exit_code", "signal")
-_PREDICATE = re.compile(r"\s*(\S+?)\s*(==|!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+# Each takes time proportional to the text: no two repetitions next to each other match the same characters.
+_PREDICATE = re.compile(r"(\S+?)\s*(==|!=|<=|>=|=|<|>)(.*)", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +76,14 @@ class Predicate:
             >>> Predicate.parse('config.optimizer = adamw').value
             'adamw'
         """
-        match = _PREDICATE.fullmatch(text)
-        if match is None or not match[3]:
+        match = _PREDICATE.fullmatch(text.strip())
+        value = match[3].strip() if match else ""
+        if match is None or not value:
             raise ValueError(
                 f'invalid filter expression {text!r}; try config.lr > 0.1 or summary.note = "two words"'
             )
         name = system_statistics.statistic_named(match[1]) or match[1]
-        return cls(name, "=" if match[2] == "==" else match[2], literal(match[3]))
+        return cls(name, "=" if match[2] == "==" else match[2], literal(value))
 
 
 def literal(text: str) -> float | str | bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import string
+import time
 from contextlib import closing
 
 import pytest
@@ -192,3 +193,10 @@ def test_missing_values() -> None:
     assert not Comparison("tag", "k", "!=", "a").holds(None)
     assert Comparison("tag", "k", "IS NULL").holds(None)
     assert not Comparison("metric", "k", "<", 1).holds(float("nan"))
+
+
+def test_reading_a_number_takes_linear_time() -> None:
+    began_s = time.thread_time()
+    with pytest.raises(MlflowError):
+        parse_filter(f"metrics.loss < {'1' * 30_000}x", RUN_ATTRIBUTES)
+    assert time.thread_time() - began_s < 1.0, "backtracking would take ten seconds and more"

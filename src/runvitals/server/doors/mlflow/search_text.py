@@ -43,7 +43,7 @@ _PREFIXES: Final[Mapping[str, EntityKind]] = {
 }
 _TOKEN: Final = re.compile(
     r"""\s*(?:
-        (?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+        (?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
       | (?P<text>'[^']*'|"[^"]*")
       | (?P<quoted>`[^`]*`)
       | (?P<operator>>=|<=|!=|<>|==|=|<|>)
@@ -156,7 +156,7 @@ def parse_filter(text: str | None, attributes: Attributes) -> list[Comparison]:
         return []
     if len(text) > MAX_FILTER:
         raise invalid(f"Invalid filter string: more than {MAX_FILTER} characters")
-    return _Parser(text.strip().rstrip(";"), attributes).comparisons()
+    return _Parser(text.strip().rstrip(";").rstrip(), attributes).comparisons()
 
 
 class _Parser:
@@ -176,7 +176,7 @@ class _Parser:
         return found
 
     def _next(self) -> _Token | None:
-        if not self._text[self._at :].strip():
+        if self._at >= len(self._text):
             return None
         match = _TOKEN.match(self._text, self._at)
         if match is None:
