@@ -161,6 +161,8 @@ def _add_error_handlers(app: FastAPI) -> None:
 
 _MAX_ECHOED_CHARACTERS = 200
 """Of a wrong value, in the error response."""
+_MAX_CLEANED_CHARACTERS = 4000
+"""Of a wrong value, which are searched for secrets: long enough for any that begins in what is shown."""
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
 
@@ -201,7 +203,7 @@ def _has_parts(value: object) -> bool:
 
 
 def _shortened(value: object) -> str:
-    text = redaction.text(repr(value))
+    text = redaction.text(repr(value)[:_MAX_CLEANED_CHARACTERS])
     return text if len(text) <= _MAX_ECHOED_CHARACTERS else f"{text[:_MAX_ECHOED_CHARACTERS]}…"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -265,3 +266,17 @@ def test_text_that_would_end_a_header_of_a_mail_is_rejected(served: ServedOrgani
             assert (answer.status_code, list(answer.json()["fields"])) == (422, [field])
     assert served.accounts.users.by_name("carol").display_name in ("", "carol")
     served.accounts.users.update(served.users["carol"], CLI, NOW, display_name="Carol")
+
+
+def test_a_long_wrong_value_is_not_searched_for_secrets_as_a_whole(served: ServedOrganisation) -> None:
+    def seconds(value: list[str]) -> float:
+        """CPU time of a request of a stranger that is rejected because of a value."""
+        url, began_s = f"{served.url}/api/v1/auth/login", time.process_time()
+        answer = httpx.post(url, json={"name": value, "password": "x"}, timeout=PATIENCE_S)
+        assert answer.status_code == 422
+        assert answer.json()["error"].startswith("name=['x=y x=y"), answer.text
+        assert len(answer.text) < 2000
+        return time.process_time() - began_s
+
+    seconds(["x=y x=y"])  # loads the routes
+    assert seconds(["x=y " * 250_000]) < 1, "to search all of it takes several seconds"
