@@ -10,7 +10,7 @@ import numpy as np
 
 from runvitals.metrics import DEFINITIONS
 from runvitals.model.gap import GAP
-from runvitals.model.limits import AHEAD_MS, OLDEST_SENT_MS, ROW_NAMES
+from runvitals.model.limits import AHEAD_MS, NAME_CHARACTERS, OLDEST_SENT_MS, ROW_NAMES
 from runvitals.model.names import TRUE_TIME, name_fault, sanitized_name
 from runvitals.model.values import valid_step
 from runvitals.server.doors import recording
@@ -131,6 +131,8 @@ def _collect(data: Mapping[str, Any], prefix: str, row: HistoryLine, levels: int
     """Add the values of an object to a row; nested ones get dotted names."""
     for key, value in data.items():
         name = f"{prefix}{key}"
+        if len(name) > NAME_CHARACTERS:
+            name = sanitized_name(name)  # at each level: a long name would be copied for each value within
         if isinstance(value, dict) and "_type" not in value:
             if levels > 1:
                 _collect(value, f"{name}.", row, levels - 1)
