@@ -61,6 +61,15 @@ def test_tools_can_read_the_whole_schema(door: Door) -> None:
             "too much",
         ),
         ("query { ...f } fragment f on Query { ...f }", "too deeply"),
+        ("{ " + "viewer { id } " * 2000 + " }", "too often"),
+        ("{ " + "... on Query { viewer { id } } " * 1000 + " }", "too often"),
+        ("{ viewer { " + "...f " * 2000 + " } } fragment f on User { id }", "too often"),
+        ("{ __typename } fragment f on Query { " + "viewer { id } " * 2000 + " }", "too often"),
+        ("#" * 200_000 + "\n{ __typename }", "too long"),
+        (
+            "{ " + " ".join(f"a{n}: __schema {{ types {{ fields {{ name }} }} }}" for n in range(200)) + " }",
+            "too much about the schema",
+        ),
         (
             "{ __schema { types { fields { type { fields { type { fields { name } } } } } } } }",
             "introspection",

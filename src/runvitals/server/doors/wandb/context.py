@@ -34,6 +34,7 @@ MAX_READS: Final = 3000
 _MAX_ID: Final = 2**31 - 1
 MAX_ROWS: Final = 20_000
 _READS_AT_ONCE: Final = 3
+_FIELDS_AT_ONCE: Final = 4
 _LIST_ROWS: Final = 25
 """To read a list costs as much as this many rows, even if it is empty."""
 WITHOUT_ACCOUNTS: Final = "main"
@@ -62,6 +63,10 @@ class GraphQLContext:
 
     Args:
         requester: who asked for the signed address of the request; None: whoever makes it.
+
+    Attributes:
+        resolving: held while a field is found in a thread. The other fields of the request wait here, and not
+            where those of other clients wait.
     """
 
     def __init__(self, request: Request, requester: Requester | None = None) -> None:
@@ -71,6 +76,7 @@ class GraphQLContext:
         self._rows = 0
         self._refusal: InvalidArgument | None = None
         self._reading = anyio.Semaphore(_READS_AT_ONCE)
+        self.resolving = anyio.Semaphore(_FIELDS_AT_ONCE)
 
     def count_reads(self, number: int) -> None:
         """Count runs, or values of a run, that are read separately: a small query can ask for many.

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Mapping
+from functools import partial
 from inspect import isawaitable
 from typing import Any, Final, NamedTuple
 
+import anyio
+import anyio.to_thread
 import msgspec
 from fastapi import HTTPException
 from graphql import (
@@ -17,6 +21,7 @@ from graphql import (
     FragmentSpreadNode,
     GraphQLError,
     GraphQLSchema,
+    InlineFragmentNode,
     OperationDefinitionNode,
     SelectionSetNode,
     execute,
@@ -30,17 +35,29 @@ from runvitals.server.ingest.errors import HttpRejection
 from runvitals.server.workers import Busy
 from runvitals.store.errors import MetadataStoreUnavailable, NameTaken, UnknownAccount
 
+_MAX_CHARACTERS: Final = 100_000
 _MAX_TOKENS: Final = 10_000
 _MAX_DEPTH: Final = 25
 """Of selections: the introspection query of GraphQL tools has 15 levels."""
 _MAX_FIELDS: Final = 5_000
 """Of a query, each fragment counted wherever it is used."""
+_MAX_INTROSPECTED: Final = 300
+"""Fields of a query that describe the schema: that of GraphQL tools has 230."""
+_MAX_COMPARED: Final = 10_000
+"""Pairs of fields with the same name in the response, and of fragments. Each pair is compared to find out
+whether they can be merged, with all that is within."""
 _MAX_ERRORS: Final = 20
-_MAX_CACHED: Final = 256
+_MAX_CACHED_CHARACTERS: Final = 256 * 1024
+"""Of all queries that are kept: parsed, they take a hundred times as much memory."""
 _CACHED_CHARACTERS: Final = 32 * 1024
 """A longer query is parsed anew whenever it is sent."""
 _TRANSIENT: Final = (408, 429, 503, 507)
 """Statuses that the response to the request gets too, because clients repeat it only then."""
+
+_Path = tuple[str, ...]
+_SPREAD: Final = "..."
+"""In paths, instead of a name: a fragment."""
+_INTROSPECTION: Final = ("__schema", "__type")
 
 log = logging.getLogger("runvitals.server")
 
@@ -70,27 +87,34 @@ class GraphQLExecutor:
 
     def __init__(self, schema: GraphQLSchema) -> None:
         self._schema = schema
-        self._documents: OrderedDict[str, DocumentNode] = OrderedDict()
+        self._documents: OrderedDict[str, _CheckedDocument] = OrderedDict()
+        self._cached_characters = 0
+        self._introspecting = anyio.CapacityLimiter(1)
 
     async def execute(self, request: GraphQLRequest, context: object) -> GraphQLAnswer:
         """The answer to a request: to an unknown operation, or one that fails, 200 with errors."""
         try:
-            document = self._document(request.query)
+            document, introspects = self._document(request.query)
         except _Invalid as invalid:
             return GraphQLAnswer({"data": None, "errors": [error.formatted for error in invalid.errors]})
-        result = execute(
+        begin = partial(
+            execute,
             self._schema,
             document,
             context_value=context,
             variable_values=request.variables,
             operation_name=request.operationName or None,
         )
+        if introspects:  # what describes the schema is found at once, without waiting for anything
+            result = await anyio.to_thread.run_sync(begin, limiter=self._introspecting)
+        else:
+            result = begin()
         if isawaitable(result):
             result = await result
         assert isinstance(result, ExecutionResult)
         return _answer(result)
 
-    def _document(self, query: str) -> DocumentNode:
+    def _document(self, query: str) -> _CheckedDocument:
         """
         Raises:
             _Invalid: the query cannot be parsed, is too large, or does not match the schema.
@@ -100,8 +124,12 @@ class GraphQLExecutor:
             self._documents.move_to_end(query)
             return known
         try:
+            if len(query) > _MAX_CHARACTERS:
+                raise GraphQLError(
+                    f"the query is too long: at most {_MAX_CHARACTERS:,} characters are allowed"
+                )
             document = parse(query, no_location=True, max_tokens=_MAX_TOKENS)
-            _check_extent(document)
+            checked = _CheckedDocument(document, _introspects(document))
             errors = validate(self._schema, document, max_errors=_MAX_ERRORS)
         except GraphQLError as error:
             raise _Invalid([error]) from None
@@ -110,10 +138,19 @@ class GraphQLExecutor:
         if errors:
             raise _Invalid(errors)
         if len(query) <= _CACHED_CHARACTERS:
-            self._documents[query] = document
-            if len(self._documents) > _MAX_CACHED:
-                self._documents.popitem(last=False)
-        return document
+            self._documents[query] = checked
+            self._cached_characters += len(query)
+            while self._cached_characters > _MAX_CACHED_CHARACTERS:
+                oldest, _ = self._documents.popitem(last=False)
+                self._cached_characters -= len(oldest)
+        return checked
+
+
+class _CheckedDocument(NamedTuple):
+    """A query that can be executed. `introspects`: it asks about the schema."""
+
+    document: DocumentNode
+    introspects: bool
 
 
 class _Invalid(Exception):
@@ -124,36 +161,87 @@ class _Invalid(Exception):
         self.errors = errors
 
 
-def _check_extent(document: DocumentNode) -> None:
-    """
+def _introspects(document: DocumentNode) -> bool:
+    """Whether a document asks about the schema.
+
     Raises:
         GraphQLError: the selections are nested too deeply, or too many.
     """
+    definitions = document.definitions
     fragments = {
         definition.name.value: definition.selection_set
-        for definition in document.definitions
+        for definition in definitions
         if isinstance(definition, FragmentDefinitionNode)
     }
-    fields = 0
+    extent = _Extent(fragments)
+    for definition in definitions:
+        if isinstance(definition, (OperationDefinitionNode, FragmentDefinitionNode)):
+            extent.add(definition.selection_set)
+    return extent.introspected > 0
 
-    def visit(selections: SelectionSetNode, depth: int) -> None:
-        nonlocal fields
+
+class _Extent:
+    """Counts what a document selects.
+
+    Args:
+        fragments: by name.
+
+    Attributes:
+        introspected: how many fields describe the schema.
+    """
+
+    def __init__(self, fragments: Mapping[str, SelectionSetNode]) -> None:
+        self._fragments = fragments
+        self._fields = self._compared = self.introspected = 0
+
+    def add(self, selections: SelectionSetNode) -> None:
+        """Count the selections of an operation, or of a fragment: it is checked even if it is not used.
+
+        Raises:
+            GraphQLError: they are nested too deeply, or too many with those before.
+        """
+        self._visit(selections, 1, (), Counter())
+
+    def _visit(self, selections: SelectionSetNode, depth: int, path: _Path, counts: Counter[_Path]) -> None:
+        """
+        Args:
+            path: of names in the response.
+            counts: how many fields have each path; those with the same are compared.
+        """
         if depth > _MAX_DEPTH:
             raise GraphQLError(f"the query is nested too deeply: at most {_MAX_DEPTH} levels are allowed")
         for selection in selections.selections:
-            fields += 1
-            if fields > _MAX_FIELDS:
+            self._fields += 1
+            if self._fields > _MAX_FIELDS:
                 raise GraphQLError(f"the query selects too much: at most {_MAX_FIELDS} fields are allowed")
-            if isinstance(selection, FragmentSpreadNode):
-                inner = fragments.get(selection.name.value)
-            else:
-                inner = getattr(selection, "selection_set", None)
-            if inner is not None:
-                visit(inner, depth + isinstance(selection, (FieldNode, FragmentSpreadNode)))
+            if isinstance(selection, FieldNode):
+                at = (*path, (selection.alias or selection.name).value)
+                self._count(at, counts)
+                if selection.selection_set is not None:
+                    before, is_introspection = self._fields, selection.name.value in _INTROSPECTION
+                    self._visit(selection.selection_set, depth + 1, at, counts)
+                    if is_introspection:
+                        self._count_introspected(self._fields - before)
+            elif isinstance(selection, FragmentSpreadNode):
+                self._count((*path, _SPREAD), counts)
+                fragment = self._fragments.get(selection.name.value)
+                if fragment is not None:
+                    self._visit(fragment, depth + 1, path, counts)
+            elif isinstance(selection, InlineFragmentNode):
+                self._visit(selection.selection_set, depth, path, counts)
 
-    for definition in document.definitions:
-        if isinstance(definition, OperationDefinitionNode):
-            visit(definition.selection_set, 1)
+    def _count(self, path: _Path, counts: Counter[_Path]) -> None:
+        self._compared += counts[path]
+        counts[path] += 1
+        if self._compared > _MAX_COMPARED:
+            raise GraphQLError("the query selects the same fields, or fragments, too often")
+
+    def _count_introspected(self, fields: int) -> None:
+        self.introspected += fields
+        if self.introspected > _MAX_INTROSPECTED:
+            raise GraphQLError(
+                f"the query asks too much about the schema: at most {_MAX_INTROSPECTED} fields are allowed"
+            )
 
 
 def _answer(result: ExecutionResult) -> GraphQLAnswer:

@@ -96,8 +96,9 @@ def snake_case(name: str) -> str:
 
 def _in_thread(function: Callable[..., Any], limiter: anyio.CapacityLimiter) -> Callable[..., Any]:
     @wraps(function)
-    async def resolve(*args: Any, **kwargs: Any) -> Any:
-        return await anyio.to_thread.run_sync(partial(timed, *args, **kwargs), limiter=limiter)
+    async def resolve(source: Any, info: Any, **kwargs: Any) -> Any:
+        async with info.context.resolving:
+            return await anyio.to_thread.run_sync(partial(timed, source, info, **kwargs), limiter=limiter)
 
     def timed(source: Any, info: Any, **kwargs: Any) -> Any:
         info.context.check()

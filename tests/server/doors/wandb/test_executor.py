@@ -1,0 +1,82 @@
+"""What one GraphQL request leaves to others: threads, memory, and the event loop."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from fastapi import Request
+from graphql import build_schema
+
+from runvitals.accounts.principals import Operator
+from runvitals.server.access.requester import Requester
+from runvitals.server.doors.wandb import executor
+from runvitals.server.doors.wandb.context import GraphQLContext
+from runvitals.server.doors.wandb.executor import GraphQLAnswer, GraphQLExecutor, GraphQLRequest
+from runvitals.server.doors.wandb.resolvers import Resolvers, connect
+from tests.patience import PATIENCE_S
+
+
+def executing(*functions: tuple[str, Any]) -> GraphQLExecutor:
+    """An executor of a schema with fields of these names, which are found in threads."""
+    schema = build_schema(f"type Query {{ {' '.join(f'{name}: Int' for name, _ in functions)} }}")
+    subject = Resolvers("test")
+    for name, function in functions:
+        subject.field("Query", name)(function)
+    connect(schema, [subject])
+    return GraphQLExecutor(schema)
+
+
+async def answered(by: GraphQLExecutor, query: str) -> GraphQLAnswer:
+    context = GraphQLContext(Request({"type": "http"}), Requester(Operator()))
+    return await by.execute(GraphQLRequest(query), context)
+
+
+def test_a_request_with_many_slow_fields_leaves_threads_to_others() -> None:
+    begun, released = threading.Event(), threading.Event()
+
+    def slow(_: None, info: Any) -> int:
+        begun.set()
+        released.wait(PATIENCE_S)
+        return 1
+
+    def quick(_: None, info: Any) -> int:
+        return 2
+
+    by = executing(("slow", slow), ("quick", quick))
+
+    async def ask_both() -> GraphQLAnswer:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(answered, by, "{" + " ".join(f"a{n}: slow" for n in range(30)) + "}")
+            await anyio.to_thread.run_sync(begun.wait, PATIENCE_S)
+            try:
+                with anyio.fail_after(PATIENCE_S / 4):
+                    return await answered(by, "{ quick }")
+            finally:
+                released.set()
+
+    assert anyio.run(ask_both).body == {"data": {"quick": 2}}
+
+
+def test_queries_that_are_kept_share_a_limit() -> None:
+    by = executing(("one", lambda _, info: 1))
+
+    async def ask() -> None:
+        for number in range(60):
+            padding = "#" * 20_000
+            assert (await answered(by, f"{{ a{number}: one }}{padding}")).status == 200
+
+    anyio.run(ask)
+    kept = sum(map(len, by._documents))
+    assert 0 < kept <= executor._MAX_CACHED_CHARACTERS
+
+
+def test_what_describes_the_schema_is_found_in_a_thread() -> None:
+    by = executing(("one", lambda _, info: 1))
+
+    async def ask() -> GraphQLAnswer:
+        return await answered(by, "{ __schema { queryType { name } } one }")
+
+    assert anyio.run(ask).body == {"data": {"__schema": {"queryType": {"name": "Query"}}, "one": 1}}
