@@ -23,6 +23,7 @@ _RESERVED = (
     "reset robots root run runs runvitals scim search security self server service settings setup signin "
     "signup sitemap sso static storage support sweep sweeps system team teams token tokens true false "
     "undefined usage user users verify wandb webhook webhooks well-known "
+    "ajax-api artifactsv2 get-artifact model-versions otlp prometheus v1 v1development version "
 )
 RESERVED_NAMES = frozenset(_RESERVED.split())
 """Names that addresses of the server use or may come to use."""

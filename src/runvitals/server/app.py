@@ -36,6 +36,7 @@ from runvitals.server.response_memory import BoundedResponses, ResponseLimits, R
 from runvitals.server.router import ImportedRoutes, LazyRoute, Router, RouterModule, lazy_routes
 from runvitals.server.run_library import Library
 from runvitals.server.secret_fields import is_secret_field
+from runvitals.server.unknown_paths import ANY_METHOD, refuse_other_methods
 from runvitals.server.workers import DEADLINE_S, Busy
 from runvitals.store.errors import (
     LastAdministrator,
@@ -163,9 +164,6 @@ _MAX_ECHOED_CHARACTERS = 200
 """Of a wrong value, in the error response."""
 _MAX_CLEANED_CHARACTERS = 4000
 """Of a wrong value, which are searched for secrets: long enough for any that begins in what is shown."""
-_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
-
-
 _last_routes = Router(prefix="/api", include_in_schema=False)
 
 
@@ -174,11 +172,12 @@ async def _openapi(request: Request) -> JSONResponse:
     return JSONResponse(await run_in_threadpool(request.app.openapi))
 
 
-@_last_routes.api_route("/{rest:path}", methods=_METHODS, dependencies=[needs(PUBLIC)])
-async def _no_such_route(request: Request, rest: str) -> None:
-    if request.method not in ("GET", "HEAD"):
-        raise HTTPException(405, f"{request.method} /api/{rest}: only GET is allowed", {"allow": "GET"})
-    raise HTTPException(404, f"there is no /api/{rest}; /api/v1/openapi.json lists the routes")
+@_last_routes.api_route("", methods=ANY_METHOD, dependencies=[needs(PUBLIC)])
+@_last_routes.api_route("/{rest:path}", methods=ANY_METHOD, dependencies=[needs(PUBLIC)])
+async def _no_such_route(request: Request) -> None:
+    path = request.url.path[:_MAX_ECHOED_CHARACTERS]
+    refuse_other_methods(request)
+    raise HTTPException(404, f"there is no {path}; /api/v1/openapi.json lists the routes")
 
 
 async def _invalid_parameter(request: Request, error: Exception) -> JSONResponse:

@@ -231,6 +231,11 @@ class ImportedRoutes(BaseRoute):
         self._loaded = True
         return routes
 
+    def routes_of(self, scope: Scope) -> Sequence[LazyRoute]:
+        """The routes, if a request may be for one of them; otherwise none, and they are not loaded."""
+        begins = scope["type"] == "http" and scope["path"].startswith(self._beginnings)
+        return self.routes if begins else ()
+
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Whether a request is for one of the routes, or may be, while they are not loaded."""
         if scope["type"] != "http" or not scope["path"].startswith(self._beginnings):
@@ -253,6 +258,17 @@ class ImportedRoutes(BaseRoute):
             return
         await run_in_threadpool(lambda: self.routes)
         await scope["router"](scope, receive, send)  # which asks the routes before these again, and these
+
+
+def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> list[str]:
+    """The methods of the routes that have the path of a request, which has another method; sorted."""
+    found: set[str] = set()
+    for route in routes:
+        if isinstance(route, ImportedRoutes):
+            found.update(allowed_methods(route.routes_of(scope), scope))
+        elif isinstance(route, LazyRoute) and route.matches(scope)[0] == Match.PARTIAL:
+            found |= route.methods
+    return sorted(found)
 
 
 def lazy_routes(routes: Iterable[BaseRoute]) -> Iterator[LazyRoute]:

@@ -36,8 +36,7 @@ from runvitals.server.app import application
 from runvitals.server.clock import Clock
 from runvitals.server.doors.mlflow.requests import with_common_prefix
 from runvitals.server.doors.mlflow.run_writes import MlflowDoor
-from runvitals.server.doors.otlp.http import PATHS as OTLP_PATHS
-from runvitals.server.doors.otlp.http import OtlpEndpoint, StatusBodies
+from runvitals.server.doors.otlp.http import OtlpEndpoint, StatusBodies, is_for_otlp
 from runvitals.server.doors.otlp.receiver import OtlpReceiver
 from runvitals.server.doors.project_rules import ProjectRules
 from runvitals.server.doors.promql.routes import PromqlServer
@@ -267,7 +266,7 @@ class SharedServer:
         # itself.
         if scope["type"] == "http" and scope["path"] == PATH:
             await self._ingest_entry(scope, receive, send)
-        elif scope["type"] == "http" and scope["path"] in OTLP_PATHS:
+        elif scope["type"] == "http" and is_for_otlp(scope["path"]):
             await self._otlp_entry(scope, receive, send)
         else:
             entered = with_common_prefix(scope) if scope["type"] == "http" else scope

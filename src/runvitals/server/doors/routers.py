@@ -21,4 +21,19 @@ DOOR_ROUTERS: Final = (
             "/version",
         ),
     ),
+    RouterModule(  # the last: what no other answers
+        "doors.unknown_paths",
+        (
+            "/files",
+            "/artifactsV2",
+            "/wandb",
+            "/graphql",
+            "/mlflow",
+            "/ajax-api",
+            "/get-artifact",
+            "/model-versions",
+            "/prometheus",
+            "/scim",
+        ),
+    ),
 )

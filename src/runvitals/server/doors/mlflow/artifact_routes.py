@@ -32,6 +32,7 @@ from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_ro
 from runvitals.server.doors.mlflow.run_numbers import find_run
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.run_library import OpenedContent
+from runvitals.server.unknown_paths import ANY_METHOD
 from runvitals.store.metadata.mlflow_files import PathEntry
 from runvitals.store.metadata.stored_files import StoredFile
 
@@ -194,7 +195,7 @@ def _entry_json(entry: PathEntry, folder: str) -> dict[str, Any]:
     return shown
 
 
-@router.api_route("/{rest:path}", methods=["GET", "POST"], dependencies=READS)
+@router.api_route("/{rest:path}", methods=ANY_METHOD, dependencies=READS)
 def unknown(rest: str) -> Response:
     raise MlflowError("ENDPOINT_NOT_FOUND", f"mlflow-artifacts/{rest[:200]} is not supported")
 

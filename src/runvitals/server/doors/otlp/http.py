@@ -24,12 +24,24 @@ OTHER_SIGNALS: Final = tuple(
     for prefix in ("/v1", "/otlp/v1", "/v1development", "/otlp/v1development")
     for signal in ("logs", "traces", "profiles")
 )
-PATHS: Final = frozenset((*METRICS, *OTHER_SIGNALS))
 _DECODING_THREADS: Final = 2
 _DECODED_BYTES: Final = 8
 """Memory of a decoded message, in multiples of its size."""
 _MAX_NAME: Final = 256
 _PROTOBUF = (protobuf_decoding.CONTENT_TYPE, "application/protobuf", "application/vnd.google.protobuf")
+
+
+_FIRST_PARTS: Final = frozenset(("v1", "v1development", "otlp"))
+
+
+def is_for_otlp(path: str) -> bool:
+    """Whether a path is one of OTLP, or would be if there were one: the page has none of these.
+
+    Example:
+        >>> is_for_otlp("/v1/metrics"), is_for_otlp("/otlp"), is_for_otlp("/v12/metrics")
+        (True, True, False)
+    """
+    return path.startswith(("/v1", "/otlp")) and path.split("/", 2)[1] in _FIRST_PARTS
 
 
 class OtlpEndpoint:
@@ -50,6 +62,8 @@ class OtlpEndpoint:
             if scope["path"] in OTHER_SIGNALS:
                 signal = scope["path"].rpartition("/")[2]
                 raise HttpRejection(501, f"{signal} are not stored: send metrics only, to {METRICS[0]}")
+            if scope["path"] not in METRICS:
+                raise HttpRejection(404, f"there is no {scope['path'][:200]}: send metrics to {METRICS[0]}")
             if scope["method"] != "POST":
                 raise HttpRejection(405, f"{scope['method']} {scope['path']}: only POST is allowed")
             body = await self._receive(scope, receive)

@@ -1,0 +1,73 @@
+"""The last routes of doors: what no other answers gets an error in the form that the door's clients read, not
+the page. MLflow and Prometheus' queries have one of their own for most paths."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from fastapi import HTTPException, Request
+from starlette.responses import JSONResponse, Response
+
+from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.doors.mlflow.errors import ENDPOINT_NOT_FOUND, MlflowError, error_response
+from runvitals.server.router import Router
+from runvitals.server.unknown_paths import ANY_METHOD, refuse_other_methods, wrong_method
+
+router: Final = Router(include_in_schema=False)
+_MAX_SHOWN: Final = 200
+
+
+def _last_routes(*beginnings: str) -> Any:
+    """Decorates what answers all paths with these beginnings, and the beginnings themselves."""
+
+    def add(endpoint: Any) -> Any:
+        for beginning in beginnings:
+            for path in (beginning, beginning + "/{rest:path}"):
+                router.add_api_route(path, endpoint, methods=ANY_METHOD, dependencies=[needs(PUBLIC)])
+        return endpoint
+
+    return add
+
+
+def _unknown(request: Request) -> str:
+    return f"there is no {request.url.path[:_MAX_SHOWN]}"
+
+
+@_last_routes("/files", "/artifactsV2", "/wandb")
+async def unknown_file(request: Request) -> None:
+    """An address of wandb's clients, besides their queries."""
+    refuse_other_methods(request)
+    raise HTTPException(404, _unknown(request))
+
+
+@_last_routes("/graphql")
+async def unknown_query(request: Request) -> Response:
+    """An address of their queries."""
+    text, allowed = wrong_method(request) or (_unknown(request), "")
+    body = msgspec.json.encode({"data": None, "errors": [{"message": text}]})
+    headers = {"allow": allowed} if allowed else {}
+    return Response(body, 405 if allowed else 404, headers, "application/json")
+
+
+@_last_routes("/mlflow", "/ajax-api", "/get-artifact", "/model-versions")
+async def unknown_endpoint(request: Request) -> Response:
+    """An address of MLflow's clients."""
+    text, _ = wrong_method(request) or (_unknown(request), "")
+    return error_response(MlflowError(ENDPOINT_NOT_FOUND, text))
+
+
+@_last_routes("/prometheus")
+async def unknown_prometheus(request: Request) -> Response:
+    """An address of Prometheus' API."""
+    text, _ = wrong_method(request) or (_unknown(request), "")
+    return JSONResponse({"status": "error", "errorType": "not_found", "error": text}, 404)
+
+
+@_last_routes("/scim")
+async def unknown_scim(request: Request) -> Response:
+    """An address of SCIM."""
+    from runvitals.server.scim.messages import error_response as scim_error
+
+    text, allowed = wrong_method(request) or (_unknown(request), "")
+    return scim_error(405 if allowed else 404, text)
