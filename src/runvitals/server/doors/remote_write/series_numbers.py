@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
+from zlib import crc32
 
 from runvitals.protobuf import Malformed, fields
 from runvitals.server.doors.remote_write.native_histograms import NativeHistogram, bound_text
@@ -13,6 +14,12 @@ Labels = tuple[str, ...]
 """Names and values, alternating."""
 MAX_LABELS: Final = 128
 """Of one series."""
+MAX_CHARACTERS: Final = 16 * 1024
+"""Of all labels of one series. A message has texts once that many series share: a small one could be of many
+series with long labels."""
+_MAX_TEXT: Final = 1024
+"""Of a name or value. Longer ones end in a checksum instead."""
+_CHECKSUM_CHARACTERS: Final = 9
 _NAME: Final = "__name__"
 _LABEL, _VALUE = 0x0A, 0x12
 """Tags of a label and of its name, and of its value."""
@@ -43,7 +50,9 @@ class SeriesNumbers:
             pairs = _usual_labels(labels)
             if pairs is None:
                 pairs = _labels(labels)
-            found = self.by_bytes[labels] = self.of_labels(tuple(pairs))
+            found = self.of_labels(tuple(pairs))
+            if len(labels) <= MAX_CHARACTERS:
+                self.by_bytes[labels] = found
         return found
 
     def of_labels(self, labels: Labels) -> int:
@@ -52,6 +61,9 @@ class SeriesNumbers:
         if found is None:
             if len(labels) > 2 * MAX_LABELS:
                 raise Malformed(f"a series of {len(labels) // 2} labels; at most {MAX_LABELS} are allowed")
+            characters = sum(map(len, labels))
+            if characters > MAX_CHARACTERS:
+                raise Malformed(f"labels of {characters} characters; a series has at most {MAX_CHARACTERS}")
             _check_names(labels[::2])
             found = self.by_labels[labels] = self._number(labels)
             self._labels[found] = labels
@@ -155,7 +167,15 @@ def _labels(labels: bytes) -> list[str]:
 
 
 def text_of(content: bytes) -> str:
+    """The name or value of a label; a long one ends in a checksum.
+
+    Raises:
+        Malformed: it is not UTF-8.
+    """
     try:
-        return content.decode("utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Malformed(f"not UTF-8: {error}") from None
+    if len(text) <= _MAX_TEXT:
+        return text
+    return f"{text[: _MAX_TEXT - _CHECKSUM_CHARACTERS]}~{crc32(content):08x}"

@@ -20,7 +20,8 @@ from runvitals.store.metadata.metrics import MAX_KEY
 MAX_OTHER_KEYS: Final = 5000
 """Series of one host of a run that are no metrics of ours. Further ones are not stored."""
 MAX_SERIES: Final = 200_000
-"""Of one sender, about 1 kB each."""
+"""Of one sender, about 1 kB each. Those with long labels count as several."""
+_USUAL_CHARACTERS: Final = 1000
 NOT_STORED: Final = -1
 _NAME: Final = "__name__"
 
@@ -51,7 +52,7 @@ class SeriesTable:
         self._others: dict[int, int] = {}
         self.inputs: dict[int, tuple[Input, ...]] = {}
         self.skipped = 0
-        self._count = 0
+        self._count = self._weight = 0
         self.target = np.zeros(1024, np.int64)
         self.column = np.zeros(1024, np.int64)
         self.factor = np.ones(1024)
@@ -61,12 +62,12 @@ class SeriesTable:
         self.is_skipped = np.zeros(1024, np.bool_)
 
     def __len__(self) -> int:
-        return self._count
+        return self._weight
 
     def _add(self, pairs: Labels) -> int:
         """Number a new series, and decide where it belongs."""
-        if self._count >= MAX_SERIES:
-            raise Malformed(f"more than {MAX_SERIES // 2} series")
+        if self._weight >= MAX_SERIES:
+            raise Malformed(f"more than {MAX_SERIES // 2} series, or too many with long labels")
         labels = dict(zip(pairs[::2], pairs[1::2], strict=True))
         if not labels.get(_NAME):
             raise Malformed(f"a series without the label {_NAME}")
@@ -80,6 +81,7 @@ class SeriesTable:
         found = found or self._other(labels, number_of_target)
         number = self._count
         self._count += 1
+        self._weight += 1 + sum(map(len, pairs)) // _USUAL_CHARACTERS
         if number == len(self.target):
             self._grow()
         self.target[number] = number_of_target
