@@ -3,7 +3,8 @@ the page. MLflow and Prometheus' queries have one of their own for most paths.""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import msgspec
 from fastapi import HTTPException, Request
@@ -11,17 +12,17 @@ from starlette.responses import JSONResponse, Response
 
 from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.doors.mlflow.errors import ENDPOINT_NOT_FOUND, MlflowError, error_response
-from runvitals.server.router import Router
+from runvitals.server.router import Endpoint, Router
 from runvitals.server.unknown_paths import ANY_METHOD, refuse_other_methods, wrong_method
 
 router: Final = Router(include_in_schema=False)
 _MAX_SHOWN: Final = 200
 
 
-def _last_routes(*beginnings: str) -> Any:
+def _last_routes(*beginnings: str) -> Callable[[Endpoint], Endpoint]:
     """Decorates what answers all paths with these beginnings, and the beginnings themselves."""
 
-    def add(endpoint: Any) -> Any:
+    def add(endpoint: Endpoint) -> Endpoint:
         for beginning in beginnings:
             for path in (beginning, beginning + "/{rest:path}"):
                 router.add_api_route(path, endpoint, methods=ANY_METHOD, dependencies=[needs(PUBLIC)])

@@ -47,17 +47,17 @@ def test_a_request_with_many_slow_fields_leaves_threads_to_others() -> None:
 
     by = executing(("slow", slow), ("quick", quick))
 
-    async def ask_both() -> GraphQLAnswer:
+    async def ask_both() -> list[GraphQLAnswer]:
+        found: list[GraphQLAnswer] = []
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(answered, by, "{" + " ".join(f"a{n}: slow" for n in range(30)) + "}")
             await anyio.to_thread.run_sync(begun.wait, PATIENCE_S)
-            try:
-                with anyio.fail_after(PATIENCE_S / 4):
-                    return await answered(by, "{ quick }")
-            finally:
-                released.set()
+            with anyio.move_on_after(PATIENCE_S / 4):
+                found.append(await answered(by, "{ quick }"))
+            released.set()
+        return found
 
-    assert anyio.run(ask_both).body == {"data": {"quick": 2}}
+    assert [answer.body for answer in anyio.run(ask_both)] == [{"data": {"quick": 2}}]
 
 
 def test_queries_that_are_kept_share_a_limit() -> None:

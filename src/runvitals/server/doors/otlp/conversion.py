@@ -9,6 +9,8 @@ from math import isnan
 
 import numpy as np
 
+from runvitals.model.limits import NAME_CHARACTERS
+from runvitals.model.names import sanitized_name
 from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.otlp.distributions import PERCENTILES, difference, quantile
 from runvitals.server.doors.otlp.message import (
@@ -103,6 +105,8 @@ class Conversion:
         into = self._of_writer(run, route, None)
         for metric in resource.metrics:
             count = len(metric.numbers) + len(metric.histograms) + len(metric.summaries)
+            if len(metric.name) > NAME_CHARACTERS:
+                metric.name = sanitized_name(metric.name)  # once, and not in the key of each series
             if not metric.name:
                 self.reject("a metric without a name", count)
             elif metric.name in (LOG, LOG_STEP):

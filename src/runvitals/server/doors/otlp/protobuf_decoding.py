@@ -47,6 +47,8 @@ CONTENT_TYPE: Final = "application/x-protobuf"
 _templates: Final = RequestTemplates()
 _NAN = float("nan")
 _DEPTH = 8
+_SHORT_BYTES = 1024
+"""Attributes up to this size are kept decoded. Usual ones have about 200 bytes."""
 _GAUGE_SUM: Final = {5: "gauge", 7: SUM}
 # Tag and value of start_time_unix_nano (2), time_unix_nano (3), and as_double (4) or as_int (6).
 _TIMED_DOUBLE, _TIMED_INT = (struct.Struct(text).unpack_from for text in ("<xQxd", "<xQxq"))
@@ -73,13 +75,21 @@ def decode(body: bytes) -> list[Resource]:
     return resources
 
 
-@lru_cache(65_536)
 def attributes(encoded: bytes) -> dict[str, str]:
     """The attributes of a number's point, field 7, and its flags, field 8.
 
     Raises:
         Malformed: invalid.
     """
+    return _short_attributes(encoded) if len(encoded) <= _SHORT_BYTES else _attributes(encoded)
+
+
+@lru_cache(65_536)
+def _short_attributes(encoded: bytes) -> dict[str, str]:
+    return _attributes(encoded)
+
+
+def _attributes(encoded: bytes) -> dict[str, str]:
     return dict(_pair(value) for value in _messages(encoded, 7))
 
 

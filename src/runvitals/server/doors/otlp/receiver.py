@@ -134,6 +134,7 @@ def _series(one: _Routed, run: RememberedRun) -> ResourceSeries:
     if series is None:
         if len(run.resources) >= _MAX_RESOURCES:
             run.resources.clear()
+        run.count_series(one.resource.attributes)
         series = run.resources[key] = ResourceSeries(one.resource.attributes, one.route, one.rules, run)
     return series
 

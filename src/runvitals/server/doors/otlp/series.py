@@ -16,6 +16,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from runvitals.metrics import otel
+from runvitals.model.names import sanitized_name
 from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.exporters.translation import Input
 from runvitals.server.doors.folded_keys import MAX_KEYS, folded_key
@@ -35,6 +36,7 @@ OUR_RUN: Final = "runvitals.run.id"
 _OF_PROCESSES: Final = ("process.executable.name", "process.pid")
 _OF_CONTAINERS: Final = ("container.name", "k8s.container.name")
 _MAX_SERIES: Final = 50_000
+_USUAL_CHARACTERS: Final = 500
 _MAX_DERIVED: Final = 10_000
 _MAX_HOSTS: Final = 2000
 
@@ -175,9 +177,11 @@ class RememberedRun:
         found.add(given.name, time_ms, value)
         return found
 
-    def count_series(self) -> None:
-        """Count a new series; forget all if there are too many: attributes may be encoded in many ways."""
-        self.series += 1
+    def count_series(self, attributes: Mapping[str, str]) -> None:
+        """Count a new series, or resource, which counts as several if its attributes are long; forget all if
+        there are too many: attributes may be encoded in many ways."""
+        characters = sum(map(len, attributes)) + sum(map(len, attributes.values()))
+        self.series += 1 + characters // _USUAL_CHARACTERS
         if self.series > _MAX_SERIES:
             self.resources.clear()
             self._hosts.clear()
@@ -242,7 +246,7 @@ class ResourceSeries:
             found = self._number(metric, attributes)
         if metric.name not in (LOG, LOG_STEP) and found.key is not None:
             self._run.add(found.key)
-        self._run.count_series()
+        self._run.count_series(attributes)
         if metric.is_delta:
             found.total = DeltaTotal() if found.key is None else self._run.total(self.route.host, found.key)
         self.numbers(metric)[encoded] = found
@@ -251,7 +255,7 @@ class ResourceSeries:
     def new_histogram(self, metric: SentMetric, resource: Resource, encoded: Hashable) -> HistogramSeries:
         """The same of a histogram or summary."""
         named = {**resource.attributes_of(encoded), **self._folded}
-        self._run.count_series()
+        self._run.count_series(named)
         totals = None
         if metric.is_delta:
             count, total = (folded_key(f"{metric.name}.{part}", named) for part in ("count", "sum"))
@@ -300,7 +304,7 @@ def _distinguishing(attributes: Mapping[str, str], route: Route) -> dict[str, st
     names = list(_OF_CONTAINERS)
     if route.is_host_run:
         names += ["service.name", *_OF_PROCESSES]
-    found = {name: attributes[name] for name in names if attributes.get(name)}
+    found = {name: sanitized_name(attributes[name]) for name in names if attributes.get(name)}
     if route.rank is not None:
         found["rank"] = str(route.rank)
     return found
