@@ -96,24 +96,25 @@ class Cluster:
 
     def new_database(self, name: str) -> list[ClickHouseAddress]:
         """A new, empty database, by its address at each node."""
-        for node in self.nodes:
-            self._restart_without_ddl_thread(node)
+        self.restart_failed_nodes()
         addresses = [node.new_database(name) for node in self.nodes]
         return [
             ClickHouseAddress(one.host, one.port, one.database, one.user, one.password, cluster=NAME)
             for one in addresses
         ]
 
-    @staticmethod
-    def _restart_without_ddl_thread(node: ClickHouseServer) -> None:
-        """Start a node again that executes no more queries ON CLUSTER. In ClickHouse 18.16, two replicas that
-        execute the same ALTER at the same moment end one's thread for them, which a busy machine provokes.
+    def restart_failed_nodes(self) -> None:
+        """Start those nodes again that have ended by themselves, or execute no more queries ON CLUSTER. In
+        ClickHouse 18.16, two replicas that execute the same ALTER at the same moment end one's thread for
+        such queries, which a busy machine provokes.
         """
-        log = node.folder / "log"
-        if _DDL_THREAD_ENDED in log.read_bytes():
-            node.kill()
-            log.rename(node.folder / "log.before")
-            node.start()
+        for node in self.nodes:
+            node.start_if_ended()
+            log = node.folder / "log"
+            if _DDL_THREAD_ENDED in log.read_bytes():
+                node.kill()
+                log.rename(node.folder / "log.before")
+                node.start()
 
     def count(self, node: int, sql: str, database: str) -> int:
         """What a query that counts returns on one node."""

@@ -86,6 +86,14 @@ class ClickHouseServer:
             self.process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)
         eventually(self._answers)
 
+    def start_if_ended(self) -> None:
+        """A server that has ended by itself, as once beside other work, fails the test that used it: it is
+        started again for the others, and its last words are shown.
+        """
+        if self.process is not None and self.process.poll() is not None:
+            print((self.folder / "log").read_text()[-2000:])
+            self.start()
+
     def _answers(self) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, (self.folder / "log").read_text()[-2000:]
@@ -116,12 +124,8 @@ class ClickHouseServer:
         return ClickHouseAddress("127.0.0.1", self.port, database, password=self.password)
 
     def new_database(self, name: str) -> ClickHouseAddress:
-        """The address of a new, empty database. A server that has ended by itself, as once beside other work,
-        fails the test that used it: it is started again for the others, and its last words are shown.
-        """
-        if self.process is not None and self.process.poll() is not None:
-            print((self.folder / "log").read_text()[-2000:])
-            self.start()
+        """The address of a new, empty database."""
+        self.start_if_ended()
         clickhouse = ClickHouse(self.address())
         clickhouse.command(f"CREATE DATABASE {name}")
         clickhouse.close()

@@ -181,6 +181,7 @@ class TestCluster(Conformance):
     def opened(
         self, cluster: Cluster, shared: ClickHouseAddress, tmp_path: Path
     ) -> Iterator[ClickHouseStore]:
+        cluster.restart_failed_nodes()
         with open_store(shared, tmp_path / "store") as store:
             yield store
         empty(cluster, shared.database)
