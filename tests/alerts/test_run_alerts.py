@@ -156,6 +156,13 @@ def test_an_alert_says_how_long_its_title_waits(team: Team) -> None:
     assert [one.created_ms - T0 for one in team.told()] == [10 * MINUTE_MS, 10 * MINUTE_MS]
 
 
+@pytest.mark.parametrize("wait_s", [float("nan"), float("inf"), -1, 10**400, "soon", None, True, [1]])
+def test_an_alert_with_an_invalid_wait_holds_up_no_others(team: Team, wait_s: object) -> None:
+    team.alert(team.run("otter-1"), "loss diverged", wait_s=wait_s)
+    team.alert(team.run("otter-2"), "disk full")
+    assert len(team.told()) == 2
+
+
 def test_too_many_alerts_become_one(team: Team) -> None:
     writer = team.run("otter-1")
     for number in range(ALERTS_A_MINUTE + 5):

@@ -185,6 +185,24 @@ def test_invalid_setting_is_reported_before_the_start(command: Command, journals
     assert journals.folders() == []
 
 
+def test_an_unknown_kind_of_destination_is_reported_before_the_start(
+    command: Command, journals: Journals
+) -> None:
+    code, out, err = finished(command("echo", "started", options=("--destinations", "foo:bar,files:/tmp/x")))
+    assert (code, out) == (1, "")
+    assert "unknown destination 'foo'; expected one of cloudwatch, files, http, https, mlflow, " in err
+    assert journals.folders() == []
+
+
+@pytest.mark.parametrize(("project", "told"), [("outer", 0), ("inner", 1)])
+def test_where_the_run_is_recorded_is_printed_once(command: Command, project: str, told: int) -> None:
+    script = f"import runvitals; runvitals.init(project={project!r}).log({{'x': 1}})"
+    code, _, err = finished(command(sys.executable, "-c", script, options=("--project", "outer")))
+    assert code == 0, err
+    assert err.count(", recorded in ") == 1
+    assert err.count(f"is of project {project} from now on") == told
+
+
 def test_disabled_mode_only_runs_the_command(command: Command, journals: Journals) -> None:
     code, out, err = finished(command("echo", "x", options=("--mode", "disabled")))
     assert (code, out, err) == (0, "x\n", "")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from tests.query.journals import T0, Monitor, Training
 @pytest.fixture(autouse=True)
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RUNVITALS_DIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # runs are looked for there too
     return tmp_path
 
 
@@ -78,6 +81,18 @@ def test_no_runs(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith(f"no runs in {data}")
     assert main(["runs", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
+
+
+def test_runs_that_were_kept_elsewhere_are_mentioned(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    elsewhere = data / f"runvitals-data-{os.getuid()}"
+    assert main(["runs"]) == 0
+    assert capsys.readouterr().err == ""
+    Monitor(elsewhere, "there")
+    elsewhere.chmod(0o700)
+    assert main(["runs"]) == 0
+    assert f"not writable: runvitals runs --dir {elsewhere}\n" in capsys.readouterr().err
+    assert main(["runs", "--dir", str(elsewhere)]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_data_folder_option(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,13 +86,27 @@ def test_unreachable_server_is_an_error(
 def test_server_that_is_down_is_named_with_the_reason(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    shown: list[str] = []
+    monkeypatch.setattr(time, "sleep", lambda seconds: shown.append(capsys.readouterr().err))
     assert main(["sync", "one", "--to", "http://127.0.0.1:1"]) == 1
+    assert len(shown) == 4
+    for text in shown:
+        assert text.startswith("runvitals: could not reach http://127.0.0.1:1: ")
+        assert "; trying again in " in text
     reported = capsys.readouterr().err
     assert (
         "one (node1) was not delivered: could not reach http://127.0.0.1:1: Connection refused\n" in reported
     )
     assert "Errno" not in reported
+
+
+def test_a_server_that_asks_for_an_hour_is_not_waited_for(
+    data: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail(f"waited for {seconds} s"))
+    receiver.faults.append((503, "3600"))
+    assert main(["sync", "one", "--to", receiver.url]) == 1
+    assert "one (node1) was not delivered: " in capsys.readouterr().err
 
 
 def test_missing_package_is_named_with_the_extra_that_installs_it(

@@ -106,4 +106,22 @@ def test_missing_server_extra_is_reported(tmp_path: Path) -> None:
         env={**os.environ, "RUNVITALS_DIR": str(tmp_path)},
     )
     assert done.returncode == 1
-    assert "pip install 'runvitals[server]'" in done.stderr
+    assert done.stderr == (
+        "runvitals: ui needs packages that are not installed: pip install 'runvitals[server]' (the first that"
+        " is missing is fastapi)\n"
+    )
+
+
+def test_a_missing_extra_is_named_for_any_command(tmp_path: Path) -> None:
+    blocked = "sys.modules['cryptography'] = sys.modules['sqlalchemy'] = None"
+    for words in (["server", "mail-test", "a@b.c"], ["user", "list"], ["token", "list"]):
+        script = f"import sys; {blocked}; from runvitals.cli import main; sys.exit(main({words!r}))"
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "RUNVITALS_DIR": str(tmp_path)},
+        )
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+        assert "pip install 'runvitals[server]'" in done.stderr

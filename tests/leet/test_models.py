@@ -14,7 +14,7 @@ from runvitals.leet.console_lines import console_lines
 from runvitals.leet.keys import Key
 from runvitals.leet.line_filter import LineFilter
 from runvitals.leet.opening import Surroundings, parse_address, target
-from runvitals.leet.overview import overview
+from runvitals.leet.overview import ending, overview
 from runvitals.leet.run_data import RunData
 from runvitals.leet.run_table import MOST_SELECTED, ListedRuns, newest_use
 from runvitals.leet.sources.journal_catalogue import JournalCatalogue
@@ -121,6 +121,13 @@ def test_run_data(tmp_path: Path) -> None:
     assert "lr 0.1" in text
     assert "cpu_model AMD EPYC" in text
     assert text.replace("\n", "").isprintable()
+
+
+def test_a_signal_has_its_name(tmp_path: Path) -> None:
+    Monitor(tmp_path).end(T0, "crashed", signal=9, out_of_memory=True)
+    data = RunData(JournalSource("abc", str(tmp_path)))
+    data.poll()
+    assert ending(data.run) == "crashed (SIGKILL, out of memory)"
 
 
 def test_a_process_that_started_again_has_a_line_of_its_own(tmp_path: Path) -> None:

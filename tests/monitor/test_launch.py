@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import py_compile
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,25 @@ def test_a_monitor_that_ends_without_an_answer() -> None:
     monitor.close()
     assert connection.ask({"op": "finish"}, 5) is None
     connection.close()
+
+
+@pytest.mark.parametrize(
+    "answer", [b"\xff\xfe\n", b"[" * 5000 + b"\n", b"5\n", b"HTTP/1.1 400 Bad\r\n", b"x" * 2_000_000]
+)
+def test_another_program_at_the_address_of_the_monitor(answer: bytes) -> None:
+    ours, stranger = socket.socketpair()
+    connection = MonitorSocket(ours)
+
+    def send() -> None:
+        with contextlib.suppress(BrokenPipeError):
+            stranger.sendall(answer)
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    assert connection.ask({"op": "finish"}, PATIENCE_S) is None
+    connection.close()
+    sending.join()
+    stranger.close()
 
 
 @pytest.mark.parametrize("anonymous", [True, False])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
+from runvitals.journal import frames
 from runvitals.query.runs import RunList
 from tests.sdk.runs import Journals, Start, eventually, finished, line, say
 
@@ -469,3 +471,143 @@ def test_connection_lasts_until_the_process_ends(train: Start, journals: Journal
     )
     assert (code, out.strip()) == (3, "1"), err
     assert (journals.end("run1")["state"], journals.end("run1")["exit_code"]) == ("failed", 3)
+
+
+@pytest.mark.parametrize(
+    ("code", "kept"), [("True", 1), ("10**30", 255), ("-(10**30)", 255), ("numpy.int64(3)", 3), ("None", 0)]
+)
+def test_exit_codes_of_any_integer_type(train: Start, journals: Journals, code: str, kept: int) -> None:
+    status, _, err = finished(train(f"import numpy, runvitals; runvitals.init().finish({code})"))
+    assert (status, "did not confirm" in err) == (0, False)
+    assert journals.end()["exit_code"] == kept
+    assert RunList(str(journals.directory)).runs(time.time_ns() // 1_000_000)[0].problems == []
+
+
+def test_an_exit_code_that_is_no_integer_raises(train: Start, journals: Journals) -> None:
+    code, _, err = finished(
+        train("""
+            import runvitals
+            run = runvitals.init()
+            for wrong in ("0", 1.5):
+                try:
+                    run.finish(wrong)
+                except TypeError as error:
+                    assert repr(wrong) in str(error)
+                else:
+                    raise AssertionError(wrong)
+            run.log({"loss": 1})
+        """)
+    )
+    assert code == 0, err
+
+
+def test_threads_and_exit_handlers_log_while_the_interpreter_ends(train: Start, journals: Journals) -> None:
+    code, _, err = finished(
+        train("""
+            import atexit, threading, runvitals
+            def late():  # runs after ours, because it was registered before
+                ended.set()
+                run.log({"late": 1})
+                run.config["late"] = 1
+                run.log({"report": runvitals.Text("late")})
+                logged.wait()
+            atexit.register(late)
+            run = runvitals.init()
+            run.log({"loss": 1})
+            ended, logged = threading.Event(), threading.Event()
+            def work():
+                ended.wait()
+                run.log({"thread": 1})
+                logged.set()
+                threading.Event().wait()
+            threading.Thread(target=work, daemon=True).start()
+        """)
+    )
+    assert (code, "Traceback" in err) == (0, False), err
+    assert journals.end()["state"] == "finished"
+    rows = [name for row in journals.history() for name in row["data"]]
+    assert sorted(rows) == ["late", "loss", "thread"]
+    records = journals.records()
+    assert [record.value["key"] for record in records if record.type == frames.MEDIA] == ["report"]
+    assert any(record.type == frames.INFO and "config" in record.value for record in records)
+
+
+def test_threads_that_start_a_run_at_once_share_it(train: Start, journals: Journals) -> None:
+    code, out, err = finished(
+        train("""
+            import os, threading, runvitals
+            start = threading.Barrier(6)
+            def work():
+                start.wait()
+                ids.add(runvitals.init().id)
+            ids = set()
+            threads = [threading.Thread(target=work) for _ in range(6)]
+            [thread.start() for thread in threads]
+            [thread.join() for thread in threads]
+            print(len(ids))
+        """)
+    )
+    assert (code, out.strip()) == (0, "1"), err
+    assert len(journals.folders()) == 1
+
+
+def test_a_run_that_is_passed_to_another_process_says_what_to_do(train: Start) -> None:
+    code, out, err = finished(
+        train("""
+            import copy, pickle, runvitals
+            run = runvitals.init(id="run1")
+            for attempt in (pickle.dumps, copy.deepcopy):
+                try:
+                    attempt(run)
+                except TypeError as error:
+                    print(error)
+        """)
+    )
+    assert code == 0, err
+    assert out.count("call runvitals.init(id='run1') there") == 2
+
+
+def test_a_run_whose_folder_and_working_directory_are_deleted(train: Start, tmp_path: Path) -> None:
+    code, out, err = finished(
+        train(f"""
+            import os, shutil, tempfile, runvitals
+            here = tempfile.mkdtemp(dir={str(tmp_path)!r})
+            os.chdir(here)
+            os.rmdir(here)
+            run = runvitals.init()
+            with open({str(tmp_path / "kept.txt")!r}, "w") as file:
+                file.write("kept")
+            print(run.save({str(tmp_path / "kept.txt")!r}))
+            print([file.name for file in run.files()])
+            shutil.rmtree(run.dir)
+            open(run.dir, "w").close()
+            print(run.files())
+            run.log({{"loss": 1}})
+        """)
+    )
+    assert code == 0, err
+    assert out.splitlines() == ["['kept.txt']", "['kept.txt']", "[]"]
+
+
+def test_alerts_that_wait_for_any_time(train: Start, journals: Journals) -> None:
+    code, _, err = finished(
+        train("""
+            import numpy, runvitals
+            from datetime import timedelta
+            run = runvitals.init()
+            waits = [float("nan"), -1, 10**400, float("inf"), numpy.int64(5), timedelta(minutes=1), None]
+            for number, wait in enumerate(waits):
+                run.alert(f"title {number}", wait_duration=wait)
+            for wrong in ("5", object()):
+                try:
+                    run.alert("title", wait_duration=wrong)
+                except TypeError as error:
+                    assert "wait_duration must be seconds or a timedelta" in str(error)
+                else:
+                    raise AssertionError(wrong)
+        """)
+    )
+    assert code == 0, err
+    alerts = [r.value for r in journals.records() if r.type == frames.EVENT and r.value["name"] == "alert"]
+    longest = 366 * 86_400.0
+    assert [alert.get("wait_s") for alert in alerts] == [0.0, 0.0, longest, longest, 5.0, 60.0, None]

@@ -62,6 +62,48 @@ class NoClass:
         raise OSError("nothing")
 
 
+class NoAttributes:
+    """Raises at every access to an attribute, with an error that `getattr` does not expect."""
+
+    __getattribute__ = raising(OSError("nothing"))
+
+
+class NoName(type):
+    """A metaclass whose classes do not even have a name."""
+
+    def __getattribute__(cls, name: str) -> Any:
+        raise OSError(name)
+
+
+class Nameless(metaclass=NoName):
+    """Of this type not even the name can be read in the usual way."""
+
+
+class NoLength(list[int]):
+    __len__ = __iter__ = raising(OSError("no length"))
+
+
+class NoItems(dict[str, int]):
+    items = raising(OSError("no items"))
+
+
+class NoBits(int):
+    bit_length = raising(OSError("no bits"))
+
+
+class NoFigure:
+    """Claims to be a figure, and raises when it is asked."""
+
+    __module__ = "matplotlib.figure"
+    __getattr__ = raising(OSError("nothing"))
+
+
+UNREADABLE = {
+    "NoClass": NoClass, "NoAttributes": NoAttributes, "Nameless": lambda: Nameless(), "NoLength": NoLength,
+    "NoItems": NoItems, "NoBits": lambda: NoBits(5), "NoFigure": NoFigure,
+}  # fmt: skip
+
+
 class BrokenMapping(Mapping[str, int]):
     def __getitem__(self, name: str) -> int:
         if name == "bad":
@@ -167,6 +209,30 @@ def test_rest_of_a_row_is_kept(number: int) -> None:
 def test_bad_nested_value_does_not_affect_others() -> None:
     assert values()[0].facts({"optimizer": {"lr": 0.1, "bad": Broken()}})["optimizer"]["lr"] == 0.1
     assert row({"a": BrokenMapping()}) == {"a.good": 1, "a.bad": "(BrokenMapping: OSError)"}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_value_whose_type_raises_leaves_what_is_beside_it(name: str) -> None:
+    bad: Any = UNREADABLE[name]()
+    kept, reported = values()
+    media: list[tuple[str, object]] = []
+    wanted = {} if name == "NoItems" else {"bad": f"({name}: OSError)"}
+    assert kept.row({"loss": 1.0, "bad": bad}, media) == {"loss": 1.0, **wanted}
+    nested = kept.facts({"net": {"lr": 0.1, "layers": [1, bad, 3], "bad": bad}})["net"]
+    assert nested == {"lr": 0.1, "layers": [1, f"({name}: OSError)", 3], "bad": f"({name}: OSError)"}
+    assert not media
+    assert reported == [f"a value of type {name} that raises OSError"]
+    assert kept.faults[reported[0]] > 1
+
+
+def test_tags_that_exceed_a_record() -> None:
+    kept, reported = values()
+    assert kept.tags(["a", 5, "a", "", Broken()]) == ["a", "5", "(Broken: LookupError)"]
+    assert kept.tags("one, two") == ["one", "two"]
+    many = kept.tags(f"{number} {'x' * 300_000}" for number in range(2000))
+    assert len(many) == 1000
+    assert sum(map(len, many)) <= 128 * len(many)
+    assert "more than 1000 tags" in reported
 
 
 def test_cyclic_and_deep_values() -> None:

@@ -233,6 +233,40 @@ def test_tables(files: RunFiles, tmp_path: Path) -> None:
     assert made == {"columns": ["x", "day"], "rows": [[1, "2026-01-01 00:00:00"], [2, "NaT"]]}
 
 
+def test_a_cell_that_cannot_be_recorded_leaves_the_others(files: RunFiles, tmp_path: Path) -> None:
+    class Broken:
+        def __str__(self) -> str:
+            raise OSError("no text")
+
+    class Number(float):
+        def __str__(self) -> str:
+            return "a number"
+
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    table = runvitals.Table(columns=["a", Broken()])  # type: ignore[list-item]
+    for cell in (Broken(), Number("nan"), deep, runvitals.Image(tmp_path / "none.png"), 10**400):
+        table.add(1, cell)
+    found = loads(content(tmp_path, table.item(files)))
+    assert found["columns"] == ["a", "(Broken: OSError)"]
+    assert found["rows"] == [
+        [1, "(Broken: OSError)"],
+        [1, "NaN"],
+        [1, "(list: RecursionError)"],
+        [1, "(Image: FileNotFoundError)"],
+        [1, "(an integer of 1329 bits)"],
+    ]
+    assert list(table.faults) == [
+        "a value of type Broken that raises OSError",
+        "a value of type list that raises RecursionError",
+        "a value of type Image that raises FileNotFoundError",
+        "an integer of more than 1023 bits",
+    ]
+    image = runvitals.Image(numpy.zeros((2, 2)), caption=Broken())  # type: ignore[arg-type]
+    assert image.item(files)["caption"] == "(Broken: OSError)"
+
+
 def test_figures_are_recognised_without_their_libraries(files: RunFiles, tmp_path: Path) -> None:
     class Figure:
         def savefig(self, to: Any, format: str, dpi: int) -> None:

@@ -6,7 +6,7 @@ import copy
 import pickle
 from argparse import Namespace
 from collections import UserDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,21 @@ def test_journal_matches_the_dictionary(name: str, tmp_path: Path) -> None:
     CHANGES[name](fields)
     assert read(tmp_path) == fields
     journal.close()
+
+
+def test_entries_that_another_thread_removes_meanwhile() -> None:
+    removed: list[str] = []
+
+    def write(changes: Mapping[Any, Any], names: Sequence[Any]) -> None:
+        removed.extend(names)
+        for name in changes:
+            dict.pop(fields, name)  # what another thread may do
+
+    fields = RecordedDict(write, pytest.fail)
+    assert fields.setdefault("lr", 0.1) == 0.1
+    dict.update(fields, lr=0.2, seed=1)
+    fields.replace({"lr": 3})
+    assert removed == ["seed"]
 
 
 def test_errors_are_those_of_a_dictionary() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from keyword import iskeyword
 from types import ModuleType
 
-from runvitals.cli.command_list import COMMANDS
+from runvitals.cli.command_list import COMMANDS, EXTRAS
 from runvitals.cli.error_text import error_text
 from runvitals.cli.intermixed_parser import IntermixedParser
 from runvitals.environment import redaction
@@ -40,11 +40,31 @@ def _run(words: list[str]) -> int:
         # when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except ModuleNotFoundError as error:
+        print(f"runvitals: {inert(_missing_packages(arguments.command, error))}", file=sys.stderr)
+        return 1
     except (ValueError, LookupError, OSError) as error:
         print(f"runvitals: {inert(redaction.text(error_text(error)))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _missing_packages(command: str, error: ModuleNotFoundError) -> str:
+    """The extra to install for a command.
+
+    Raises:
+        ModuleNotFoundError: it is a module of ours that is missing.
+    """
+    if (error.name or "").partition(".")[0] in ("", "runvitals"):
+        raise error
+    if "pip install" in str(error):  # what is missing only with these arguments, such as a destination
+        return str(error)
+    extra = EXTRAS.get(command, "server")
+    return (
+        f"{command} needs packages that are not installed: pip install 'runvitals[{extra}]'"
+        f" (the first that is missing is {error.name})"
+    )
 
 
 def parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:

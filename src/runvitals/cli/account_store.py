@@ -41,13 +41,10 @@ def finish(actions: Any) -> None:
 
 def run_on_accounts(arguments: argparse.Namespace, work: Work) -> int:
     """Run `work` on the accounts, and print its result."""
-    try:
-        from runvitals.store.errors import MetadataStoreError
-        from runvitals.store.metadata import open_metadata_store
-        from runvitals.store.metadata.accounts.audit import CLI
-    except ModuleNotFoundError as error:
-        print(f"runvitals: accounts require {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
-        return 1
+    from runvitals.store.errors import MetadataStoreError
+    from runvitals.store.metadata import open_metadata_store
+    from runvitals.store.metadata.accounts.audit import CLI
+
     try:
         with open_metadata_store(store_locations(arguments)[1]) as metadata_store:
             result = work(metadata_store.accounts, arguments, CLI, time.time_ns() // 1_000_000)

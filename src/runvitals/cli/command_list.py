@@ -45,3 +45,5 @@ COMMANDS: Final = {
     "usage": "what the runs of a server used in a month, and what it cost",
     "store": "maintain the store of a server: stats, check, repair, compact, drop, backup, migrate",
 }
+EXTRAS = {"leet": "tui"}
+"""The extras that install what commands need, if not `server`."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from math import isfinite
 
-from runvitals.model.ending import Ending
+from runvitals.model.ending import Ending, signal_name
 from runvitals.terminal import display_width
 from runvitals.terminal import inert as inert
 
@@ -92,16 +91,9 @@ def ending(how: Ending) -> str:
     """
     why = []
     if how.signal is not None:
-        why.append(_signal_name(how.signal))
+        why.append(signal_name(how.signal))
     elif how.exit_code is not None and how.state != "finished":
         why.append(f"exit code {how.exit_code}")
     if how.out_of_memory:
         why.append("out of memory")
     return f"{how.state} ({', '.join(why)})" if why else how.state
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

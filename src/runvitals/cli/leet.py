@@ -65,18 +65,14 @@ def run(arguments: argparse.Namespace) -> int:
         return _configure()
     inspects = words[:1] == ["inspect"]
     words = words[1:] if inspects else words
-    try:
-        with for_imports():
-            from runvitals.leet.opening import Surroundings, target
+    with for_imports():
+        from runvitals.leet.opening import Surroundings, target
 
-            if not inspects:
-                from runvitals.leet.app import LeetApp
-                from runvitals.leet.config import Config
-                from runvitals.leet.images.terminal_graphics import graphics
-                from runvitals.leet.replay import speed_of
-    except ModuleNotFoundError as error:
-        print(f"runvitals: leet needs {error.name}: pip install 'runvitals[tui]'", file=sys.stderr)
-        return 1
+        if not inspects:
+            from runvitals.leet.app import LeetApp
+            from runvitals.leet.config import Config
+            from runvitals.leet.images.terminal_graphics import graphics
+            from runvitals.leet.replay import speed_of
     server = resolve({}, os.environ, os.getcwd())["server"]
     around = Surroundings(directory(arguments), os.getcwd(), server, os.environ)
     wanted = target(words[0] if words else None, around)
@@ -145,12 +141,9 @@ def _inspect(wanted: OpeningTarget, on_screen: bool, arguments: argparse.Namespa
 
 def _configure() -> int:
     """Change the configuration on the screen, or print it as JSON."""
-    try:
-        from runvitals.leet.config import Config
-        from runvitals.leet.config_app import ConfigApp
-    except ModuleNotFoundError as error:
-        print(f"runvitals: leet needs {error.name}: pip install 'runvitals[tui]'", file=sys.stderr)
-        return 1
+    from runvitals.leet.config import Config
+    from runvitals.leet.config_app import ConfigApp
+
     config = Config.of_user(os.environ)
     if not _is_screen():
         print(json.dumps(config.as_dict(), indent=1))

@@ -41,11 +41,16 @@ def run(arguments: argparse.Namespace) -> int:
         raise OSError(
             f"`runvitals run` is not supported on {sys.platform} yet; runvitals.init() records log() rows"
         )
+    from runvitals.relay.engine.destination_spec import DestinationSpec
     from runvitals.sdk.data_folder import working_folder
+    from runvitals.sdk.delivery import destinations
     from runvitals.sdk.run_command import run_command
 
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
     if not words:
         raise ValueError("no command given; usage: runvitals run [options] -- CMD …")
     given = Settings(**{name: getattr(arguments, name) for name in (*_OPTIONS, "quiet", "console")}).given
-    return run_command(words, resolve(given, os.environ, working_folder()))
+    values = resolve(given, os.environ, working_folder())
+    for text in destinations(values):
+        DestinationSpec(text).check()
+    return run_command(words, values)

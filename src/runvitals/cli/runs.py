@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from runvitals.model.system_statistics import is_statistic
 from runvitals.query.run_filter import SystemStatistics, matching
 from runvitals.query.run_handle import now_ms
 from runvitals.query.runs import RunList
+from runvitals.sdk.data_folder import runs_kept_elsewhere
 from runvitals.terminal import cut
 
 _SUMMARY_LETTERS = 50
@@ -68,6 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"no runs{of_project} in {inert(runs.directory)} match the filter")
         else:
             print(f"no runs{of_project} in {inert(runs.directory)}; start one with `runvitals run -- CMD`")
+    elsewhere = None if arguments.dir or arguments.json else runs_kept_elsewhere(runs.directory)
+    if elsewhere is not None:
+        print(
+            f"runs that were recorded while the data folder was not writable: runvitals runs --dir"
+            f" {shlex.quote(elsewhere)}",
+            file=sys.stderr,
+        )
     return 0
 
 
@@ -75,16 +84,12 @@ def _statistics(runs: Sequence[Run], wanted: Filter, folder: str) -> SystemStati
     """The system statistics of the runs, if the filter needs them: their journals are read completely.
 
     Raises:
-        ValueError: what reads them is not installed.
+        ModuleNotFoundError: what reads them is not installed.
     """
     if not any(map(is_statistic, wanted.fields)):
         return {}
-    try:
-        from runvitals.server.local.journal_summaries import JournalSummaries
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"a filter by system statistics needs {error.name}: pip install 'runvitals[server]'"
-        ) from None
+    from runvitals.server.local.journal_summaries import JournalSummaries
+
     summaries = JournalSummaries(folder)
     while summaries.read(runs, (), now_ms()):
         pass

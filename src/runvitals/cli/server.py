@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -196,13 +195,9 @@ def run(arguments: argparse.Namespace) -> int:
         folder, address = store_locations(arguments)
         keys = arguments.secret_keys or os.path.join(folder, SECRETS_FILE)
         return mail_test.run(arguments, address, keys, _fix_settings)
-    try:
-        with quick_start.for_imports():
-            from runvitals.server import background  # noqa: F401 - fails early if a dependency is missing
-            from runvitals.server.http import serve
-    except ModuleNotFoundError as error:
-        print(f"runvitals: the server needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
-        return 1
+    with quick_start.for_imports():
+        from runvitals.server import background  # noqa: F401 - fails early if a dependency is missing
+        from runvitals.server.http import serve
     check_waiting(arguments)
     cold_settings(arguments, not is_clickhouse(arguments))
     host, port = arguments.listen
@@ -327,7 +322,10 @@ def _receive_grpc(stack: ExitStack, where: tuple[str, int] | None, listener: soc
     try:
         from runvitals.server.doors.otlp.grpc_server import OtlpGrpcServer
     except ModuleNotFoundError as error:
-        raise OSError(f"--otlp-grpc needs {error.name}: pip install 'runvitals[otlp-grpc]'") from None
+        raise OSError(
+            f"--otlp-grpc needs packages that are not installed: pip install 'runvitals[otlp-grpc]' (without"
+            f" {error.name})"
+        ) from None
     host, port = where
     own_host, own_port = listener.getsockname()[:2]
     own_host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(own_host, own_host)

@@ -72,13 +72,10 @@ def _speed(text: str) -> float | str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        from runvitals.sdk.delivery import destinations
-        from runvitals.simulate import Profile, begin, pacer
-        from runvitals.simulate.delivery import Delivery
-    except ModuleNotFoundError as error:
-        print(f"runvitals: simulate requires {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
-        return 1
+    from runvitals.sdk.delivery import destinations
+    from runvitals.simulate import Profile, begin, pacer
+    from runvitals.simulate.delivery import Delivery
+
     profile = Profile.parse(arguments.profile)
     traced = trace({}, os.environ, os.getcwd())
     values = {name: value for name, (value, _) in traced.items()}

@@ -78,11 +78,8 @@ def _add_check_and_repair(check: argparse.ArgumentParser, repair: argparse.Argum
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        from runvitals.store.samples import sqlite_chunks  # noqa: F401 - fails early if a dependency is missing
-    except ModuleNotFoundError as error:
-        print(f"runvitals: the store needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
-        return 1
+    from runvitals.store.samples import sqlite_chunks  # noqa: F401 - fails early if a dependency is missing
+
     folder = arguments.store or os.path.join(directory(arguments), "store")
     if arguments.action == "migrate":
         return store_migration.run(arguments.source, arguments.target)

@@ -152,7 +152,7 @@ class DestinationSync:
         # Retry with backoff only until the first failure; do not wait again for every run.
         tries = 1 if self._failures else TRIES
         try:
-            deliver_remaining(cursor, time.sleep, tries, self._environ)
+            deliver_remaining(cursor, time.sleep, tries, self._environ, _print_wait)
         except (Gone, BlockingIOError) as error:
             _print_error(f"{inert(run_id)} ({inert(cursor.host)}): {inert(error)}")
             return False
@@ -164,6 +164,10 @@ class DestinationSync:
         where = f"{inert(run_id)} ({inert(cursor.host)}) to {inert(self._destination)}"
         print(inert(redaction.text(f"{where}: {_summary(cursor, before)}")))
         return not cursor.held and cursor.counts["rejected"] == before["rejected"]
+
+
+def _print_wait(error: Exception, wait_s: float) -> None:
+    _print_error(f"{inert(error)}; trying again in {wait_s:.0f} s")
 
 
 def _summary(cursor: Cursor, before: dict[str, int]) -> str:

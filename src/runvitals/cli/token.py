@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -41,12 +40,9 @@ def _number(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        from runvitals.store.errors import MetadataStoreError
-        from runvitals.store.metadata import open_metadata_store
-    except ModuleNotFoundError as error:
-        print(f"runvitals: tokens need {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
-        return 1
+    from runvitals.store.errors import MetadataStoreError
+    from runvitals.store.metadata import open_metadata_store
+
     now_ms = time.time_ns() // 1_000_000
     try:
         with open_metadata_store(store_locations(arguments)[1]) as metadata_store:

@@ -33,13 +33,9 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        with quick_start.for_imports():
-            from runvitals.server import create_app
-            from runvitals.server.http import serve
-    except ModuleNotFoundError as error:
-        print(f"runvitals: the page needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
-        return 1
+    with quick_start.for_imports():
+        from runvitals.server import create_app
+        from runvitals.server.http import serve
     wanted = DEFAULT_PORT if arguments.port is None else arguments.port
     folder = directory(arguments)
     try:

@@ -58,13 +58,10 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        from runvitals.server.usage.reports import UsageReports
-        from runvitals.store.errors import MetadataStoreError
-        from runvitals.store.metadata import open_metadata_store
-    except ModuleNotFoundError as error:
-        print(f"runvitals: usage requires {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
-        return 1
+    from runvitals.server.usage.reports import UsageReports
+    from runvitals.store.errors import MetadataStoreError
+    from runvitals.store.metadata import open_metadata_store
+
     try:
         with open_metadata_store(store_locations(arguments)[1]) as metadata_store:
             reports = UsageReports(metadata_store, _now_ms)

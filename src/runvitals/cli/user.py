@@ -152,10 +152,8 @@ def _delete(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, no
 
 
 def _hashed(name: str, addresses: tuple[str, ...]) -> str:
-    try:
-        from runvitals.accounts.passwords import Passwords, password_problem
-    except ModuleNotFoundError as error:
-        raise OSError(f"passwords require {error.name}: pip install 'runvitals[server]'") from None
+    from runvitals.accounts.passwords import Passwords, password_problem
+
     password = read_password("Password")
     problem = password_problem(password, name=name, addresses=addresses)
     if problem is not None:

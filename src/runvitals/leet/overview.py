@@ -11,6 +11,7 @@ from typing import Any
 from runvitals.leet import axes
 from runvitals.leet.braille import Row
 from runvitals.model.device import devices_of
+from runvitals.model.ending import signal_name
 from runvitals.model.run import Run
 from runvitals.model.run_json import finite
 from runvitals.query.history import leaves
@@ -49,11 +50,11 @@ def ending(run: Run) -> str:
     """The state of a run and why it ended.
 
     Example:
-        'crashed (signal 9, out of memory)'
+        'crashed (SIGKILL, out of memory)'
     """
     reasons = []
     if run.signal is not None:
-        reasons.append(f"signal {run.signal}")
+        reasons.append(signal_name(run.signal))
     elif run.exit_code:
         reasons.append(f"exit code {run.exit_code}")
     if run.out_of_memory:

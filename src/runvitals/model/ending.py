@@ -108,3 +108,18 @@ class ProcessExit:
     def ending(self) -> Ending:
         """The ending of a run whose only process ended like this."""
         return Ending(self.state, self.exit_code, self.signal, self.out_of_memory)
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal; its number if this system has none for it.
+
+    Example:
+        >>> signal_name(9), signal_name(99)
+        ('SIGKILL', 'signal 99')
+    """
+    from signal import Signals  # the monitor, which loads this module, names no signals
+
+    try:
+        return Signals(number).name
+    except ValueError:
+        return f"signal {number}"

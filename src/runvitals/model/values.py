@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _ESCAPED = 6  # bytes of a character in ASCII JSON, of most that are not ASCII
 _LONG_BITS = 128
+_TYPE_CHARACTERS = 60
 _TOO_LARGE = f"more than {RECORD_BYTES} bytes in a record"
 _SCALARS = frozenset((bool, float, type(None)))
 
@@ -54,7 +55,9 @@ def is_time(value: object) -> bool:
 class Sanitizer:
     """Makes the values of one record valid, and counts what it changed.
 
-    Takes time linear in what it keeps, however large or cyclic the value is.
+    Takes time linear in what it keeps, however large or cyclic the value is. A value of a type that JSON does
+    not know, or that is derived from one it knows, may run code that raises: it is replaced by a text, and
+    those beside it are kept.
 
     Args:
         other: called with a value that JSON does not know; the result is sanitized in turn, so it may be a
@@ -103,9 +106,19 @@ class Sanitizer:
         Args:
             levels: maximum depth of nested mappings and lists.
         """
-        kind = type(value)
-        if kind in _SCALARS:
+        if type(value) in _SCALARS:
             return value
+        try:
+            return self._converted(value, levels)
+        except Exception as error:  # noqa: BLE001 - code of the value's own type, which may do anything
+            return self.unreadable(value, error)
+
+    def unreadable(self, value: object, error: Exception) -> str:
+        """The text for a value whose own code has raised an error, which is counted."""
+        self.fault(f"a value of type {type_name(value)} that raises {type_name(error)}")
+        return f"({type_name(value)}: {type_name(error)})"
+
+    def _converted(self, value: object, levels: int) -> Any:
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, int):
@@ -192,15 +205,21 @@ class Sanitizer:
             return "true" if key else "false"
         if isinstance(key, (int, float)):
             return str(self.value(key))
-        self.fault(f"a key of the type {type(key).__name__}")
+        self.fault(f"a key of the type {type_name(key)}")
         if isinstance(key, tuple):
             parts = (self.value(part, 0) for part in key[:16])
             return "(" + ", ".join(part if isinstance(part, str) else repr(part) for part in parts) + ")"
         return str(self.value(key, 0))
 
 
+def type_name(value: object) -> str:
+    """The name of a value's type, even if its metaclass raises."""
+    name: str = type.__getattribute__(type(value), "__name__")
+    return name[:_TYPE_CHARACTERS]
+
+
 def _type_of(value: object) -> str:
-    return f"({type(value).__name__})"
+    return f"({type_name(value)})"
 
 
 def _first(items: Iterable[tuple[object, object]], count: int) -> list[tuple[object, object]]:

@@ -25,6 +25,7 @@ if sys.platform != "win32":
 
 _SPEC_FD, _LISTENER_FD, _TRAINER_FD = 3, 4, 5
 _ATTEMPTS = 5
+_LONGEST_ANSWER = 65_536
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from runvitals.monitor.main import main; main()"
 
 
@@ -91,16 +92,16 @@ class MonitorSocket:
         answer = b""
         self._sock.settimeout(timeout_s)
         try:
-            while b"\n" not in answer:
+            while b"\n" not in answer and len(answer) < _LONGEST_ANSWER:
                 data = self._sock.recv(4096)
                 if not data:
                     return None
                 answer += data
-        except OSError:
+            # A second answer may follow, that the whole run is over, if the last process left just then.
+            value = loads(answer.partition(b"\n")[0])
+        except (OSError, ValueError):  # ValueError: another program of this user has bound the address
             return None
-        # A second answer may follow, that the whole run is over, if the last process left just then.
-        value: dict[str, Any] = loads(answer.partition(b"\n")[0])
-        return value
+        return value if isinstance(value, dict) else None
 
     def leave_open(self) -> None:
         """Keep the connection open until the process ends. The system then closes it early enough for the

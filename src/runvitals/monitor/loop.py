@@ -401,6 +401,6 @@ def _integer(message: dict[str, Any], name: str, least: int = -(1 << 63), most: 
         ValueError: it has another type or is out of range.
     """
     value = message.get(name)
-    if value is None or (isinstance(value, int) and least <= value <= most):
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and least <= value <= most):
         return value
     raise ValueError(f"{name} is {value!r:.80}; expected an integer from {least} to {most}")

@@ -253,7 +253,10 @@ def read_answer(sock: _socket.socket) -> dict[str, Any] | None:
         if not data:
             return None
         answer += data
-    value = loads(answer.partition(b"\n")[0])
+    try:
+        value = loads(answer.partition(b"\n")[0])
+    except ValueError:
+        return None  # another program of this user has bound the address
     return value if isinstance(value, dict) else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from runvitals.journal import frames, paths
@@ -102,9 +103,10 @@ def _saved_file(folder: str, record: Record) -> SavedFile | None:
 
 
 def saved_files(folder: str) -> list[SavedFile]:
-    """The files that a run has saved so far, by name."""
+    """The files that a run has saved so far, by name; none if its folder was deleted or replaced."""
     log = MediaLog()
-    for record in read_run(folder):
-        if record.type == frames.MEDIA:
-            log.add(record)
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for record in read_run(folder):
+            if record.type == frames.MEDIA:
+                log.add(record)
     return log.files(folder)

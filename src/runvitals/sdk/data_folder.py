@@ -44,12 +44,8 @@ def usable_directory(named: str | None, run_id: str, resume: str) -> str:
         problem = _cannot_write(directory)
     if not problem:
         return directory
-    import tempfile  # 6 ms, paid only for the fallback
-
     try:
-        fallback = os.path.join(
-            tempfile.gettempdir(), f"runvitals-data-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
-        )
+        fallback = fallback_folder()
         paths.make_private(fallback)
         usable = _is_ours(fallback) and not _cannot_write(fallback)
     except OSError:
@@ -63,6 +59,29 @@ def usable_directory(named: str | None, run_id: str, resume: str) -> str:
         f"{problem}; run {run_id} is recorded in {fallback} instead. Set RUNVITALS_DIR to a writable folder"
     )
     return fallback
+
+
+def fallback_folder() -> str:
+    """The data folder of runs whose requested folder is not writable.
+
+    Raises:
+        OSError: the system has no folder for temporary files.
+    """
+    import tempfile  # 6 ms, paid only for the fallback
+
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    return os.path.join(tempfile.gettempdir(), f"runvitals-data-{user}")
+
+
+def runs_kept_elsewhere(directory: str) -> str | None:
+    """The fallback folder if this user has runs there that are not in `directory`, else None."""
+    try:
+        fallback = fallback_folder()
+        if fallback != directory and _is_ours(fallback) and os.listdir(paths.runs_dir(fallback)):
+            return fallback
+    except OSError:
+        return None
+    return None
 
 
 def _check_resume(directory: str, run_id: str, resume: str) -> None:

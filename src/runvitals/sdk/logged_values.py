@@ -13,7 +13,7 @@ from typing import Any
 
 from runvitals.model.limits import DEPTH, INT64, RECORD_VALUES, ROW_NAMES
 from runvitals.model.names import name_fault
-from runvitals.model.values import Sanitizer
+from runvitals.model.values import Sanitizer, type_name
 from runvitals.sdk.arrays import as_plain, is_histogram, is_masked
 from runvitals.sdk.media.base import ArrayHistogram, is_media
 
@@ -24,6 +24,8 @@ _MOST_ENTRIES = RECORD_VALUES + 1
 _FAULTS = 20  # kinds of faults reported separately
 # How often to retry reading a mapping that another thread is changing.
 _ATTEMPTS = 5
+_MOST_TAGS = 1000
+_TAG_CHARACTERS = 128
 _NESTED = 16  # levels of mappings that become dotted names; deeper mappings stay values
 
 Entries = list[tuple[object, object]]
@@ -65,14 +67,14 @@ class Values:
             if row is not None:
                 return row
         elif not isinstance(data, Mapping):
-            raise TypeError(f"log(): expected a mapping of names to values, not {_type_name(data)}")
+            raise TypeError(f"log(): expected a mapping of names to values, not {type_name(data)}")
         sanitizer = _sanitizer()
         flat: dict[str, Any] = {}
         for name, value in _leaves(data, sanitizer):
             if media is not None and is_media(value):
                 media.append((name, value))
             else:
-                flat[name] = kept = _value(value, sanitizer)
+                flat[name] = kept = sanitizer.value(value, DEPTH - 1)
                 if media is not None and is_histogram(kept):
                     media.append((name, ArrayHistogram(kept)))
         names = Sanitizer()
@@ -83,7 +85,7 @@ class Values:
     def facts(self, changes: Mapping[Any, Any]) -> dict[str, Any]:
         """Convert entries of `config` or `summary`; nested mappings stay nested."""
         sanitizer = _sanitizer()
-        found = {name: _value(value, sanitizer) for name, value in _named(changes, sanitizer)}
+        found = {name: sanitizer.value(value, DEPTH - 1) for name, value in _named(changes, sanitizer)}
         whole = Sanitizer()
         kept: dict[str, Any] = whole.value({"facts": found, "t": 0}, DEPTH + 1)["facts"]  # as in a record
         self._note({**sanitizer.faults, **whole.faults})
@@ -102,10 +104,13 @@ class Values:
     def text(self, value: object) -> str:
         """Convert anything to a string."""
         sanitizer = _sanitizer()
-        made = _value(value, sanitizer)
-        text: str = sanitizer.value(made if isinstance(made, str) else str(made))
+        text = _text_of(value, sanitizer)
         self._note(sanitizer.faults)
         return text
+
+    def tags(self, given: Iterable[object]) -> list[str]:
+        """Convert the tags of a run; see `distinct_tags`."""
+        return distinct_tags(given, self.fault)
 
     def _simple(self, data: dict[str, Any]) -> dict[str, Any] | None:
         """Fast path: a copy of a row of numbers and short strings with valid names; None for other rows."""
@@ -151,6 +156,34 @@ class Values:
             self.fault(text, count)
 
 
+def distinct_tags(given: Iterable[object], fault: Callable[[str], None]) -> list[str]:
+    """Different tags as short texts; of a text, its parts between commas.
+
+    Args:
+        fault: called with what is recorded otherwise than it was given.
+    """
+    if isinstance(given, str):
+        given = [part.strip() for part in given.split(",")]
+    tags: dict[str, None] = {}
+    for tag in given:
+        sanitizer = _sanitizer()
+        text = _text_of(tag, sanitizer)[:_TAG_CHARACTERS]
+        for kind in sanitizer.faults:
+            fault(kind)
+        if text and text not in tags:
+            if len(tags) == _MOST_TAGS:
+                fault(f"more than {_MOST_TAGS} tags")
+                break
+            tags[text] = None
+    return list(tags)
+
+
+def _text_of(value: object, sanitizer: Sanitizer) -> str:
+    made = sanitizer.value(value, DEPTH - 1)
+    text: str = sanitizer.value(made if isinstance(made, str) else str(made))
+    return text
+
+
 def without_secrets(facts: dict[str, Any]) -> dict[str, Any]:
     """Valid record values with secrets redacted."""
     from runvitals.environment import redaction  # 1 ms that runs without config or events need not pay
@@ -173,23 +206,6 @@ def _number(value: object) -> float | int | None:
     return number if kind is float or kind is bool or (kind is int and -INT64 <= number < INT64) else None
 
 
-def _value(value: object, sanitizer: Sanitizer) -> Any:
-    """A value that JSON can represent, even if accessing the original raises."""
-    for _ in range(_ATTEMPTS):
-        try:
-            return sanitizer.value(value, DEPTH - 1)
-        except RuntimeError:  # "dictionary changed size during iteration": of another thread
-            continue
-        except Exception as error:  # noqa: BLE001 - code of the user's types, which may do anything
-            return _placeholder(value, error, sanitizer)
-    return _placeholder(value, RuntimeError("modified concurrently"), sanitizer)
-
-
-def _placeholder(value: object, error: Exception, sanitizer: Sanitizer) -> str:
-    sanitizer.fault(f"a value of type {_type_name(value)} that raises {_type_name(error)}")
-    return f"({_type_name(value)}: {_type_name(error)})"
-
-
 def _sanitizer() -> Sanitizer:
     sanitizer = Sanitizer(lambda value: _known_to_json(value, sanitizer))
     return sanitizer
@@ -206,7 +222,7 @@ def _known_to_json(value: object, sanitizer: Sanitizer) -> object:
             return f"({len(value)} bytes)"
         return as_plain(value)
     except Exception as error:  # noqa: BLE001 - code of the user's types, which may do anything
-        return _placeholder(value, error, sanitizer)
+        return sanitizer.unreadable(value, error)
 
 
 def _leaves(data: Mapping[Any, Any], sanitizer: Sanitizer) -> Iterable[tuple[str, object]]:
@@ -241,7 +257,7 @@ def _name(key: object, sanitizer: Sanitizer) -> str:
             return str.__str__(key)  # a subclass may override comparison
         return str(next(iter(sanitizer.value({key: None}))))
     except Exception as error:  # noqa: BLE001 - the key's own code
-        return _placeholder(key, error, sanitizer)
+        return sanitizer.unreadable(key, error)
 
 
 def entries(mapping: Mapping[Any, Any], fault: Callable[[str], None], most: int = _MOST_ENTRIES) -> Entries:
@@ -268,8 +284,8 @@ def _item(mapping: Mapping[Any, Any], key: object, fault: Callable[[str], None])
 
 
 def _unreadable(mapping: object, error: Exception, fault: Callable[[str], None]) -> str:
-    fault(f"a mapping of type {_type_name(mapping)} that raises {_type_name(error)}")
-    return f"({_type_name(mapping)}: {_type_name(error)})"
+    fault(f"a mapping of type {type_name(mapping)} that raises {type_name(error)}")
+    return f"({type_name(mapping)}: {type_name(error)})"
 
 
 def _is_mapping(value: object) -> bool:
@@ -277,7 +293,3 @@ def _is_mapping(value: object) -> bool:
         return isinstance(value, Mapping)
     except Exception:  # noqa: BLE001 - a `__class__` that raises
         return False
-
-
-def _type_name(value: object) -> str:
-    return type(value).__name__[:60]

@@ -8,6 +8,9 @@ from typing import TextIO
 
 from runvitals.terminal import inert
 
+ANNOUNCED = "RUNVITALS_ANNOUNCED"
+"""In the environment of a command that `runvitals run` has started: the run whose name and folder it has
+printed."""
 _SHORTEST_TOKEN = 12
 
 

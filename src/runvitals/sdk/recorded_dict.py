@@ -79,8 +79,8 @@ class RecordedDict(dict[Any, Any]):
         """Replace all entries with those of another mapping."""
         if other is not self:
             fresh = dict(self._entries(other))
-            for name in [name for name in self if name not in fresh]:
-                del self[name]
+            for name in [name for name in list(self) if name not in fresh]:
+                self.pop(name, None)
             self.update(fresh)
 
     def _entries(self, given: Any) -> Any:
@@ -89,9 +89,10 @@ class RecordedDict(dict[Any, Any]):
         return entries(given, self._fault) if isinstance(given, Mapping) else pairs(given)
 
     def setdefault(self, name: Any, default: Any = None) -> Any:
-        if name not in self:
-            self[name] = default
-        return self[name]
+        value = self.get(name, _ABSENT)  # another thread may remove it meanwhile
+        if value is _ABSENT:
+            self[name] = value = default
+        return value
 
     def setdefaults(self, other: Any) -> None:
         """Set the entries that do not exist yet."""
@@ -102,10 +103,10 @@ class RecordedDict(dict[Any, Any]):
         return dict(self)
 
     def pop(self, name: Any, default: Any = _ABSENT) -> Any:
-        if name not in self and default is not _ABSENT:
+        value = super().pop(name) if default is _ABSENT else super().pop(name, _ABSENT)
+        if value is _ABSENT:
             return default
-        value = self[name]
-        del self[name]
+        self._write({}, [name])
         return value
 
     def popitem(self) -> tuple[Any, Any]:

@@ -52,6 +52,7 @@ class RecordedRun(WandbRun):
         self.rank: int | None = ranks.get("rank")
         self.disabled = attachment is None
         self.finished = False
+        self._ended = False  # finished, or the interpreter is shutting down
         self.dir = paths.run_dir(run_id, attachment.directory) if attachment else ""
         self._values = Values(self._report_fault)
         self._sections = RecordedSections(
@@ -63,7 +64,10 @@ class RecordedRun(WandbRun):
         self._serial = SerialExecutor()
         self._attachment = attachment
         self.opened_by = os.getpid()
-        self._journal = TrainingJournal(run_id, attachment, self.opened_by) if attachment else None
+        self._journal: TrainingJournal | None = None
+        if attachment is not None:
+            writer = attachment.journal
+            self._journal = TrainingJournal(run_id, attachment, self.opened_by, writer=writer)
         self._warned_finished = False
         self._finish_timeout_s: float = values["finish_timeout"]
         self._stop: StopHandler | None = None
@@ -95,9 +99,15 @@ class RecordedRun(WandbRun):
             self._media = None
 
     def _end(self, exit_code: int | None, closing: bool) -> None:
-        if self.finished or os.getpid() != self.opened_by:
+        """Report the end to the monitor.
+
+        Args:
+            closing: the interpreter is shutting down. Threads and exit handlers may still `log`.
+        """
+        if self._ended or os.getpid() != self.opened_by:
             return
-        self.finished = True
+        self._ended = True
+        self.finished = not closing
         if self.disabled:
             return
         if self._watching is not None:
@@ -120,6 +130,13 @@ class RecordedRun(WandbRun):
             self._journal.close()
         if self._media is not None:
             self._media.close()
+        if not self.finished and self._journal is not None:
+            self._journal, self._media = self._journal.successor(), None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(
+            f"a run cannot be copied or passed to another process: call runvitals.init(id={self.id!r}) there"
+        )
 
     # -- journal
 
@@ -198,5 +215,5 @@ class RecordedRun(WandbRun):
 
     def _ensure_monitor(self) -> None:
         """Restart the monitor if it has died. One system call, 1 µs, when it has not."""
-        if self._attachment is not None and os.getpid() == self.opened_by:
+        if self._attachment is not None and not self._ended and os.getpid() == self.opened_by:
             self._serial.run(self._attachment.ensure_monitor)

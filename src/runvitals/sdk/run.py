@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from runvitals.journal import frames
 from runvitals.journal.json_codec import dumps
 from runvitals.model.limits import STEP
-from runvitals.sdk.exit_code import exit_code_of
+from runvitals.sdk.alert_wait import wait_seconds
+from runvitals.sdk.exit_code import exit_code_of, valid_exit_code
 from runvitals.sdk.logged_values import without_secrets
 from runvitals.sdk.messages import notify
 from runvitals.sdk.metric_definition import metric_definition
@@ -68,7 +69,7 @@ class Run(RunArtifacts):
 
     @tags.setter
     def tags(self, tags: Sequence[str]) -> None:
-        self._describe(tags=list(dict.fromkeys(self._values.text(tag) for tag in tags)))
+        self._describe(tags=self._values.tags(tags))
 
     @property
     def notes(self) -> str | None:
@@ -205,8 +206,7 @@ class Run(RunArtifacts):
             RuntimeError: the run is finished.
 
         Example:
-            >>> run.define_metric("val/loss", summary="min", goal="minimize")
-            >>> run.define_metric("val/*", x="epoch")
+            >>> run.define_metric("val/*", summary="min", x="epoch", goal="minimize")
         """
         if others:
             from runvitals.sdk import wandb_arguments  # few scripts use W&B's names
@@ -245,8 +245,7 @@ class Run(RunArtifacts):
             RuntimeError: the run is finished.
 
         Example:
-            >>> run.save("checkpoints/*.pt")
-            ['checkpoints/1.pt']
+            >>> run.save("checkpoints/*.pt")  # returns ['checkpoints/1.pt']
         """
         if policy not in ("now", "live"):
             raise ValueError(
@@ -281,6 +280,7 @@ class Run(RunArtifacts):
                 recorded, and a server tells its users one a minute.
 
         Raises:
+            TypeError: `wait_duration` is neither a number nor a timedelta.
             ValueError: unknown level.
             RuntimeError: the run is finished.
 
@@ -296,8 +296,7 @@ class Run(RunArtifacts):
             return
         self._must_be_open("alert")
         title, text = self._values.text(title), self._values.text(text)
-        wait = wait_duration
-        wait_s = wait if wait is None or isinstance(wait, (int, float)) else wait.total_seconds()
+        wait_s = None if wait_duration is None else wait_seconds(wait_duration)
         if wait_s and not self._may_alert(title, wait_s):
             return
         event: dict[str, Any] = {"name": "alert", "level": known, "title": title, "text": text}
@@ -423,8 +422,11 @@ class Run(RunArtifacts):
         Args:
             exit_code: 0 or None for success; any other value marks the run as failed.
             quiet: ignored, as W&B's function has it; the setting `quiet` decides what is printed.
+
+        Raises:
+            TypeError: `exit_code` is not an integer.
         """
-        self._end(exit_code or 0, closing=False)
+        self._end(valid_exit_code(exit_code), closing=False)
 
     def __enter__(self) -> Run:
         return self

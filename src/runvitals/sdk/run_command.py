@@ -21,7 +21,7 @@ from runvitals.sdk.console_capture import ConsoleCapture
 from runvitals.sdk.data_folder import usable_directory
 from runvitals.sdk.delivery import wait_for_delivery
 from runvitals.sdk.identity import RunIdentity, identify
-from runvitals.sdk.messages import notify
+from runvitals.sdk.messages import ANNOUNCED, notify
 from runvitals.sdk.monitor_connection import MonitorConnection
 from runvitals.sdk.run_clock import clock_of_run
 
@@ -108,7 +108,7 @@ class _CommandRun:
             self._record_end(fallback, exit_code, by_signal)
         os.waitpid(pid, 0)
         wait_for_delivery(self._values, self._run_id, self._directory, say=not self._values["quiet"])
-        state = answer["state"] if answer else "ended"
+        state = answer.get("state", "ended") if answer else "ended"
         code = f"signal {signal.Signals(by_signal).name}" if by_signal else f"exit code {exit_code}"
         self._notify(f"run {self._run_id} {state}, {code}; see {self._where_to_look()}")
         return 128 + by_signal if by_signal else exit_code or 0
@@ -125,6 +125,7 @@ class _CommandRun:
             "RUNVITALS_RUN_ID": self._run_id,
             "RUNVITALS_DIR": self._directory,
             "RUNVITALS_PROJECT": self._values["project"],
+            ANNOUNCED: self._run_id,
         }
         pid = os.posix_spawn(
             self._program,

@@ -104,11 +104,20 @@ def index(value: Any) -> int:
     return int(value)
 
 
-def absolute_path(value: Any) -> str:
-    path = os.path.expanduser(text(value))
-    if not os.path.isabs(path):
+def path(value: Any) -> str:
+    given = os.fspath(value)
+    if not isinstance(given, str):
+        raise TypeError
+    if b"\0" in os.fsencode(given):
         raise ValueError
-    return path
+    return given
+
+
+def absolute_path(value: Any) -> str:
+    given = os.path.expanduser(path(text(value)))
+    if not os.path.isabs(given):
+        raise ValueError
+    return given
 
 
 def server(value: Any) -> str:

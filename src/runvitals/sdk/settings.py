@@ -76,7 +76,7 @@ SETTINGS: dict[str, Setting] = {
         ),
         Setting("notes", None, checks.optional(checks.text), "a string", "A longer description."),
         Setting(
-            "dir", None, checks.optional(checks.text), "a path", "Data folder; default: the user's data home."
+            "dir", None, checks.optional(checks.path), "a path", "Data folder; default: the user's data home."
         ),
         Setting(
             "mode",

@@ -6,6 +6,7 @@ import atexit
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from threading import RLock
 from typing import Any
 
 from runvitals.errors import NotOpen
@@ -14,17 +15,18 @@ from runvitals.model.values import Sanitizer
 from runvitals.sdk.attachment import Attachment, ResumeState
 from runvitals.sdk.data_folder import usable_directory, working_folder
 from runvitals.sdk.identity import identify
-from runvitals.sdk.messages import notify
+from runvitals.sdk.logged_values import distinct_tags
+from runvitals.sdk.messages import ANNOUNCED, notify
 from runvitals.sdk.recorded_dict import pairs
 from runvitals.sdk.run import Run
-from runvitals.sdk.settings import MODES, RESUMES, SettingError, Settings, trace
+from runvitals.sdk.settings import MODES, RESUMES, SETTINGS, SettingError, Settings, trace
 
-_MOST_TAGS = 1000
 _IN_SWEEP = "RUNVITALS_SWEEP_PARAMETERS"
 """Set in the environment of a run that the agent of a sweep has started."""
 
 _active: Run | None = None
 _hooked = False
+_lock = RLock()  # several threads may call `init`, and so may a handler of a signal that interrupts it
 
 
 def init(
@@ -80,29 +82,36 @@ def init(
         >>> run.log({"loss": 0.5})
         >>> run.finish()
     """
-    global _active
     finish_open = bool(others or reinit is not None) and _finishes_open_run(others, reinit)
-    if _active is not None and not _active.finished and _active_here(_active):
-        if not finish_open and not _in_notebook():
-            return _active
-        _active.finish()
-    if config is not None:
-        config = _chosen(config, config_exclude_keys, config_include_keys)
-    given = _given(settings)
-    arguments = {
-        "project": project, "name": name, "tags": tags, "notes": notes, "group": group, "job_type": job_type,
-        "run_id": id, "resume": _spelling(resume), "dir": dir, "mode": _spelling(mode), "entity": entity,
-    }  # fmt: skip
-    given.update(Settings(**arguments).given)
-    values = resolved(_placed(given) if _IN_SWEEP in os.environ else given)
-    run = _unrecorded(values) if values["mode"] == "disabled" else _recorded(values)
-    _active = run
-    _configure(run, config)
+    with _lock:
+        open_run = _open_here()
+        if open_run is not None:
+            if not finish_open and not _in_notebook():
+                return open_run
+            open_run.finish()
+        if config is not None:
+            config = _chosen(config, config_exclude_keys, config_include_keys)
+        given = _given(settings)
+        arguments = {
+            "project": project, "name": name, "tags": tags, "notes": notes, "group": group,
+            "job_type": job_type, "run_id": id, "resume": _spelling(resume), "dir": dir,
+            "mode": _spelling(mode), "entity": entity,
+        }  # fmt: skip
+        given.update(Settings(**arguments).given)
+        run = _opened(resolved(_placed(given) if _IN_SWEEP in os.environ else given))
+        _configure(run, config)
     if sync_tensorboard:
         from runvitals.sdk import tensorboard_writer
 
         tensorboard_writer.follow(opened)
     return run
+
+
+def _opened(values: dict[str, Any]) -> Run:
+    """Start a run, which is the open one from now on."""
+    global _active
+    _active = _unrecorded(values) if values["mode"] == "disabled" else _recorded(values)
+    return _active
 
 
 def _placed(given: dict[str, Any]) -> dict[str, Any]:
@@ -182,9 +191,10 @@ def active() -> Run:
     return _active
 
 
-def _active_here(run: Run) -> bool:
-    """Whether this process opened the run. A forked child has a copy of its parent's."""
-    return run.opened_by == os.getpid()
+def _open_here() -> Run | None:
+    """The open run that this process has opened. A forked child has a copy of its parent's."""
+    run = opened()
+    return run if run is not None and run.opened_by == os.getpid() else None
 
 
 def _given(settings: Settings | Mapping[str, Any] | None) -> dict[str, Any]:
@@ -225,18 +235,25 @@ def _begin(given: Mapping[str, Any]) -> Run:
     run.step = 0 if before is None else before.next_step
     _hook()
     if not values["quiet"] and not run.rank:
-        notify(f"run {run.id} ({run.name}) of project {run.project}, recorded in {run.dir}")
+        _announce(run)
     return run
+
+
+def _announce(run: Run) -> None:
+    """Print where the run is recorded. `runvitals run` has printed it for its command, but not the name and
+    project that the command's script gives the run.
+    """
+    if os.environ.get(ANNOUNCED) != run.id:
+        notify(f"run {run.id} ({run.name}) of project {run.project}, recorded in {run.dir}")
+    elif run.project != os.environ.get(SETTINGS["project"].variable):
+        notify(f"run {run.id} ({run.name}) is of project {run.project} from now on")
 
 
 def _bounded(values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings, with texts shortened to what a record can hold."""
     sanitizer = Sanitizer()
     bounded = {key: sanitizer.value(values[key]) for key in ("notes", "labels")}
-    tags = list(dict.fromkeys(values["tags"]))
-    if len(tags) > _MOST_TAGS:
-        sanitizer.fault(f"more than {_MOST_TAGS} tags", len(tags) - _MOST_TAGS)
-    bounded["tags"] = [sanitizer.value(tag) for tag in tags[:_MOST_TAGS]]
+    bounded["tags"] = distinct_tags(values["tags"], sanitizer.fault)
     for key in ("project", "name", "group", "job_type"):
         bounded[key] = sanitizer.value(values[key])
     for fault in sanitizer.faults:
@@ -255,8 +272,6 @@ def _hook() -> None:
     if not _hooked:
         _hooked = True
         atexit.register(_at_exit)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_after_fork)
 
 
 def _at_exit() -> None:
@@ -265,5 +280,11 @@ def _at_exit() -> None:
 
 
 def _after_fork() -> None:
+    global _lock
+    _lock = RLock()  # a thread that does not exist here may hold it
     if _active is not None:
         _active._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -16,17 +16,25 @@ class TrainingJournal:
         run_id: the run, for messages.
         attachment: creates the files.
         opened_by: the process that opened the run.
-        role: `train`; or `media`, whose file is created with the first record.
+        role: `train`, or `media`.
+        writer: writes the file; None: the file is created with the first record.
     """
 
-    def __init__(self, run_id: str, attachment: Attachment, opened_by: int, role: str = "train") -> None:
+    def __init__(
+        self,
+        run_id: str,
+        attachment: Attachment,
+        opened_by: int,
+        role: str = "train",
+        writer: JournalWriter | None = None,
+    ) -> None:
         self._run_id = run_id
         self._attachment = attachment
         self._opened_by = opened_by
         self._role = role
         self._pid = opened_by
         self._unwritable = False
-        self._writer: JournalWriter | None = attachment.journal if role == "train" else None
+        self._writer = writer
         if self._writer is not None and self._writer.error is not None:
             self._notify_unwritable(self._writer.error)
 
@@ -35,6 +43,10 @@ class TrainingJournal:
         must not delay the rows of `log`.
         """
         return TrainingJournal(self._run_id, self._attachment, self._opened_by, "media")
+
+    def successor(self) -> TrainingJournal:
+        """A journal of the same kind for records that come after this one was closed."""
+        return TrainingJournal(self._run_id, self._attachment, self._opened_by, self._role)
 
     @property
     def segment(self) -> int:

@@ -12,7 +12,7 @@ import pytest
 from runvitals.journal import frames
 from runvitals.journal.records import CONSOLE_HEAD
 from runvitals.relay.destination import Gone, Retry
-from runvitals.relay.engine.cursor import Cursor
+from runvitals.relay.engine.cursor import Cursor, find_cursors
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from tests.relay.journals import HOST, RUN, Journal, Sender
 from tests.relay.receiver import Receiver
@@ -240,3 +240,47 @@ def test_damaged_position_starts_over_and_is_reported(journal: Journal, receiver
     cursor = Cursor(journal.folder, DestinationSpec(receiver.url), HOST)
     assert "version 99" in cursor.damaged
     assert cursor.positions == {}
+
+
+_CURSOR = {
+    "version": 1, "destination": "http://host", "run": "abc", "host": HOST, "writers": {}, "state": {},
+    "counts": {}, "error": "", "rejection": "", "closed": "", "cwd": "", "delivered_ms": 0,
+}  # fmt: skip
+_NOT_CURSORS: dict[str, Callable[[Path], object]] = {
+    "a FIFO": os.mkfifo,
+    "a folder": Path.mkdir,
+    "a link to itself": lambda path: path.symlink_to(path.name),
+    "nested too deeply": lambda path: path.write_text("[" * 100_000),
+    "an infinite position": lambda path: path.write_text(
+        json.dumps({**_CURSOR, "writers": {"train.a.1.2": {"next": float("inf")}}})
+    ),
+    "an infinite time": lambda path: path.write_text(json.dumps({**_CURSOR, "delivered_ms": float("inf")})),
+}
+
+
+@pytest.mark.parametrize("what", _NOT_CURSORS)
+def test_what_is_no_position_is_reported_and_holds_up_nothing(journal: Journal, what: str) -> None:
+    spec = DestinationSpec("http://host")
+    path = Path(Cursor(journal.folder, spec, HOST).path)
+    path.parent.mkdir(exist_ok=True)
+    _NOT_CURSORS[what](path)
+    list(find_cursors(journal.folder))
+    cursor = Cursor(journal.folder, spec, HOST)
+    assert str(path) in cursor.damaged
+    assert (cursor.positions, cursor.load_facts()) == ({}, None)
+
+
+@pytest.mark.parametrize("value", [[], {}, {**_CURSOR, "destination": []}, {**_CURSOR, "host": {}}])
+def test_files_that_are_no_positions_are_not_found(journal: Journal, value: object) -> None:
+    path = Path(Cursor(journal.folder, DestinationSpec("http://host"), HOST).path)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(value))
+    assert [cursor.host for cursor in find_cursors(journal.folder)] in ([], ["{}"])
+
+
+def test_a_run_whose_positions_have_no_folder(journal: Journal) -> None:
+    Path(journal.folder, "relay").write_text("")
+    cursor = Cursor(journal.folder, DestinationSpec("http://host"), HOST)
+    assert "relay" in cursor.damaged
+    with pytest.raises(OSError, match="relay"):
+        cursor.save()

@@ -1,15 +1,19 @@
-"""`Retry-After` and `Date` headers of responses."""
+"""The client of destinations: headers of responses, and servers that do not speak HTTP properly."""
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 import time
+from collections.abc import Callable, Iterator
 from email.message import Message
 from email.utils import formatdate
 
 import pytest
 
 from runvitals.relay.engine.delivery_thread import backoff
-from runvitals.relay.engine.http_client import ServerResponse
+from runvitals.relay.engine.http_client import HttpClient, ServerResponse
 
 
 def _response(**headers: str) -> ServerResponse:
@@ -45,3 +49,73 @@ def test_retry_after_in_seconds_or_as_a_date() -> None:
 def test_invalid_date_header(text: str) -> None:
     date_ms = _response(Date=text).date_ms
     assert date_ms is None or abs(date_ms) < 1 << 60
+
+
+Serve = Callable[[bytes, bytes], str]
+_CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts servers that answer every request with some bytes, then repeat others without end."""
+    listeners: list[socket.socket] = []
+
+    def answer(listener: socket.socket, first: bytes, repeated: bytes) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with connection, contextlib.suppress(OSError):
+                    connection.recv(65536)
+                    connection.sendall(first)
+                    while repeated:
+                        connection.sendall(repeated)
+
+    def start(first: bytes, repeated: bytes = b"") -> str:
+        listener = socket.create_server(("127.0.0.1", 0))
+        listeners.append(listener)
+        threading.Thread(target=answer, args=(listener, first, repeated), daemon=True).start()
+        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    yield start
+    for listener in listeners:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+
+
+@pytest.mark.parametrize(
+    ("first", "repeated"),
+    [
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (_CHUNKED, b"1;" + b"x" * 1000 + b"\r\na\r\n"),
+        (_CHUNKED + b"2\r\n{}\r\n0\r\n", b"X: y\r\n"),
+    ],
+    ids=["interim responses", "a body in small pieces", "trailers"],
+)
+def test_a_response_without_end(serve: Serve, first: bytes, repeated: bytes) -> None:
+    client = HttpClient(serve(first, repeated), timeout_s=0.1)
+    with pytest.raises(ConnectionError, match=r"took longer than 1 s|timed out|invalid HTTP"):
+        client.post("/", b"{}", {})
+    client.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+        _CHUNKED + b"-5\r\nabc\r\n",
+        _CHUNKED + b"f" * 40 + b"\r\nabc\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}",
+        b"nonsense",
+    ],
+)
+def test_an_invalid_response_is_a_failed_connection(serve: Serve, answer: bytes) -> None:
+    client = HttpClient(serve(answer, b""))
+    for _ in range(2):  # the rest of an invalid response is not taken for the next one
+        with pytest.raises(ConnectionError, match="could not reach http://127"):
+            client.post("/", b"{}", {})
+
+
+def test_a_connection_is_used_again_with_its_whole_timeout(serve: Serve) -> None:
+    client = HttpClient(serve(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", b""))
+    assert [client.post("/", b"{}", {}).body for _ in range(3)] == [b"{}"] * 3
+    client.close()

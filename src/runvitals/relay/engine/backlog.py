@@ -14,6 +14,8 @@ from runvitals.relay.engine.destination_spec import DestinationSpec
 
 # Waits of 1 + 2 + 4 + 8 s, plus up to half of each.
 TRIES = 5
+LONGEST_WAIT_S = 120.0
+"""A server that asks to come back later than this is not waited for."""
 
 
 def hosts_of_run(folder: str) -> list[str]:
@@ -26,6 +28,7 @@ def deliver_remaining(
     sleep: Callable[[float], None],
     tries: int = TRIES,
     environ: Mapping[str, str] = os.environ,
+    waiting: Callable[[Exception, float], None] = lambda error, wait_s: None,
 ) -> None:
     """Deliver the remaining records of a run's writers on one host.
 
@@ -34,6 +37,7 @@ def deliver_remaining(
         sleep: called with the seconds to wait between two attempts.
         tries: how many attempts in a row may fail.
         environ: the environment the destination reads its credentials from.
+        waiting: called before each wait with the failure and the seconds.
 
     Raises:
         BlockingIOError: another process, probably a relay, is delivering it.
@@ -47,7 +51,7 @@ def deliver_remaining(
         cursor.closed = ""
         delivery = RunDelivery(cursor, environ=environ)
         try:
-            _deliver_all(delivery, sleep, tries)
+            _deliver_all(delivery, sleep, tries, waiting)
             delivery.close()
         except Gone as error:
             delivery.finish(f"no longer wanted: {error}")
@@ -64,7 +68,12 @@ def deliver_remaining(
         cursor.unlock()
 
 
-def _deliver_all(delivery: RunDelivery, sleep: Callable[[float], None], tries: int) -> None:
+def _deliver_all(
+    delivery: RunDelivery,
+    sleep: Callable[[float], None],
+    tries: int,
+    waiting: Callable[[Exception, float], None],
+) -> None:
     delays = backoff()
     while True:
         try:
@@ -72,8 +81,9 @@ def _deliver_all(delivery: RunDelivery, sleep: Callable[[float], None], tries: i
                 return
         except (Retry, OSError) as error:
             wait_s = delays.failed(0.0, error.after_s if isinstance(error, Retry) else None)
-            if delays.failures >= tries or isinstance(error, Unauthorized):
+            if delays.failures >= tries or isinstance(error, Unauthorized) or wait_s > LONGEST_WAIT_S:
                 raise
+            waiting(error, wait_s)
             sleep(wait_s)
         else:
             delays.worked()

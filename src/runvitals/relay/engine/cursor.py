@@ -166,11 +166,10 @@ class Cursor:
         if self.spec.is_whole:
             self._rename_old_files()
         try:
-            with open(self.path, "rb") as file:
-                self._restore(loads(file.read()))
+            self._restore(_read(self.path))
         except FileNotFoundError:
             return
-        except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
+        except (OSError, ValueError, OverflowError, TypeError, AttributeError, LookupError) as error:
             self.damaged = f"{self.path} is damaged ({error}): the run is delivered again from its beginning"
             self.positions, self.state, self.held = {}, {}, {}
 
@@ -223,9 +222,8 @@ class Cursor:
     def load_facts(self) -> dict[str, Any] | None:
         """The run's facts as saved by `save_facts`, or None."""
         try:
-            with open(self._facts_path(), "rb") as file:
-                value = loads(file.read())
-        except (FileNotFoundError, ValueError):
+            value = _read(self._facts_path())
+        except (OSError, ValueError):
             return None
         return value if isinstance(value, dict) else None
 
@@ -319,11 +317,21 @@ def find_cursors(folder: str, known: Iterable[DestinationSpec] = ()) -> Iterator
 def _read_cursor(folder: str, path: str, known: Mapping[str, DestinationSpec]) -> Cursor | None:
     slug = os.path.basename(path).rpartition("@")[0]
     try:
-        with open(path, "rb") as file:
-            value = loads(file.read())
+        value = _read(path)
         spec = DestinationSpec(value["destination"])
         if slug not in (spec.slug, spec.old_slug):
             spec = known.get(slug) or DestinationSpec(value["destination"], slug)
         return Cursor(folder, spec, str(value["host"]))
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, AttributeError, KeyError):
         return None
+
+
+def _read(path: str) -> Any:
+    """The JSON value of a regular file: opening a FIFO must not wait for a process that writes to it.
+
+    Raises:
+        OSError: it could not be read.
+        ValueError: it is not JSON.
+    """
+    with open(paths.open_file(path), "rb") as file:
+        return loads(file.read())

@@ -7,6 +7,8 @@ Uses the standard library only. Destinations with a client library of their own 
 from __future__ import annotations
 
 import http.client
+import io
+import time
 import urllib.request
 from collections.abc import Mapping
 from email.message import Message
@@ -19,12 +21,17 @@ from runvitals.terminal import inert
 from runvitals.version import __version__
 
 if TYPE_CHECKING:
+    import socket
     from ssl import SSLContext
 
 TIMEOUT_S = 30.0
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 _MAX_RETRY_AFTER_S = 1e9
+_WHOLE_RESPONSE = 10
+"""How many times as long as the timeout a whole response may take. A server that sends a byte at a time would
+otherwise occupy the thread of its destination for ever."""
 _TEMPORARY = frozenset({408, 425, 429})
+_FIRST_FINAL = 200
 
 
 class ServerResponse:
@@ -97,7 +104,7 @@ class HttpClient:
 
     Args:
         url: the prefix of all paths, `http://host[:port][/path]` or https.
-        timeout_s: for connecting and for each read.
+        timeout_s: for connecting and for each read. A whole response may take ten times as long.
         max_response_bytes: longer responses are truncated.
         tls: an `ssl.SSLContext`, if not the default one.
 
@@ -172,14 +179,23 @@ class HttpClient:
         connection = self._connection
         if connection is None:
             connection = self._connection = self._connect()
+        elif connection.sock is not None:
+            connection.sock.settimeout(self._timeout_s)  # less was left for the last response
         all_headers = {"User-Agent": f"runvitals/{__version__}", **headers}
         try:
             connection.request(method, f"{self._absolute}{self._path}{path}", body, all_headers)
-            response = connection.getresponse()
-            result = ServerResponse(response.status, response.headers, response.read(self._max_answer_bytes))
+            try:
+                response = connection.getresponse()
+                data = response.read(self._max_answer_bytes)
+            except (ValueError, OverflowError) as error:  # the size of a chunk is negative, or too large
+                raise http.client.HTTPException(str(error)) from error
+            if response.length and len(data) < self._max_answer_bytes:
+                raise http.client.IncompleteRead(data, response.length)
+            if response.status < _FIRST_FINAL:
+                raise http.client.HTTPException(f"unexpected {response.status} before the response")
             if not response.isclosed():
                 self.close()  # the response exceeds the limit
-            return result
+            return ServerResponse(response.status, response.headers, data)
         except http.client.HTTPException as error:
             self.close()
             if isinstance(error, OSError):
@@ -195,14 +211,24 @@ class HttpClient:
         if not self._secure:
             if proxy is not None:
                 self._absolute = f"http://{_bracketed(self._host)}:{self._port}"
-            return http.client.HTTPConnection(host, port, timeout=self._timeout_s)
+            plain = http.client.HTTPConnection(host, port, timeout=self._timeout_s)
+            plain.response_class = self._timed_response  # type: ignore[assignment]  # it is only called
+            return plain
         import ssl  # 5 MB that plain HTTP does not need
 
         context = self._tls or ssl.create_default_context()
         secure = http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=context)
         if proxy is not None:
             secure.set_tunnel(self._host, self._port, headers=_proxy_headers(proxy))
+        secure.response_class = self._timed_response  # type: ignore[assignment]  # it is only called
         return secure
+
+    def _timed_response(self, sock: socket.socket, *arguments: Any, **more: Any) -> http.client.HTTPResponse:
+        """A response that is read from now on, within its time limit."""
+        response = http.client.HTTPResponse(sock, *arguments, **more)
+        until_s = time.monotonic() + _WHOLE_RESPONSE * self._timeout_s
+        response.fp = io.BufferedReader(_TimedReader(response.fp.detach(), sock, self._timeout_s, until_s))
+        return response
 
     def _proxy(self) -> Any:
         """The proxy the environment sets for this host, or None."""
@@ -220,6 +246,43 @@ class HttpClient:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+class _TimedReader(io.RawIOBase):
+    """Reads from a socket until a time.
+
+    Args:
+        raw: the socket's reader.
+        timeout_s: for each read.
+        until_s: on the monotonic clock.
+    """
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, timeout_s: float, until_s: float) -> None:
+        self._raw = raw
+        self._sock = sock
+        self._timeout_s = timeout_s
+        self._until_s = until_s
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read what there is.
+
+        Raises:
+            TimeoutError: nothing came in time, or the response takes too long as a whole.
+        """
+        left_s = self._until_s - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError(f"the response took longer than {_WHOLE_RESPONSE * self._timeout_s:g} s")
+        self._sock.settimeout(min(left_s, self._timeout_s))
+        count: int | None = self._raw.readinto(buffer)
+        return count
+
+    def close(self) -> None:
+        """Close the reader; the socket too if its connection is closed."""
+        self._raw.close()
+        super().close()
 
 
 def _bracketed(host: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from runvitals.model import media
+from runvitals.model.values import Sanitizer
 
 if TYPE_CHECKING:
     from runvitals.sdk.media.run_files import RunFiles
@@ -22,9 +23,11 @@ class Media(ABC):
 
     Attributes:
         kind: as in the journal.
+        faults: what `item` could not record as it was given.
     """
 
     kind: ClassVar[str]
+    faults: Collection[str] = ()
 
     @abstractmethod
     def item(self, files: RunFiles) -> Item:
@@ -57,15 +60,26 @@ class ArrayHistogram(Media):
 
 def is_media(value: object) -> bool:
     """Whether a value of `log` is recorded as media: an object of ours, a list of such, an image of PIL, a
-    figure of matplotlib or plotly.
+    figure of matplotlib or plotly. It never raises.
     """
-    if isinstance(value, (list, tuple)):
-        return bool(value) and all(_is_single(inner) for inner in value)
-    return _is_single(value)
+    try:
+        if isinstance(value, (list, tuple)):
+            return bool(value) and all(_is_single(inner) for inner in value)
+        return _is_single(value)
+    except Exception:  # noqa: BLE001 - code of the user's types, which may do anything
+        return False
 
 
 def _is_single(value: object) -> bool:
     return isinstance(value, Media) or is_pil_image(value) or figure_method(value) is not None
+
+
+def text_of(value: object) -> str:
+    """The text of a value; if its own code raises, its type and the error."""
+    try:
+        return str(value)
+    except Exception as error:  # noqa: BLE001 - code of the user's types, which may do anything
+        return Sanitizer().unreadable(value, error)
 
 
 def is_pil_image(value: object) -> bool:

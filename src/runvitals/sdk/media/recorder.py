@@ -66,6 +66,9 @@ class MediaRecorder:
         found = [recognised(single) for single in values]
         kinds = [single.kind for single in found]
         items = [self._item(single.kind, partial(single.item, self._files)) for single in found]
+        for single in found:
+            for fault in single.faults:
+                self._fault(fault)
         self._record(name, kinds[0], items, step, now_ms)
 
     def save(self, pattern: str, base: str | None, step: int, now_ms: Callable[[], int]) -> list[str]:

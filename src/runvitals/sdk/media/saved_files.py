@@ -7,6 +7,8 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 
+from runvitals.sdk.data_folder import working_folder
+
 MAX_FILES = 10_000
 """The most files that one call saves."""
 _WILDCARDS = "*?["
@@ -26,12 +28,12 @@ def matching_files(pattern: str, base: str | None, fault: Callable[[str], None])
     Raises:
         ValueError: `base` does not contain the files.
     """
-    pattern = os.path.abspath(os.path.expanduser(pattern))
+    pattern = os.path.normpath(os.path.join(working_folder(), os.path.expanduser(pattern)))
     fixed = _fixed_folder(pattern)
     if base is None:
-        here = os.getcwd()
-        base = here if _contains(here, fixed) else fixed
-    base = os.path.abspath(os.path.expanduser(base))
+        here = _current_folder()
+        base = here if here is not None and _contains(here, fixed) else fixed
+    base = os.path.normpath(os.path.join(working_folder(), os.path.expanduser(base)))
     if not _contains(base, fixed):
         raise ValueError(f"save(): {fixed} is not in the base {base}")
     real_base, real_fixed = os.path.realpath(base), os.path.realpath(fixed)
@@ -67,6 +69,14 @@ def _fixed_folder(pattern: str) -> str:
     parts = pattern.split(os.sep)
     index = next((i for i, part in enumerate(parts) if any(c in part for c in _WILDCARDS)), len(parts) - 1)
     return os.sep.join(parts[:index]) or os.sep
+
+
+def _current_folder() -> str | None:
+    """The working directory; None if it was deleted or is not accessible."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
 
 
 def _contains(folder: str, path: str) -> bool:

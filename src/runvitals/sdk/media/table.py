@@ -11,7 +11,7 @@ from runvitals.model import media
 from runvitals.model.limits import ITEM_FILES
 from runvitals.model.values import Sanitizer
 from runvitals.sdk.arrays import as_plain
-from runvitals.sdk.media.base import Item, Media, is_media
+from runvitals.sdk.media.base import Item, Media, is_media, text_of
 from runvitals.sdk.media.run_files import RunFiles
 from runvitals.sdk.media.values import recognised
 
@@ -61,7 +61,7 @@ class Table(Media):
         if dataframe is not None:
             columns = list(dataframe.columns)
             data = _rows_of(dataframe)
-        self.columns = [str(column) for column in columns or ()]
+        self.columns = [text_of(column) for column in columns or ()]
         self._rows: list[tuple[Any, ...]] = []
         for row in () if data is None else data:
             self.add(*row)
@@ -91,7 +91,7 @@ class Table(Media):
             raise ValueError(f"a column of {len(values)} values for {len(self._rows)} rows")
         rows = self._rows if self.columns else [()] * len(values)
         self._rows = [(*row, value) for row, value in zip(rows, values, strict=True)]
-        self.columns.append(str(name))
+        self.columns.append(text_of(name))
 
     def get_column(self, name: str) -> list[Any]:
         """The values of a column.
@@ -117,7 +117,9 @@ class Table(Media):
                 f"{MAX_COLUMNS:,} are allowed"
             )
         named: dict[str, Item] = {}
-        rows = [[_cell(value, files, named) for value in row] for row in self._rows]
+        faults: dict[str, None] = {}
+        rows = [[_cell(value, files, named, faults) for value in row] for row in self._rows]
+        self.faults = list(faults)
         if len(named) > ITEM_FILES:
             raise ValueError(f"{len(named):,} files in cells; at most {ITEM_FILES:,} are allowed")
         sanitizer = Sanitizer()
@@ -127,22 +129,39 @@ class Table(Media):
         return {**item, "files": list(named.values())} if named else item
 
 
-def _cell(value: Any, files: RunFiles, named: dict[str, Item]) -> Any:
-    """A value as JSON; media as an object with their kind and file."""
+def _cell(value: Any, files: RunFiles, named: dict[str, Item], faults: dict[str, None]) -> Any:
+    """A value as JSON; media as an object with their kind and file. What cannot be recorded is replaced by a
+    text, and added to the faults.
+    """
     if type(value) in _SIMPLE:
         return value
-    if is_media(value) and not isinstance(value, (list, tuple, Table)):
-        found = recognised(value)
-        item = found.item(files)
-        if "sha256" in item:
-            named[item["sha256"]] = {name: item[name] for name in _FILE_FIELDS}
-        return {"kind": found.kind, **item}
+    sanitizer = Sanitizer()
+    try:
+        if is_media(value) and not isinstance(value, (list, tuple, Table)):
+            return _media_cell(value, files, named)
+        return _value_cell(value, sanitizer)
+    except Exception as error:  # noqa: BLE001 - code of the user's types, and files that cannot be read
+        return sanitizer.unreadable(value, error)
+    finally:
+        faults.update(dict.fromkeys(sanitizer.faults))
+
+
+def _media_cell(value: Any, files: RunFiles, named: dict[str, Item]) -> Item:
+    found = recognised(value)
+    item = found.item(files)
+    if "sha256" in item:
+        named[item["sha256"]] = {name: item[name] for name in _FILE_FIELDS}
+    return {"kind": found.kind, **item}
+
+
+def _value_cell(value: Any, sanitizer: Sanitizer) -> Any:
     if isinstance(value, str):
-        return Sanitizer().value(value[:_CELL_CHARACTERS])
+        return sanitizer.value(value[:_CELL_CHARACTERS])
     plain = value if isinstance(value, (int, float)) else as_plain(value)
     if isinstance(plain, float):
-        return plain if isfinite(plain) else _NOT_FINITE[str(plain)]
-    return Sanitizer().value(plain if isinstance(plain, (str, int)) else str(plain))
+        number = float(plain)
+        return number if isfinite(number) else _NOT_FINITE[str(number)]
+    return sanitizer.value(plain if isinstance(plain, (str, int)) else str(plain))
 
 
 def _rows_of(dataframe: Any) -> Iterable[Sequence[Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 from runvitals.model import media
 from runvitals.model.media_types import PLAIN_TEXT
 from runvitals.sdk import arrays
-from runvitals.sdk.media.base import Item, Media, figure_method, is_pil_image
+from runvitals.sdk.media.base import Item, Media, figure_method, is_pil_image, text_of
 from runvitals.sdk.media.pixels import animated_png, array_of, image_pixels, png, png_size, video_frames
 from runvitals.sdk.media.run_files import RunFiles
 from runvitals.sdk.media.wav import wav
@@ -102,7 +102,7 @@ class _WithCaption(Media):
     def item(self, files: RunFiles) -> Item:
         item = self._stored(files)
         if self._caption is not None:
-            item["caption"] = str(self._caption)[:_CAPTION_CHARACTERS]
+            item["caption"] = text_of(self._caption)[:_CAPTION_CHARACTERS]
         return item
 
     def _stored(self, files: RunFiles) -> Item:

@@ -143,7 +143,7 @@ def _alert(stored: StoredEvent) -> RunEvent:
     title = str(stored.data.get("title") or "")[:_MAX_TITLE]
     data: dict[str, Any] = {"title": title, "text": stored.text[:_MAX_ALERT_TEXT]}
     wait_s = stored.data.get("wait_s")
-    if isinstance(wait_s, (int, float)) and not isinstance(wait_s, bool):
+    if isinstance(wait_s, (int, float)) and not isinstance(wait_s, bool) and wait_s == wait_s:  # not NaN
         data["wait_s"] = min(max(wait_s, 0), _MAX_WAIT_S)
     key = f"{stored.writer_id}:{stored.seq}"
     return RunEvent(stored.run_id, 0, "custom", stored.time_ms, key, stored.level, data)

@@ -12,9 +12,11 @@ import pytest
 from runvitals.journal import frames
 from runvitals.model.limits import ENVELOPES
 from runvitals.relay.batch import LogRow
+from runvitals.relay.destination import Retry
 from runvitals.relay.destinations.runvitals.envelopes import MAX_GAPPED_VALUES, EnvelopeTable, split_batch
 from tests.relay.journals import MONITOR, RUN, Journal, Sender
 from tests.relay.receiver import Receiver
+from tests.relay.recording_server import RecordingServer
 
 EARLY_MS = 1000  # 1970: every server rejects it
 
@@ -136,10 +138,33 @@ def test_rows_of_many_names_are_sent_in_small_tables() -> None:
         assert table.seqs == sorted(table.seqs)
 
 
+@pytest.mark.parametrize(
+    "ack",
+    [
+        {"stored": True, "commands": 5},
+        {"stored": True, "commands": [5]},
+        {"stored": True, "commands": [{"id": float("inf"), "name": "drain"}]},
+        {"stored": True, "commands": [{"id": 5}]},
+        {"stored": True, "schema": True},
+        {"acks": [5]},
+        [],
+    ],
+)
+def test_a_response_that_is_no_acknowledgement_is_retried(
+    journal: Journal, target: RecordingServer, ack: object
+) -> None:
+    journal.log(0, 0, loss=1.0)
+    target.responses.extend((200, {}, json.dumps(ack).encode()) for _ in range(5))
+    sender = Sender(journal.folder, target.url)
+    with pytest.raises(Retry, match=r"unexpected response|expected a JSON object"):
+        sender.send()
+    assert sender.cursor.counts["logs"] == 0
+    sender.kill()
+
+
 def test_rejection_by_a_proxy_is_retried(
     journal: Journal, receiver: Receiver, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from runvitals.relay.destination import Retry
     from tests.relay import receiver as module
 
     journal.log(0, 0, loss=1.0)

@@ -119,7 +119,10 @@ class RunvitalsDestination(Destination):
         response = self._post([self._head(batch)])
         if _is_rejection(response):
             raise Rejected(_error_text(response))
-        self._handle_acks([_json_object(response)])
+        ack = _json_object(response)
+        if not _are_commands(ack.get("commands")):
+            raise self._unexpected(response)
+        self._handle_acks([ack])
         self._introduced.add(batch.writer.name)
 
     def _send_all(
@@ -283,6 +286,9 @@ class RunvitalsDestination(Destination):
             f"{self._http.url}{path.partition('?')[0]}: {_error_text(response)}", response.retry_after_s
         )
 
+    def _unexpected(self, response: ServerResponse) -> Retry:
+        return Retry(f"{self._http.url} sent an unexpected response: {response.text()}")
+
     def _why_unauthorized(self, response: ServerResponse, has_token: bool) -> str:
         if has_token and response.status == 403 and _error(response) is not None:
             return f"{self._http.url} does not accept the run: {_error_text(response)}"
@@ -293,7 +299,7 @@ class RunvitalsDestination(Destination):
         value = _json_object(response)
         acks = value.get("acks", [value])
         if not isinstance(acks, list) or len(acks) != len(parts) or not all(map(_is_ack, acks)):
-            raise Retry(f"{self._http.url} sent an unexpected response: {response.text()}")
+            raise self._unexpected(response)
         for part, ack in zip(parts, acks, strict=True):
             schema = ack.get("schema")
             if schema is not None:
@@ -310,7 +316,7 @@ class RunvitalsDestination(Destination):
         self._in_trash = False
         for ack in acks:
             for command in ack.get("commands") or ():
-                self._context.request_command(int(command["id"]), str(command["name"]))
+                self._context.request_command(command["id"], str(command["name"]))
         if any(ack.get("stop") for ack in acks) and not self._stop_requested:
             self._stop_requested = True
             self._context.request_stop(f"requested on {self._http.url}")
@@ -352,8 +358,20 @@ def _json_object(response: ServerResponse) -> dict[str, Any]:
 
 
 def _is_ack(ack: Any) -> bool:
-    schema = ack.get("schema") if isinstance(ack, dict) else 0
-    return isinstance(ack, dict) and "stored" in ack and (schema is None or type(schema) is int)
+    if not isinstance(ack, dict) or "stored" not in ack:
+        return False
+    schema = ack.get("schema")
+    return (schema is None or type(schema) is int) and _are_commands(ack.get("commands"))
+
+
+def _are_commands(commands: Any) -> bool:
+    return commands is None or (
+        isinstance(commands, list)
+        and all(
+            isinstance(command, dict) and type(command.get("id")) is int and "name" in command
+            for command in commands
+        )
+    )
 
 
 def _recent(part: Part, rejected: list[RejectedRecord]) -> Part | None:
