@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -352,3 +353,23 @@ def test_every_style_has_a_colour_in_every_scheme(scheme: str) -> None:
         for name in ("bad", "warn", "cross", f"line{chart_view.COLOURS - 1}", f"heat{LEVELS - 1}on0"):
             assert palette[name].color is not None
         assert palette["heat1on9"].bgcolor == palette["heat9"].color
+
+
+MOST = sys.float_info.max
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("is_heatmap", [False, True])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [-MOST, MOST, 0.0], [MOST, MOST], [5e-324, 0.0, 5e-324], [5e-324, MOST], [1e17, 1e17 + 16],
+        [3.4e38, 1.0], [math.nan, math.inf, -math.inf, 1e308, -1e308],
+    ],
+)  # fmt: skip
+def test_values_of_any_size(values: list[float], is_heatmap: bool, log: bool) -> None:
+    series = SeriesColumn(list(range(len(values))), values)
+    lines = [ChartLine("a", series, 0), ChartLine("b", series, 1)]
+    style = ChartStyle(log=log, is_heatmap=is_heatmap)
+    rows = chart_view.draw("x", "W", lines, (0.0, 4.0), 60, 14, style).rows
+    assert {sum(cell_len(text) for text, _ in row) for row in rows} == {60}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 
 _BINARY = {"bytes": "B", "bytes/s": "B/s", "MiB": "B", "GiB": "B", "MiB/s": "B/s"}
@@ -10,20 +11,33 @@ _BYTES = {"bytes": 1.0, "bytes/s": 1.0, "MiB": 2.0**20, "GiB": 2.0**30, "MiB/s":
 _PREFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _MARGIN = 0.05
+_LEAST_POWER, _MOST_POWER = -307, 308  # of ten, as a float
 _MOST_PERCENT = 101.0
 """Shares of an interval are measured as a little more than all of it at times."""
 
 
 def y_range(lowest: float, highest: float, unit: str, log: bool) -> tuple[float, float]:
-    """The range of a chart: percentages from 0 to 100, others with a margin; never empty.
+    """The range of a chart: percentages from 0 to 100, others with a margin. It is never empty, and as long as a
+    number can be at most.
 
     Example:
         >>> y_range(3.0, 97.0, "%", log=False)
         (0.0, 100.0)
     """
     if log:
-        low, high = 10.0 ** math.floor(math.log10(lowest)), 10.0 ** math.ceil(math.log10(highest))
-        return (low, high) if low < high else (low / 10.0, high * 10.0)
+        powers = math.floor(math.log10(lowest)), math.ceil(math.log10(highest))
+        first, last = (min(max(power, _LEAST_POWER), _MOST_POWER) for power in powers)
+        if first == last:
+            first, last = max(first - 1, _LEAST_POWER), min(last + 1, _MOST_POWER)
+        return 10.0**first, 10.0**last
+    low, high = _linear_range(lowest, highest, unit)
+    low, high = max(low, -sys.float_info.max), min(high, sys.float_info.max)
+    if math.isfinite(high - low):
+        return low, high
+    return max(low, -sys.float_info.max / 2.0), min(high, sys.float_info.max / 2.0)
+
+
+def _linear_range(lowest: float, highest: float, unit: str) -> tuple[float, float]:
     if unit == "%" and lowest >= 0.0 and highest <= _MOST_PERCENT:
         return 0.0, 100.0
     if lowest == highest:
@@ -45,12 +59,14 @@ def position(value: float, low: float, high: float, log: bool) -> float:
         return (value - low) / (high - low)
     if value <= 0.0:
         return math.nan
-    return math.log(value / low) / math.log(high / low)
+    return (math.log(value) - math.log(low)) / (math.log(high) - math.log(low))
 
 
 def at(share: float, low: float, high: float, log: bool) -> float:
     """The value at a place of a range, the inverse of `position`."""
-    return low * (high / low) ** share if log else low + (high - low) * share
+    if log:
+        return math.exp(math.log(low) + (math.log(high) - math.log(low)) * share)
+    return low + (high - low) * share
 
 
 def labels(values: Sequence[float], unit: str) -> list[str]:

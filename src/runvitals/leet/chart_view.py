@@ -218,8 +218,10 @@ def _positions(values: Sequence[Sequence[float]], low: float, high: float, log: 
     """Where rows of values lie in a range: 0 at its low end, 1 at its high end."""
     found = np.array(values)
     if log:
-        return (np.log(found / low) / math.log(high / low)).tolist()  # type: ignore[no-any-return]
-    return ((found - low) / (high - low)).tolist()  # type: ignore[no-any-return]
+        length = math.log(high) - math.log(low)
+        return ((np.log(found) - math.log(low)) / length).tolist()  # type: ignore[no-any-return]
+    with np.errstate(over="ignore"):  # outside of the range
+        return ((found - low) / (high - low)).tolist()  # type: ignore[no-any-return]
 
 
 def _at_cross(line: ChartLine, unit: str, style: ChartStyle) -> str:

@@ -22,7 +22,7 @@ def level(value: float, low: float, high: float) -> int:
     if value != value:
         return -1
     share = (value - low) / (high - low) if high > low else 0.0
-    return min(max(int(share * LEVELS), 0), LEVELS - 1)
+    return min(int(min(max(share, 0.0), 1.0) * LEVELS), LEVELS - 1)  # a mean of huge values may be infinite
 
 
 def heatmap(

@@ -76,7 +76,7 @@ def means(series: SeriesColumn, x_low: float, x_high: float, count: int) -> list
         [2.0, 5.0]
     """
     shown = series.elements(x_low, x_high, _PER_DOT * count, find_gaps=False, log=False)
-    middle = (shown.low + shown.high) / 2.0
+    middle = shown.low / 2.0 + shown.high / 2.0
     known = np.isfinite(middle)
     x, span = shown.x[known], max(x_high - x_low, 1e-9)
     at = np.clip((x - x_low) / span * count, 0, count - 1).astype(np.int64)

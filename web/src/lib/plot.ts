@@ -37,6 +37,9 @@ export interface PlotSetup {
 }
 
 const FADED = 0.35;
+/** uPlot draws no axis if it finds none of these between two ticks, and its own end at 1e32: less than a diverging loss. */
+const POWERS = Array.from({ length: 325 }, (_, i) => Number(`1e${i - 16}`));
+
 /** More lines have no points at the crosshair. */
 const MOST_POINTS = 12;
 
@@ -117,6 +120,7 @@ function yAxis(y: YAxis, stroke: string, grid: string): uPlot.Axis {
     grid: { stroke: grid, width: 1 },
     ticks: { show: false },
     filter: (_plot, ticks) => ticks,
+    incrs: POWERS,
     splits: (plot, _i, min, max) => yTicks(y, min, max, Math.max(2, Math.floor(plot.bbox.height / uPlot.pxRatio / 28))),
     values: (_plot, ticks) => yLabels(y, ticks),
   };

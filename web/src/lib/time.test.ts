@@ -79,3 +79,8 @@ it.each([
   [14 * H, 'today'],
   [24 * H, '1 d ago'],
 ])('a day that began %s ms ago is %s', (ms, text) => expect(formatDaysAgo(ms)).toBe(text));
+
+it('steps that are too large to count have ticks', () => {
+  expect(stepTicks(2 ** 60, 2 ** 60 + 256, 5).length).toBeLessThan(10);
+  expect(stepTicks(1e300, 1e300, 5).length).toBeLessThan(10);
+});

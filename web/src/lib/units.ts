@@ -117,13 +117,18 @@ export function niceCeil(value: number, nice: readonly number[] = STEPS): number
 }
 
 /** About `count` round ticks between two values, round in the unit that is shown. */
+const MOST_TICKS = 100;
+
 export function valueTicks(min: number, max: number, count: number, unit: string): number[] {
   if (!(max > min)) return [min];
   const { by } = scaleFor(unit, Math.max(Math.abs(min), Math.abs(max)));
   const step = niceCeil((max - min) / by / Math.max(1, count));
   const ticks: number[] = [];
-  for (let i = Math.ceil(min / by / step - 1e-9) + 0; i * step <= (max / by) * (1 + 1e-9) + 1e-12; i++) {
-    ticks.push(i * step * by);
+  const first = Math.ceil(min / by / step - 1e-9) + 0;
+  // A bounded number: where neighbouring numbers are further apart than the step, adding one changes nothing.
+  for (let i = 0; i <= MOST_TICKS && (first + i) * step <= max / by + step * 1e-9; i++) {
+    const tick = (first + i) * step * by;
+    if (tick !== ticks.at(-1)) ticks.push(tick);
   }
   return ticks;
 }

@@ -36,3 +36,15 @@ it('a logarithmic axis has powers of ten, and more ticks where those are few', (
   expect(yTicks(log, 3, 4, 5)).toEqual([3, 4]);
   expect(yLabels(log, [1, 100, 1e4])).toEqual(['1', '100', '10000']);
 });
+
+it('values of any size have a range and ticks', () => {
+  const most = Number.MAX_VALUE;
+  for (const [low, high] of [[-1e308, 1e308], [most, most], [-most, most], [0, most], [1e308, 1e308], [5e-324, 5e-324], [3e38, 3.4e38], [1e17, 1e17 + 16], [-1e17 - 16, -1e17], [1e300, 1e300 * (1 + 2e-16)]] as const) {
+    for (const y of [axis({}), axis({ scale: 'linear' }), axis({ unit: '%' }), axis({ unit: 'B' })]) {
+      const [from, to] = rangeOf(y, low, high, () => [low, high]);
+      expect(Number.isFinite(to - from) && to >= from).toBe(true);
+      expect(yTicks(y, from, to, 4).length).toBeLessThan(102);
+    }
+  }
+  expect(yTicks(axis({}), -8e307, 8e307, 4)).toContain(0);
+});

@@ -15,7 +15,9 @@ export interface YAxis {
  *
  * `low` and `high` are the extremes of what is shown, `values` all of it.
  */
-export function rangeOf({ scale, outliersAside, unit }: YAxis, low: number | null, high: number | null, values: () => number[]): [number, number] {
+export const rangeOf = (y: YAxis, low: number | null, high: number | null, values: () => number[]): [number, number] => drawable(wantedRange(y, low, high, values));
+
+function wantedRange({ scale, outliersAside, unit }: YAxis, low: number | null, high: number | null, values: () => number[]): [number, number] {
   if (scale === 'percent') return [0, 100];
   if (scale === 'log') return logRange(values(), outliersAside);
   const central = outliersAside ? withoutOutliers(values()) : null;
@@ -23,6 +25,12 @@ export function rangeOf({ scale, outliersAside, unit }: YAxis, low: number | nul
   if (scale === 'auto' || from === null || to === null) return valueRange(from, to, unit);
   const margin = (to - from || Math.abs(to) || 1) * 0.05;
   return [from - margin, to + margin];
+}
+
+/** A range whose ends and length are numbers: of values up to 1.8e308 they may not be. */
+function drawable([from, to]: [number, number]): [number, number] {
+  const [low, high] = [Math.max(from, -Number.MAX_VALUE), Math.min(to, Number.MAX_VALUE)];
+  return Number.isFinite(high - low) ? [low, high] : [Math.max(low, -Number.MAX_VALUE / 2), Math.min(high, Number.MAX_VALUE / 2)];
 }
 
 function logRange(values: readonly number[], outliersAside: boolean): [number, number] {
