@@ -48,6 +48,20 @@ def test_a_file_is_read_completely_each_time(tmp_path: Path, size: int) -> None:
     file.close()
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/smaps"), reason="only Linux has /proc")
+def test_a_text_that_the_kernel_returns_page_by_page_is_read_completely() -> None:
+    text = read_text("/proc/self/smaps", most=1 << 24)
+    assert text is not None
+    assert text.count("VmFlags:") == text.count("\nSize:") > 5
+    assert len(text) > 8192
+
+
+def test_a_long_text_is_cut_off(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"a" * 200_000)
+    assert len(read_text(str(tmp_path / "file")) or "") == 65536
+    assert len(read_text(str(tmp_path / "file"), most=150_000) or "") == 150_000
+
+
 def test_only_the_beginning_is_read_if_limited(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"abc" * 10_000)
     file = PseudoFile(str(tmp_path / "file"))

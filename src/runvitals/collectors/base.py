@@ -212,14 +212,22 @@ def open_if_there(path: str) -> PseudoFile | None:
     return file
 
 
-def read_text(path: str) -> str | None:
-    """The text of a small file (up to 64 KiB) without trailing newlines, or None if it cannot be read."""
+def read_text(path: str, most: int = _READ_SIZE) -> str | None:
+    """The text of a file without trailing newlines, or None if it cannot be read.
+
+    Args:
+        most: the bytes after which a longer file is cut off.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except OSError:
         return None
     try:
-        return os.read(fd, 65536).decode("utf-8", "replace").rstrip("\n")
+        data = piece = os.read(fd, most)
+        while len(data) < most and len(piece) >= _WHOLE_BELOW:
+            piece = os.read(fd, most - len(data))
+            data += piece
+        return data.decode("utf-8", "replace").rstrip("\n")
     except OSError:
         return None
     finally:

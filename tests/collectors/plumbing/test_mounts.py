@@ -35,6 +35,15 @@ def test_the_later_of_two_mounts_at_one_point_is_used(tmp_path: Path) -> None:
     assert found.kind == "overlay"
 
 
+def test_the_last_of_a_thousand_mounts_is_known(tmp_path: Path) -> None:
+    layers = ":".join(f"/var/lib/containers/overlay/l/{number:026}" for number in range(30))
+    table = "".join(mount(f"/run/{n}", "overlay", options=f"rw,lowerdir={layers}") for n in range(1000))
+    scope = plant(tmp_path, {"proc/self/mountinfo": table + mount("/data", "nfs4")})
+    found = mount_of(read_mounts(scope), scope.path("/data/set"))
+    assert found is not None
+    assert found.kind == "nfs4"
+
+
 def test_spaces_and_backslashes_in_a_mount_point_are_unescaped(tmp_path: Path) -> None:
     scope = plant(tmp_path, {"proc/self/mountinfo": mount("/my\\040data\\134x", "ext4")})
     assert [mount.point for mount in read_mounts(scope)] == [scope.path("/my data\\x")]
