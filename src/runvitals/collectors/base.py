@@ -173,7 +173,12 @@ class PseudoFile:
     def __init__(self, path: str) -> None:
         self.path = path
         self.fd = -1
-        self.fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        self.open()
+
+    def open(self) -> None:
+        """Open the file, again if it is closed: that of a driver that was loaded anew is another one."""
+        self.close()
+        self.fd = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
 
     def read(self) -> bytes:
         """The current contents of the whole file."""

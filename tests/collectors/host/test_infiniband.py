@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -96,6 +100,43 @@ def test_a_container_uses_only_its_devices(tmp_path: Path) -> None:
 def test_all_devices_are_used_without_dev(tmp_path: Path) -> None:
     tree = INFINIBAND | {"sys/class/infiniband_verbs/uverbs0/ibdev": "mlx5_0\n"}
     assert usable_devices(plant(tmp_path, tree)) is None
+
+
+def test_a_device_that_vanishes_while_being_listed_does_not_affect_the_others(tmp_path: Path) -> None:
+    tree = INFINIBAND | {
+        "sys/class/infiniband/mlx5_9": "-> ../../devices/gone",
+        "sys/class/infiniband_verbs/uverbs0/ibdev": "mlx5_0\n",
+        "sys/class/infiniband_verbs/uverbs9": "-> ../../devices/gone",
+        "dev/infiniband/uverbs0": "",
+        "dev/infiniband/uverbs9": "",
+    }
+    scope = plant(tmp_path, tree)
+    assert usable_devices(scope) == {"mlx5_0"}
+    assert "network.ib.mlx5_0.1.recvBytes" in sample(probe(scope), 1.0)
+    # Without device files all devices are looked at.
+    shutil.rmtree(tmp_path / "dev")
+    infiniband = probe(scope)
+    assert infiniband.absent["mlx5_9"] == "its ports cannot be listed: No such file or directory"
+    assert "network.ib.mlx5_0.1.recvBytes" in sample(infiniband, 1.0)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/oom_score"), reason="only Linux has /proc")
+def test_a_device_whose_driver_was_loaded_anew_is_read_again(tmp_path: Path) -> None:
+    # The files of a removed device return an error for ever, as those of an ended process do.
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    counters = {
+        "port_xmit_data": "7",
+        "port_rcv_data": f"-> /proc/{child.pid}/oom_score",
+    }
+    tree = {f"sys/class/infiniband/mlx5_0/ports/1/counters/{name}": text for name, text in counters.items()}
+    infiniband = probe(plant(tmp_path, BARE_VM | tree))
+    assert len(sample(infiniband, 1.0)) == 2
+    child.communicate(b"\n")
+    assert sample(infiniband, 2.0) == {"network.ib.mlx5_0.1.xmitBytes": 28.0}
+    place = "sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data"
+    (tmp_path / place).unlink()
+    put(tmp_path, place, "5\n")
+    assert sample(infiniband, 3.0)["network.ib.mlx5_0.1.recvBytes"] == 20.0
 
 
 def test_absent(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 
-from runvitals.collectors.base import Absent, Every, PseudoFile, open_if_there
+from runvitals.collectors.base import Absent, Every, PseudoFile, open_if_there, read_text
+from runvitals.collectors.plumbing import sysfs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +60,11 @@ class Infiniband:
             if ours is not None and device not in ours:
                 self.absent[device] = "belongs to the host: this container has no access to its device file"
                 continue
-            ports = [name for name in os.listdir(f"{folder}/{device}/ports") if name.isdigit()]
+            try:
+                ports = [name for name in os.listdir(f"{folder}/{device}/ports") if name.isdigit()]
+            except OSError as error:  # it was removed since the listing, or is being reset
+                self.absent[device] = f"its ports cannot be listed: {error.strerror}"
+                continue
             for port in sorted(ports, key=int):
                 found = _port(f"{folder}/{device}", device, port)
                 if found.traffic or found.slow:
@@ -123,16 +128,9 @@ def usable_devices(scope: Scope) -> set[str] | None:
     verbs, files = scope.path("/sys/class/infiniband_verbs"), scope.path("/dev/infiniband")
     if not os.path.isdir(verbs) or not os.path.isdir(scope.path("/dev")):
         return None
-    try:
-        given = set(os.listdir(files))
-    except OSError:
-        given = set()
-    usable = set()
-    for name in os.listdir(verbs):
-        if name in given:
-            with open(f"{verbs}/{name}/ibdev", encoding="ascii") as file:
-                usable.add(file.read().strip())
-    return usable
+    given = set(sysfs.names(files))
+    devices = [read_text(f"{verbs}/{name}/ibdev") for name in sysfs.names(verbs) if name in given]
+    return {device.strip() for device in devices if device is not None}
 
 
 def _port(folder: str, device: str, port: str) -> InfinibandPort:
@@ -188,7 +186,10 @@ def _open_number(path: str) -> PseudoFile | None:
 
 def _number(file: PseudoFile) -> int | None:
     try:
+        if file.fd < 0:
+            file.open()
         text = file.read().strip()
-    except OSError:  # the port is being reset; retried at the next turn
+    except OSError:  # the port is being reset, or its device was removed; retried at the next turn
+        file.close()
         return None
     return int(text) if text.isdigit() else None
