@@ -95,6 +95,42 @@ def test_names_of_parts_include_the_number_of_their_package() -> None:
     }
 
 
+def test_parts_of_several_dies_of_a_package_are_all_counted() -> None:
+    # A package of two dies, of which there are two: two zones are "die-0".
+    zones = {
+        f"intel-rapl:{number}": f"package-{package}-die-{die}"
+        for number, (package, die) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)])
+    }
+    parts = {f"{zone}:0": "dram" for zone in zones}
+    names = domain_names(zones | parts)
+    assert [names[part] for part in parts] == [
+        *("dram-0-die-0", "dram-0-die-1", "dram-1-die-0", "dram-1-die-1")
+    ]
+
+
+def test_a_domain_that_cannot_be_read_now_does_not_affect_the_others(tmp_path: Path) -> None:
+    energy = probe(plant(tmp_path, RAPL))
+    sample(energy, 10.0)
+    put(tmp_path, f"{ZONE}/intel-rapl:0:1/energy_uj", "")
+    put(tmp_path, f"{ZONE}/intel-rapl:0/energy_uj", "105000000\n")
+    readings = sample(energy, 11.0)
+    assert readings["energy.package-0"] == 105.0
+    assert "energy.dram-0" not in readings
+    assert "cpu.powerWatts" not in readings, "the sum lacks a part"
+    put(tmp_path, f"{ZONE}/intel-rapl:0:1/energy_uj", "21000000\n")
+    assert sample(energy, 12.0)["cpu.powerWatts"] == pytest.approx((100 + 20) / 2)
+
+
+@pytest.mark.parametrize("limit", ["", "0", "unknown"])
+def test_a_counter_without_a_known_range_is_never_taken_back(tmp_path: Path, limit: str) -> None:
+    tree = RAPL | {f"{ZONE}/intel-rapl:1/max_energy_range_uj": limit}
+    energy = probe(plant(tmp_path, tree))
+    sample(energy, 10.0)
+    put(tmp_path, f"{ZONE}/intel-rapl:1/energy_uj", "1000000\n")
+    readings = sample(energy, 11.0)
+    assert (readings["energy.package-1"], readings["cpu.powerWatts"]) == (8.0, pytest.approx(1.0))
+
+
 def test_absent(tmp_path: Path) -> None:
     with pytest.raises(Absent, match="powercap cannot be listed"):
         probe(plant(tmp_path / "none", BARE_VM))

@@ -9,7 +9,7 @@ import pytest
 from runvitals.collectors.base import Absent, Scope
 from runvitals.collectors.host.pressure import probe
 from tests.collectors import trees
-from tests.collectors.trees import BARE_VM, LIMITED_SLICE, PSI_FILES, plant, sample, without
+from tests.collectors.trees import BARE_VM, LIMITED_SLICE, PSI_FILES, plant, put, sample, without
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +42,13 @@ def test_old_kernels_have_no_full_line_for_the_cpu(tmp_path: Path) -> None:
         "cpu.pressureAvg10": 1.0,
         "cpu.pressureSeconds": 9e-6,
     }
+
+
+def test_a_file_that_becomes_empty_does_not_affect_the_others(tmp_path: Path) -> None:
+    pressure = probe(plant(tmp_path, BARE_VM))
+    put(tmp_path, "proc/pressure/memory", "")
+    readings = sample(pressure, 1.0)
+    assert {key.partition(".")[0] for key in readings} == {"cpu", "io"}
 
 
 def test_a_kernel_without_psi_is_reported(tmp_path: Path) -> None:

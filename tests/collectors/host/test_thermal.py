@@ -48,6 +48,11 @@ def test_means_of_packages_and_of_core_clocks(tmp_path: Path) -> None:
         ),
         (zone(0, "bcm2835_thermal", 49925), 49.925),
         (zone(0, "acpitz", 27800), 27.8),
+        (
+            without(chip(0, "k10temp", temp1=("", 52500)), ["sys/class/hwmon/hwmon0/temp1_label"]),
+            52.5,
+        ),
+        (zone(0, "GPU-therm", 40000) | zone(1, "CPU-therm", 44500), 44.5),
     ],
     ids=[
         "AMD die",
@@ -57,6 +62,8 @@ def test_means_of_packages_and_of_core_clocks(tmp_path: Path) -> None:
         "package's zone",
         "Raspberry Pi",
         "ACPI at last",
+        "AMD without a label",
+        "a board's zone",
     ],
 )
 def test_the_preferred_sensor_is_used(tmp_path: Path, tree: dict[str, str], celsius: float) -> None:
@@ -89,6 +96,10 @@ def test_at_most_eight_cores_are_read(tmp_path: Path) -> None:
 
 def test_an_incomplete_line_of_cpuinfo_is_ignored() -> None:
     assert clocks_of_cpuinfo(b"processor : 0\ncpu MHz\t: 2450.000\nprocessor : 1\ncpu MHz\t: 24") == [2450.0]
+
+
+def test_a_clock_that_a_hypervisor_does_not_tell_is_left_out() -> None:
+    assert clocks_of_cpuinfo(b"cpu MHz\t\t: unknown\ncpu MHz\t\t: 2450.000\n") == [2450.0]
 
 
 def test_absent(tmp_path: Path) -> None:

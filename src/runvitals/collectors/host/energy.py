@@ -56,9 +56,9 @@ class Energy:
         self._powered = [d for d in self.domains if d.name.startswith(("package", "dram"))]
 
     def sample(self, tick: Tick) -> None:
-        for domain in self.domains:
-            tick.counters[domain.key] = domain.read()
-        if not self._powered:
+        unread = {domain.name for domain in self.domains if not domain.sample(tick)}
+        # A domain that cannot be read now adds its energy to the interval in which it can be read again.
+        if not self._powered or any(domain.name in unread for domain in self._powered):
             return
         joules = sum(domain.joules for domain in self._powered)
         if self._before is not None:
@@ -77,7 +77,8 @@ class EnergyDomain:
     def __init__(self, folder: str, name: str) -> None:
         self.name = name
         self.key = f"energy.{name}"
-        self._range_uj = int(read_text(folder + "/max_energy_range_uj") or 0)
+        text = read_text(folder + "/max_energy_range_uj") or ""
+        self._range_uj = int(text) if text.isdigit() else 0
         self._file = PseudoFile(folder + "/energy_uj")
         self._last_uj = self._total_uj = int(self._file.read())
 
@@ -85,18 +86,27 @@ class EnergyDomain:
     def joules(self) -> float:
         return self._total_uj / 1e6
 
-    def read(self) -> float:
-        """Energy in J: the hardware's counter, corrected for wrap-arounds."""
-        now = int(self._file.read())
+    def sample(self, tick: Tick) -> bool:
+        """Write the energy in J: the hardware's counter, corrected for wrap-arounds. False if it cannot be
+        read now.
+        """
+        try:
+            now = int(self._file.read())
+        except (OSError, ValueError):  # EIO, ENODATA: the register does not respond; or access was withdrawn
+            return False
         grown = now - self._last_uj
-        self._total_uj += grown if grown >= 0 else grown + self._range_uj
+        if grown < 0:
+            # Without a known end of its range, at least what it has counted since 0.
+            grown = grown + self._range_uj if self._range_uj > self._last_uj else now
+        self._total_uj += grown
         self._last_uj = now
-        return self.joules
+        tick.counters[self.key] = self.joules
+        return True
 
 
 def domain_names(names: dict[str, str]) -> dict[str, str]:
     """Names of the zones. Parts of a package carry its number: `core`, `dram` of package 1 are `core-1`,
-    `dram-1`.
+    `dram-1`; those of die 1 of package 0, `package-0-die-1`, are `core-0-die-1`, `dram-0-die-1`.
 
     A package that is listed twice, through a register and through memory (intel-rapl-mmio), is included once.
 
@@ -109,7 +119,7 @@ def domain_names(names: dict[str, str]) -> dict[str, str]:
         name = names[zone]
         parent = zone.rpartition(":")[0]
         if parent in names:
-            _, dash, number = names[parent].rpartition("-")
+            _, dash, number = names[parent].partition("-")
             name = f"{name}-{number}" if dash else name
         if name and name not in found.values():
             found[zone] = name

@@ -60,8 +60,12 @@ class PressureFile:
     def sample(self, tick: Tick) -> None:
         # some avg10=0.12 avg60=0.05 avg300=0.01 total=12345 (µs)
         # full avg10=…
-        words = self._file.read().split()
-        tick.gauges[self._some] = float(words[1][6:])
-        tick.counters[self._seconds] = int(words[4][6:]) / 1e6
+        try:
+            words = self._file.read().split()
+        except OSError:  # switched off for this cgroup, which may be temporary
+            return
+        if len(words) > 4:
+            tick.gauges[self._some] = float(words[1][6:])
+            tick.counters[self._seconds] = int(words[4][6:]) / 1e6
         if self._full and len(words) > 6:
             tick.gauges[self._full] = float(words[6][6:])

@@ -31,6 +31,10 @@ SENSORS = (
     ("zenpower", "Tctl"),
     ("coretemp", "Core"),
     ("k10temp", "Tccd"),
+    # Kernels before 5.6 label the sensor of an EPYC only if it has several.
+    ("k10temp", ""),
+    ("zenpower", ""),
+    ("coretemp", ""),
     ("cpu_thermal", ""),
 )
 ZONES = (
@@ -115,7 +119,10 @@ def find_clocks(scope: Scope) -> list[PseudoFile]:
 def clocks_of_cpuinfo(text: bytes) -> list[float]:
     """ "cpu MHz" of the first cores in /proc/cpuinfo."""
     lines = [line for line in text.split(b"\n")[:-1] if line.startswith(b"cpu MHz")]
-    return [float(line.partition(b":")[2]) for line in lines[:CORES]]
+    # "unknown" in some virtual machines
+    return [
+        float(clock) for line in lines[:CORES] if (clock := line.partition(b":")[2].strip())[:1].isdigit()
+    ]
 
 
 def _find_zones(scope: Scope) -> list[PseudoFile]:
@@ -129,7 +136,9 @@ def _find_zones(scope: Scope) -> list[PseudoFile]:
         found = _open_all([f"{thermal}/{zone}/temp" for zone in sorted(kinds) if kinds[zone] == kind])
         if found:
             return found
-    return []
+    # Boards name their zones after clusters or cores: "CPU-therm", "cpu0-thermal", "cpuss-0".
+    others = [zone for zone, kind in sorted(kinds.items()) if (kind or "").lower().startswith("cpu")]
+    return _open_all([f"{thermal}/{zone}/temp" for zone in others])
 
 
 def _cpuinfo(scope: Scope) -> PseudoFile | None:
