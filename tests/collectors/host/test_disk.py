@@ -40,6 +40,31 @@ def test_partitions_mirrors_volumes_and_images_are_not_counted_twice(tmp_path: P
     assert (readings["disk.in"], readings["disk.out"]) == (1.0 + 3.0, 2.0 + 4.0)
 
 
+@pytest.mark.parametrize("counted_by_disk", [True, False], ids=["newer kernels", "older kernels"])
+@pytest.mark.parametrize("sysfs", [True, False])
+def test_traffic_of_a_disk_with_several_paths_is_counted_once(
+    tmp_path: Path, counted_by_disk: bool, sysfs: bool
+) -> None:
+    names = ("nvme0n1", "nvme0c0n1", "nvme0c1n1", "nvme1n1")
+
+    def tree(gib: int) -> dict[str, str]:
+        sectors = [gib * 3 << 21 if counted_by_disk else 0, gib << 21, gib << 22, gib << 21]
+        stats = {name: block_stat(count) for name, count in zip(names, sectors, strict=True)}
+        if sysfs:
+            return {f"sys/block/{name}/stat": text for name, text in stats.items()}
+        return {"proc/diskstats": "".join(f" 259 0 {name} {text.strip()}\n" for name, text in stats.items())}
+
+    devices = {f"sys/block/{name}/device/": "" for name in names} if sysfs else {}
+    disk = probe(plant(tmp_path, tree(1) | devices))
+    assert sample(disk, 1.0)["disk.in"] == 4 * 1024.0
+    plant(tmp_path, tree(2))
+    readings = sample(disk, 2.0)
+    assert (readings["disk.in"], readings["disk.nvme0c1n1.in"]) == (8 * 1024.0, 4 * 1024.0)
+    if sysfs:
+        shutil.rmtree(tmp_path / "sys/block/nvme0c1n1")
+        assert sample(disk, 60.0)["disk.in"] == 8 * 1024.0, "a lost path takes nothing away"
+
+
 def test_utilization_is_at_most_100(tmp_path: Path) -> None:
     # The kernel counts a request's time when it ends, so an interval may get more than its length.
     disk = probe(plant(tmp_path, BARE_VM))

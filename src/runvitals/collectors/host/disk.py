@@ -13,7 +13,7 @@ from runvitals.collectors.base import MIB, Absent, Every, PseudoFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Mapping
 
     from runvitals.collectors.base import Scope, Tick
 
@@ -55,19 +55,21 @@ class DiskTraffic:
 
     def sample(self, tick: Tick) -> None:
         if self._look.due(tick.mono_s):
-            self._find_devices(later=True)
-        total_in, total_out = self._shift_in, self._shift_out
+            before_in, before_out = sums(self.devices)
+            self._find_devices()
+            after_in, after_out = sums(self.devices)
+            self._shift_in += before_in - after_in
+            self._shift_out += before_out - after_out
         for device in self.devices.values():
             try:
                 device.write(tick, device.read())
             except OSError:  # ENODEV: it was removed
-                pass
-            total_in += device.read_mib
-            total_out += device.written_mib
-        tick.counters["disk.in"] = total_in
-        tick.counters["disk.out"] = total_out
+                continue
+        total_in, total_out = sums(self.devices)
+        tick.counters["disk.in"] = total_in + self._shift_in
+        tick.counters["disk.out"] = total_out + self._shift_out
 
-    def _find_devices(self, later: bool = False) -> None:
+    def _find_devices(self) -> None:
         names = set(os.listdir(self._folder))
         for name in sorted(names - self.devices.keys()):
             if not _is_disk(self._folder, name):
@@ -77,14 +79,8 @@ class DiskTraffic:
             except OSError:  # removed since the listing
                 continue
             self.devices[name] = device
-            if later:
-                self._shift_in -= device.read_mib
-                self._shift_out -= device.written_mib
         for name in self.devices.keys() - names:
-            device = self.devices.pop(name)
-            device.close()
-            self._shift_in += device.read_mib
-            self._shift_out += device.written_mib
+            self.devices.pop(name).close()
 
 
 class Diskstats:
@@ -104,20 +100,23 @@ class Diskstats:
         self._shift_in = self._shift_out = 0.0  # earlier traffic of disks that were added later
 
     def sample(self, tick: Tick) -> None:
-        for name, fields in self._read():
+        rows = self._read()
+        before_in, before_out = sums(self._totals)
+        for name, fields in rows:
             if name not in self._totals:
-                late = self._add(name, fields)
-                self._shift_in -= late.read_mib
-                self._shift_out -= late.written_mib
+                self._add(name, fields)
+        after_in, after_out = sums(self._totals)
+        self._shift_in += before_in - after_in
+        self._shift_out += before_out - after_out
+        for name, fields in rows:
             self._totals[name].write(tick, fields)
-        totals = self._totals.values()
-        tick.counters["disk.in"] = sum(disk.read_mib for disk in totals) + self._shift_in
-        tick.counters["disk.out"] = sum(disk.written_mib for disk in totals) + self._shift_out
+        total_in, total_out = sums(self._totals)
+        tick.counters["disk.in"] = total_in + self._shift_in
+        tick.counters["disk.out"] = total_out + self._shift_out
 
-    def _add(self, name: str, fields: list[bytes]) -> DiskTotals:
+    def _add(self, name: str, fields: list[bytes]) -> None:
         totals = self._totals[name] = DiskTotals(name)
         totals.add_up(fields)
-        return totals
 
     def _read(self) -> list[tuple[str, list[bytes]]]:
         rows = [line.split(None, 13) for line in self._file.read().split(b"\n")]
@@ -177,6 +176,38 @@ class DiskStatFile(DiskTotals):
 
     def close(self) -> None:
         self._file.close()
+
+
+def sums(disks: Mapping[str, DiskTotals]) -> tuple[float, float]:
+    """MiB read and written of all disks.
+
+    A disk with several paths (`nvme0n1`) passes its traffic to them (`nvme0c0n1`, `nvme0c1n1`). Older kernels
+    count it only at the paths, newer ones at the disk as well: the larger number counts.
+    """
+    read = written = 0.0
+    paths: dict[str, list[DiskTotals]] = {}
+    for name, disk in disks.items():
+        whole = _disk_of_path(name)
+        if whole in disks:
+            paths.setdefault(whole, []).append(disk)
+        elif name not in paths:
+            paths[name] = []
+    for whole, parts in paths.items():
+        read += max(disks[whole].read_mib, sum(part.read_mib for part in parts))
+        written += max(disks[whole].written_mib, sum(part.written_mib for part in parts))
+    return read, written
+
+
+def _disk_of_path(name: str) -> str:
+    """The disk to which a path of NVMe multipathing leads; "" for other names.
+
+    >>> _disk_of_path("nvme3c1n2"), _disk_of_path("nvme3n2")
+    ('nvme3n2', '')
+    """
+    controller, _, namespace = name.rpartition("n")
+    subsystem, path, number = controller.rpartition("c")
+    is_path = path and number.isdigit() and namespace.isdigit() and subsystem.startswith("nvme")
+    return f"{subsystem}n{namespace}" if is_path else ""
 
 
 def _is_whole(name: str, names: Container[str]) -> bool:
