@@ -81,6 +81,18 @@ def test_interfaces_are_recognized_by_name_without_sysfs(tmp_path: Path) -> None
     assert sample(probe(plant(tmp_path, tree)), 1.0)["network.recv"] == 1000.0
 
 
+def test_names_may_contain_colons_and_any_bytes(tmp_path: Path) -> None:
+    scope = plant(tmp_path, {"proc/net/dev": ""})
+    table = net_dev(lo=(1, 1), eth0=(1000, 100), venet0=(70, 7)).encode()
+    table += b"eth0:1:     40 9 0 0 0 0 0 0        4 9 0 0 0 0 0 0\n"
+    table += b"w\xff0:18446744073709551615 9 0 0 0 0 0 0        6 9 0 0 0 0 0 0\n"
+    table += b"venet0:0:  70 9 0 0 0 0 0 0        7 9 0 0 0 0 0 0\n"
+    (tmp_path / "proc/net/dev").write_bytes(table)
+    readings = sample(probe(scope), 1.0)
+    assert readings["network.sent"] == 100.0 + 7.0 + 6.0, "an alias is counted with its interface"
+    assert readings["network.w\ufffd0.recv"] == float(2**64 - 1)
+
+
 def test_an_interface_added_later_does_not_make_the_sum_jump(tmp_path: Path) -> None:
     network = probe(plant(tmp_path, BARE_VM))
     assert sample(network, 0.0)["network.recv"] == 1000.0

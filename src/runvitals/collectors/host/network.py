@@ -100,8 +100,9 @@ class Network:
 
     def _select_interfaces(self, lines: list[bytes], first: bool = False) -> None:
         """Select the interfaces to report and to sum up."""
-        labels = [line[: line.find(b":") + 1] for line in lines]
-        names = [label[:-1].strip().decode() for label in labels]
+        # A name may contain colons: "eth0:1", an alias.
+        labels = [line[: line.rfind(b":") + 1] for line in lines]
+        names = [label[:-1].strip().decode("utf-8", "replace") for label in labels]
         counted, shown = choose_interfaces(self._sysfs, [name for name in names if name])
         known = {nic.name: nic for nic in self._nics}
         before = {nic.name: nic for nic in self._counted}
@@ -162,14 +163,18 @@ def choose_interfaces(sysfs: str, names: Iterable[str]) -> tuple[set[str], set[s
 
     A card in a bond, team or bridge is reported, but left out of the sum, which includes the bond instead.
     """
-    outward = [name for name in names if name != "lo"]
+    outward = [name for name in names if name != "lo" and not name.startswith("lo:")]
     cards = [name for name in outward if os.path.exists(f"{sysfs}/{name}/device")]
     if cards:
         counted = {_uppermost(sysfs, name) for name in cards}.intersection(outward)
         return counted, counted.union(cards)
     free = {name for name in outward if not os.path.exists(f"{sysfs}/{name}/master")}
     ways_out = {
-        name for name in free if not name.startswith(_INWARD) and not os.path.isdir(f"{sysfs}/{name}/bridge")
+        name
+        for name in free
+        if not name.startswith(_INWARD)
+        and not os.path.isdir(f"{sysfs}/{name}/bridge")
+        and name.partition(":")[0] not in free - {name}  # an alias of an interface that is counted
     }
     counted = ways_out or free
     return counted, counted
