@@ -119,6 +119,28 @@ def eventually(reading: Callable[[], dict[str, float]]) -> dict[str, float]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("link", "target"),
+    [("data", "shared/set"), ("data", "../{root}/shared"), ("a", "./b"), ("loop", "loop")],
+)
+def test_a_link_to_a_server_is_not_followed_by_the_sampler(tmp_path: Path, link: str, target: str) -> None:
+    table = {"proc/self/mountinfo": mount("/", "ext4") + mount("/shared", "nfs4")}
+    scope = plant(tmp_path, BARE_VM | table | {"b": "-> shared/x"}, disk_paths=(f"/{link}/deep",))
+    (tmp_path / link).symlink_to(target.format(root=tmp_path.name))
+    asked: list[str] = []
+
+    def statvfs(path: str) -> os.statvfs_result:
+        asked.append(path)
+        raise FileNotFoundError(2, "No such file or directory", path)
+
+    filesystem = watching(scope, statvfs)
+    if link == "loop":
+        assert filesystem.absent
+    else:
+        assert not asked
+        assert (filesystem.absent, len(filesystem.watched)) == ({}, 1)
+
+
 def test_a_hanging_server_does_not_delay_the_others(tmp_path: Path) -> None:
     table = {"proc/self/mountinfo": mount("/", "ext4") + mount("/shared", "nfs4")}
     server = HungServer()

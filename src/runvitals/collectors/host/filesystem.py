@@ -46,6 +46,8 @@ REMOTE = frozenset(
 # StatvfsResult changes slowly, and reading it costs 20 µs, or a round trip to the server of a remote file
 # system.
 EVERY_S = 10.0
+# A path has fewer names, with those of its links; limited in case of a cycle.
+_MOST_PARTS = 1000
 
 
 def probe(scope: Scope) -> Filesystem:
@@ -77,8 +79,7 @@ class Filesystem:
         self.watched: list[LocalPath | RemotePath] = []
         for path in scope.disk_paths:
             where = (scope.host_root + path).rstrip("/") or "/"
-            mount = mount_of(mounts, os.path.abspath(where).replace(os.sep, "/"))
-            if mount is not None and is_remote(mount.kind):
+            if leads_to_a_server(os.path.abspath(where).replace(os.sep, "/"), mounts):
                 # Do not check whether it exists: that may hang too.
                 self.watched.append(RemotePath(path, where, statvfs))
                 continue
@@ -164,6 +165,36 @@ class RemotePath:
             self._answer = None
         finally:
             self._asking = False
+
+
+def leads_to_a_server(path: str, mounts: Sequence[Mount]) -> bool:
+    """Whether a path, or a folder that its symbolic links lead through, is in a file system of a server.
+
+    Nothing in such a file system is looked at, since that may hang.
+    """
+    rest = path.split("/")[::-1]
+    here = ""
+    for _ in range(_MOST_PARTS):
+        if not rest:
+            break
+        part = rest.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            here = here.rpartition("/")[0]
+            continue
+        here = f"{here}/{part}"
+        mount = mount_of(mounts, here)
+        if mount is not None and is_remote(mount.kind):
+            return True
+        try:
+            target = os.readlink(here)
+        except OSError:  # not a link
+            continue
+        here = "" if target.startswith("/") else here.rpartition("/")[0]
+        rest += target.split("/")[::-1]
+    mount = mount_of(mounts, here or "/")
+    return mount is not None and is_remote(mount.kind)
 
 
 def is_remote(kind: str) -> bool:
