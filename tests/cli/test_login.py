@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -85,3 +87,37 @@ def test_a_pasted_key_is_stored_and_says_who_one_is(
     people.rights_changed()
     assert main(["whoami"]) == 1
     assert "does not accept the key" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"path": "@other.example"}, {"path": ".other.example/x"},
+        {"interval_s": "soon"}, {"interval_s": "1e999"}, {"user_code": None},
+    ],
+)  # fmt: skip
+def test_answer_of_another_kind_of_server(wrong: dict[str, object]) -> None:
+    """The address that the user opens is always of the server that was named."""
+    answer = {"user_code": "AB-CD", "path": "/-/device", "device_code": "x", "interval_s": 5, **wrong}
+    answer = {name: value for name, value in answer.items() if value is not None}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.dumps(answer).encode()
+            self.send_response(201)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            with pytest.raises(ValueError, match="is not a runvitals server"):
+                BrowserSignIn(f"http://127.0.0.1:{server.server_port}").begin("gpu-box")
+        finally:
+            server.shutdown()
+            thread.join()

@@ -258,7 +258,9 @@ def test_rows_far_apart_take_few_requests(monkeypatch: pytest.MonkeyPatch) -> No
 def test_key_goes_to_its_server_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str | None] = []
     monkeypatch.setattr(WandbServer, "__init__", lambda self, url, key: sent.append(key))
-    (tmp_path / "netrc").write_text("machine other.example.org login user password stored\n")
+    (tmp_path / "netrc").write_text(
+        "machine other.example.org login user password stored\ndefault login user password of-anything\n"
+    )
     environ = {"WANDB_API_KEY": "k", "NETRC": str(tmp_path / "netrc")}
     WandbServer.of(None, environ)
     WandbServer.of("https://other.example.org", environ)

@@ -17,8 +17,8 @@ _MOST_PERCENT = 101.0
 
 
 def y_range(lowest: float, highest: float, unit: str, log: bool) -> tuple[float, float]:
-    """The range of a chart: percentages from 0 to 100, others with a margin. It is never empty, and as long as a
-    number can be at most.
+    """The range of a chart: percentages from 0 to 100, others with a margin. It is not empty, and its length
+    is finite.
 
     Example:
         >>> y_range(3.0, 97.0, "%", log=False)

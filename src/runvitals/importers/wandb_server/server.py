@@ -211,7 +211,8 @@ def _key(url: str, environ: Mapping[str, str]) -> str | None:
         return key
     path = environ.get("NETRC") or os.path.join(os.path.expanduser("~"), ".netrc")
     try:
-        found = netrc.netrc(path).authenticators(urlsplit(url).hostname or "")
+        # Not `authenticators`: an entry `default` is for no server in particular.
+        found = netrc.netrc(path).hosts.get(urlsplit(url).hostname or "")
     except FileNotFoundError:
         return None
     except (netrc.NetrcParseError, OSError) as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runvitals.journal.json_codec import dumps, loads
+from runvitals.model.numbers import parse_number
 from runvitals.relay.engine.http_client import HttpClient, ServerResponse
 
 _BEGIN = "/api/v1/auth/device"
@@ -70,15 +71,20 @@ class BrowserSignIn:
         if response.status in _NO_ACCOUNTS:
             return None
         answer = _json(response, 201)
-        try:
-            return DeviceCode(
-                str(answer["user_code"]),
-                self._url + str(answer["path"]),
-                str(answer["device_code"]),
-                min(max(float(answer["interval_s"]), 1.0), _LONGEST_INTERVAL_S),
-            )
-        except (KeyError, TypeError, ValueError):
-            raise ValueError(f"{self._url} is not a runvitals server: invalid answer to {_BEGIN}") from None
+        path, interval_s = str(answer.get("path")), parse_number(str(answer.get("interval_s")), 0.0, 1e9)
+        # A path such as `@host` would make the address that of another server.
+        if (
+            interval_s is None
+            or not path.startswith("/")
+            or not {"user_code", "device_code"} <= answer.keys()
+        ):
+            raise ValueError(f"{self._url} is not a runvitals server: invalid answer to {_BEGIN}")
+        return DeviceCode(
+            str(answer["user_code"]),
+            self._url + path,
+            str(answer["device_code"]),
+            min(max(interval_s, 1.0), _LONGEST_INTERVAL_S),
+        )
 
     def wait(self, code: DeviceCode) -> ReceivedKey:
         """The key, once the user has confirmed the code.
