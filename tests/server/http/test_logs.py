@@ -109,3 +109,16 @@ def test_log_lines_are_limited(out: io.StringIO) -> None:
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert len(lines) == 51
     assert lines[-1]["left_out"] == 250
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_secrets_in_errors_are_redacted(out: io.StringIO, form: logs.LogFormat) -> None:
+    configure(form, out)
+    log = logging.getLogger("runvitals.server")
+    try:
+        raise OSError("postgresql://me:hunter2hunter2@db refused: password=hunter2hunter2")
+    except OSError as error:
+        log.error("the metadata store is unavailable: %s", error, exc_info=True)
+    assert "hunter2" not in out.getvalue()
+    assert "unavailable: postgresql://me:***@db refused: password=***" in out.getvalue()
+    assert "test_logs.py" in out.getvalue()

@@ -1,7 +1,7 @@
 """The server's log on stderr: one line per message, as text or JSON.
 
-Control characters in what clients send are escaped, and tokens are not logged. The number of lines in ten
-seconds is limited; further ones are counted.
+Control characters in what clients send are escaped. Tokens and passwords are not logged, nor are those in the
+texts of errors. The number of lines in ten seconds is limited; further ones are counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fastapi import FastAPI
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from runvitals.environment.redaction import hide
+from runvitals.environment import redaction
 from runvitals.terminal import inert
 
 LogFormat = Literal["text", "json"]
@@ -57,10 +57,11 @@ class JsonLines(logging.Formatter):
     """`{"t", "level", "message", …}`: `t` in ISO 8601, UTC; the fields of the record; ASCII only."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = {"t": _moment(record), "level": record.levelname.lower(), "message": record.getMessage()}
+        message = redaction.text(record.getMessage())
+        line = {"t": _moment(record), "level": record.levelname.lower(), "message": message}
         line |= {"logger": record.name, **_fields(record)}
         if record.exc_info:
-            line["trace"] = self.formatException(record.exc_info)
+            line["trace"] = redaction.text(self.formatException(record.exc_info))
         return json.dumps(line, default=str)
 
 
@@ -69,10 +70,11 @@ class TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields = ", ".join(f"{name}={value}" for name, value in _fields(record).items())
-        line = f"{_moment(record)} {record.levelname.lower()} {record.getMessage()}"
+        line = f"{_moment(record)} {record.levelname.lower()} {redaction.text(record.getMessage())}"
         lines = [inert(f"{line} ({fields})" if fields else line)]
         if record.exc_info:
-            lines += ["    " + inert(part) for part in self.formatException(record.exc_info).splitlines()]
+            trace = redaction.text(self.formatException(record.exc_info))
+            lines += ["    " + inert(part) for part in trace.splitlines()]
         return "\n".join(lines)
 
 
@@ -140,7 +142,7 @@ class AccessLog:
     def _log_request(self, scope: Scope, status: int, took_s: float) -> None:
         fields = {
             "method": scope["method"],
-            "path": hide(scope["path"][:_MAX_PATH_CHARACTERS]),
+            "path": redaction.hide(scope["path"][:_MAX_PATH_CHARACTERS]),
             "status": status,
             "seconds": round(took_s, 3),
             "client": (scope.get("client") or ("-",))[0],
