@@ -13,7 +13,7 @@ from runvitals.monitor import launch, relay_connection
 from runvitals.query.runs import RunList
 from tests.monitor.strangers import stranger_on
 from tests.patience import PATIENCE_S
-from tests.sdk.runs import Journals, Start, environment, eventually, finished
+from tests.sdk.runs import Journals, Start, environment, eventually, finished, say
 
 RUN = """
     import runvitals
@@ -63,8 +63,13 @@ def test_secrets_in_values_are_redacted(train: Start, journals: Journals) -> Non
             run.config["rvt_hunter2hunter2"] = 1
             run.config["credentials"] = {"me": "hunter2", "pin": 123412, "count": 2}
             run.config["credentials"]["me"] = "hunter2hunter2"
+            input()
     """
-    code, _, err = finished(train(script))
+    training = train(script)
+    paths = journals.directory.glob
+    eventually(lambda: any(b'"command":' in path.read_bytes() for path in paths("runs/*/*.rvj")))
+    say(training, "end")
+    code, _, err = finished(training)
     assert code == 0, err
     for journal in journals.folders()[0].glob("*.rvj"):
         assert b"hunter2" not in journal.read_bytes()

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from runvitals.environment.secret_names import ANY_SECRET, is_secret_entry
+from runvitals.environment.secret_names import ANY_SECRET, is_always_secret, is_plain, is_secret_entry
 from runvitals.environment.secret_patterns import HIDDEN
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ _QUOTES = frozenset("\"'")
 _SIGNS = frozenset("=: \t,>%")
 _ENCODED_SIGNS = ("%3d", "%3a")
 _HEX = frozenset("0123456789abcdefABCDEF")
-_BRACKETS = {"[": "]", "(": ")"}
+_BRACKETS = {"[": "]", "(": ")", "{": "}"}
 # A block of YAML begins on the next line.
 _BLOCK_SIGNS = frozenset(("", "|", ">", "|-", ">-", "|+", ">+"))
 # Quoted parts of a shell's word that continue it: 'it'\''s', 'it'"'"'s'
@@ -28,6 +28,7 @@ _MOST_BLANKS = 32
 _LONGEST_NAME = 256
 _LONGEST_LIST = 4096
 _FARTHEST_NAME = 160
+_MOST_SUBSCRIPTS = 8
 # File errors of the system and of runvitals: `/etc/passwd: Permission denied`.
 _FILE_ERRORS = (
     "Permission denied", "No such file or directory", "Is a directory", "Not a directory", "File exists",
@@ -69,11 +70,13 @@ def _secret_at(value: str, at: int, is_secret: Judge) -> tuple[int, int]:
     if value[at : at + 3] == "://":
         return at, at
     name = _name_before(value, at)
+    is_entry = False
     if value[at] in " \t":
         is_named = len(name) > 2 and name.startswith("-") and is_secret(name, ANY_SECRET)
     else:
         is_named = is_secret(name, ANY_SECRET) or _is_value_of_secret(value, at, name)
-    if not is_named:
+        is_entry = not is_named and value[at] == "=" and _is_entry_of_secret(value, at)
+    if not (is_named or is_entry):
         return at, at
     block, block_end = _block_after(value, at) if value[at] == ":" else (at, at)
     if block_end > block:
@@ -84,6 +87,8 @@ def _secret_at(value: str, at: int, is_secret: Judge) -> tuple[int, int]:
     end = _value_end(value, start, whole="authorization" in name.lower() or "cookie" in name.lower())
     if value[at] == ":" and (typed := _after_type(value, end)):
         start, end = typed, _value_end(value, typed, whole=False)
+    if is_entry:
+        return (at, at) if is_plain(value[start:end]) else (start, end)
     if name.lower() != "value" and not is_secret(name, value[start:end]):
         return at, at
     return start, end
@@ -95,6 +100,21 @@ def _is_value_of_secret(value: str, at: int, name: str) -> bool:
         return False
     before = value[max(0, at - _FARTHEST_NAME) : at]
     return any(is_secret_entry(_field(before, label), ANY_SECRET) for label in ("name", "key"))
+
+
+def _is_entry_of_secret(value: str, sign: int) -> bool:
+    """Whether a sign follows a subscript of what has a secret's name: `config["credentials"]["me"] =`."""
+    end = sign
+    for _ in range(_MOST_SUBSCRIPTS):
+        while end > 0 and value[end - 1] == " " and sign - end < _MOST_BLANKS:
+            end -= 1
+        begin = value.rfind("[", max(0, end - _LONGEST_NAME), end)
+        if value[end - 1 : end] != "]" or begin < 0:
+            return False
+        if is_always_secret(_name_before(value, begin)):
+            return True
+        end = begin
+    return False
 
 
 def _field(text: str, label: str) -> str:
@@ -248,13 +268,11 @@ def _value_after(value: str, at: int) -> int:
 def _value_end(value: str, start: int, whole: bool) -> int:
     """The end of a value: its closing quote, else a space or sign; for a whole one, the end of the line."""
     quote = value[start - 1]  # there is always a sign before a value
-    bracket = _BRACKETS.get(value[start : start + 1])
-    if bracket is not None and quote not in _QUOTES:
-        end = value.find(bracket, start, start + _LONGEST_LIST)
-        if end >= 0:
-            return end + 1
     if quote in _QUOTES:
         return _quoted_end(value, start)
+    end = _bracketed_end(value, start)
+    if end > start:
+        return end
     end = start
     while end < len(value):
         if whole and value[end] in "\"'\n":
@@ -263,6 +281,27 @@ def _value_end(value: str, start: int, whole: bool) -> int:
             break
         end += 1
     return end
+
+
+def _bracketed_end(value: str, start: int) -> int:
+    """The end of a list or dictionary, with those within it; `start` if none begins there. One that is cut
+    off, as in a long command line, ends with the last that ends within it, or, of quoted texts, with the
+    text.
+    """
+    opening = value[start : start + 1]
+    closing = _BRACKETS.get(opening)
+    if closing is None:
+        return start
+    most = min(len(value), start + _LONGEST_LIST)
+    last = value.rfind(closing, start, most)
+    if last < 0:
+        return most if value[start + 1 : start + 2] in _QUOTES else start
+    depth = 0
+    for at in range(start, last + 1):
+        depth += (value[at] == opening) - (value[at] == closing)
+        if depth == 0:
+            return at + 1
+    return last + 1
 
 
 def _quoted_end(value: str, start: int) -> int:
