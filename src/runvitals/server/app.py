@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import anyio
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
@@ -30,6 +30,7 @@ from runvitals.server.api.known_parameters import check_known_parameters
 from runvitals.server.api.responses import REFUSALS, SHARED_ERRORS, ErrorResponses
 from runvitals.server.errors import DetailedError, field_name
 from runvitals.server.http.buffered_body import BufferedBodies
+from runvitals.server.ingest.request_body import ClientDisconnected
 from runvitals.server.live.feed import RunFeeds
 from runvitals.server.local.run_library import JournalLibrary
 from runvitals.server.response_memory import BoundedResponses, ResponseLimits, ResponseMemory
@@ -153,6 +154,7 @@ def _add_error_handlers(app: FastAPI) -> None:
     for conflict in (AmbiguousName, LastAdministrator, LimitReached, NameTaken):
         app.add_exception_handler(conflict, _conflict)
     app.add_exception_handler(NoLongerValid, _gone)
+    app.add_exception_handler(ClientDisconnected, _nobody_reads)
     app.add_exception_handler(TooSlow, _too_slow)
     app.add_exception_handler(Busy, _busy)
     app.add_exception_handler(OSError, _io_error)
@@ -226,6 +228,11 @@ async def _conflict(request: Request, error: Exception) -> JSONResponse:
 
 async def _gone(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": str(error)}, status_code=410)
+
+
+async def _nobody_reads(request: Request, error: Exception) -> Response:
+    """The response to a client that left before it had sent its request. It is logged as such."""
+    return Response(status_code=499)
 
 
 async def _too_slow(request: Request, error: Exception) -> JSONResponse:
