@@ -50,7 +50,7 @@ def check(folder: str, reads_cold: bool = False) -> Iterator[Problem]:
         reads_cold: decode what is in cold storage, too, instead of only looking whether it is there.
 
     Raises:
-        StoreError: there is no store in the folder, or it is of another version.
+        StoreError: there is no store in the folder, or its log is missing or of another version.
     """
     path = log.existing_path(folder)
     with closing(database.open_for_reading(path, log.FORMAT)) as connection:
@@ -73,7 +73,7 @@ def check(folder: str, reads_cold: bool = False) -> Iterator[Problem]:
                     yield from _until_unreadable(
                         months.path(month), _check_month(reader, month, months.path(month))
                     )
-            except DamagedFile as error:
+            except StoreError as error:
                 yield Problem(months.path(month), str(error).removeprefix(f"{months.path(month)}: "))
     finally:
         months.close()

@@ -140,7 +140,9 @@ class ChunkDecoder:
         row = self._connection.execute(f"SELECT data FROM {table} WHERE id=?", (blob_id,)).fetchone()
         if row is None:
             raise CorruptData(f"row {blob_id} of table {table} is missing")
-        return bytes(row[0])
+        if not isinstance(row[0], bytes):
+            raise CorruptData(f"row {blob_id} of table {table} has no bytes")
+        return row[0]
 
 
 class _SharedTimes:

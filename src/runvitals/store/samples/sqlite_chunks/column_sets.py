@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 Columns = tuple[int, ...]
+_NUMBER_BYTES = 4
 
 
 def add_columns(connection: sqlite3.Connection, metrics: Columns) -> int:
@@ -29,5 +30,9 @@ def unpack_columns(packed: bytes | None) -> Columns:
     """
     Args:
         packed: None if the row of the set is missing.
+
+    Returns:
+        an empty set if it is missing, or damaged.
     """
-    return () if packed is None else tuple(np.frombuffer(packed, "<u4").tolist())
+    valid = isinstance(packed, bytes) and len(packed) % _NUMBER_BYTES == 0
+    return tuple(np.frombuffer(packed, "<u4").tolist()) if packed is not None and valid else ()

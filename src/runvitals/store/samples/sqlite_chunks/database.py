@@ -64,6 +64,7 @@ def open_for_writing(path: str, file_format: Format) -> FileConnection:
     Raises:
         StoreError: it is of a later version or not a file of this format, or could not be opened.
     """
+    _check_kind(path)
     with store_errors(path):
         if not os.path.exists(path):
             _create(path, file_format)
@@ -131,6 +132,7 @@ def open_for_reading(path: str, file_format: Format) -> FileConnection:
         StoreError: it is of another version or not a file of this format, or could not be opened.
     """
     uri = f"file:{_quoted(path)}?mode=ro"
+    _check_kind(path)
     with store_errors(path):
         try:
             return _open_checked(uri, path, file_format)
@@ -142,6 +144,15 @@ def open_for_reading(path: str, file_format: Format) -> FileConnection:
             connection = _open_checked(f"{uri}&immutable=1", path, file_format)
             connection.immutable = True
             return connection
+
+
+def _check_kind(path: str) -> None:
+    """
+    Raises:
+        DamagedFile: what is at the path is no file: a folder, or a pipe, which would be waited for.
+    """
+    if os.path.lexists(path) and not os.path.isfile(path):
+        raise DamagedFile(f"{path} is not a file")
 
 
 def _open_checked(uri: str, path: str, file_format: Format) -> FileConnection:

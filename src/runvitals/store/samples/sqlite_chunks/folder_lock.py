@@ -1,5 +1,6 @@
 """Ensures that a single process writes to a folder, with a lock on `store.lock` that the kernel releases when
-the process ends.
+the process ends. The folder itself is locked, too, where the file system can do that: users delete what they
+take for a stale lock file.
 """
 
 from __future__ import annotations
@@ -38,23 +39,51 @@ class FolderLock:
         except OSError as error:
             pid = os.read(self._fd, 32).decode("ascii", "replace").strip()
             os.close(self._fd)
-            owner = f"process {pid}" if pid else "another process"
-            raise StoreError(
-                f"the store in {folder} is in use by {owner}: stop it first, or use another folder"
-            ) from error
+            raise _in_use(folder, f"process {pid}" if pid else "another process") from error
+        try:
+            self._folder_fd = _locked_folder(folder)
+        except BlockingIOError as error:
+            os.close(self._fd)
+            raise _in_use(folder, "another process") from error
         try:
             os.ftruncate(self._fd, 0)
             os.write(self._fd, f"{os.getpid()}\n".encode("ascii"))
         except OSError as error:
-            os.close(self._fd)
+            self.close()
             raise _not_writable(folder, error) from error
 
     def close(self) -> None:
         os.close(self._fd)
+        if self._folder_fd is not None:
+            os.close(self._folder_fd)
+
+
+def _in_use(folder: str, owner: str) -> StoreError:
+    return StoreError(f"the store in {folder} is in use by {owner}: stop it first, or use another folder")
 
 
 def _not_writable(folder: str, error: OSError) -> StoreError:
     return StoreError(f"the store in {folder} is not writable: {error.strerror}")
+
+
+def _locked_folder(folder: str) -> int | None:
+    """A descriptor of the folder, locked; None where folders cannot be locked, as on NFS and Windows.
+
+    Raises:
+        BlockingIOError: another process has locked it.
+    """
+    if sys.platform == "win32":
+        return None
+    fd = os.open(folder, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    try:
+        _lock(fd)
+    except BlockingIOError:
+        os.close(fd)
+        raise
+    except OSError:
+        os.close(fd)
+        return None
+    return fd
 
 
 def _lock(fd: int) -> None:

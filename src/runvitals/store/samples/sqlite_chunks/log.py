@@ -9,6 +9,7 @@ Only the commit thread uses the log.
 
 from __future__ import annotations
 
+import glob
 import logging
 import os
 import sqlite3
@@ -320,6 +321,7 @@ def existing_path(folder: str) -> str:
     """
     path = os.path.join(folder, NAME)
     if not os.path.exists(path):
+        check_exists(folder, has_samples=bool(glob.glob(os.path.join(glob.escape(folder), "samples-*.db"))))
         raise StoreError(f"there is no store in {folder}")
     return path
 

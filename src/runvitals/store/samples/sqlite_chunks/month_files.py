@@ -57,7 +57,7 @@ FORMAT = Format(
     """,
     optional=1,  # see `cold.rows`
 )
-_NAME = re.compile(r"samples-(\d{4})-(\d\d)\.db(\.damaged-\d+)?")
+_NAME = re.compile(r"samples-((?!0000)\d{4})-(0[1-9]|1[0-2])\.db(\.damaged-\d+)?", re.ASCII)
 SET_ASIDE = "damaged or belongs to another store, and was set aside"
 """Reported of a file that was set aside."""
 MISSING = (

@@ -51,6 +51,10 @@ class Pack(NamedTuple):
         return t, values[:, self.metrics.index(metric)]
 
     def _unpack(self) -> tuple[Integers, Floats]:
+        if not self.metrics:
+            raise CorruptData("its set of columns is missing or damaged")
+        if not isinstance(self.body, bytes):
+            raise CorruptData("it has no bytes")
         try:
             t, values = batch_body.unpack(self.body, len(self.metrics))
         except ValueError as error:

@@ -48,7 +48,7 @@ def repair_log(folder: str, report: Report) -> None:
     if reason is None:
         return
     aside = database.set_aside(path)
-    rows = _new_log(folder, path, aside)
+    rows = _new_log(folder, path, aside if os.path.isfile(aside) else None)
     report(f"{path}: {reason}; renamed it to {aside}, and recovered {rows:,} rows")
 
 
@@ -103,6 +103,8 @@ def _highest_metric(folder: str) -> int:
     months = MonthFiles(folder)
     highest = 0
     for path in [*map(months.path, months.existing()), *(path for _, path in months.set_aside_files())]:
+        if not os.path.isfile(path):
+            continue
         try:
             with closing(sqlite_salvage.open_damaged(path)) as connection:
                 (in_chunks,) = connection.execute("SELECT max(metric) FROM chunk").fetchone()
@@ -134,7 +136,8 @@ def restore(store: SqliteChunks, wanted: Callable[[int], bool]) -> Iterator[str]
     """
     for path in store.set_aside():
         if not os.path.isfile(path):
-            yield f"{path}: nothing in it is readable"
+            into = store.rename_set_aside(path, path.replace(SET_ASIDE_SUFFIX, _RECOVERED_SUFFIX))
+            yield f"{path}: it is no file, and was renamed to {into}, which can be deleted"
             continue
         samples = 0
         with closing(sqlite_salvage.open_damaged(path)) as connection:
