@@ -34,6 +34,7 @@ WANTED = {
     "run_id": '"production"',
     "entity": '"evil"',
     "mode": '"online"',
+    "console": "true",
 }
 
 
@@ -80,10 +81,20 @@ def test_other_settings_apply_once_trusted(
 
 def test_settings_are_not_harmless_by_default() -> None:
     """A new setting must be declared harmless explicitly."""
-    assert not {name for name in WANTED if name != "mode"} & {
-        name for name, setting in SETTINGS.items() if setting.is_harmless(None)
-    }
-    assert len([setting for setting in SETTINGS.values() if not setting.is_harmless(None)]) == len(WANTED) - 1
+    harmless = {name for name, setting in SETTINGS.items() if setting.is_harmless(None)}
+    assert SETTINGS.keys() - harmless == WANTED.keys()
+
+
+@pytest.mark.parametrize("value", ["true", "1", '"yes"', '"on"'])
+def test_project_cannot_record_what_a_command_prints(project: Path, value: str) -> None:
+    """It may hold secrets, and goes to the user's server."""
+    project.write_text(f"console = {value}\n")
+    assert here()["console"] is False
+    users = Path(os.environ["XDG_CONFIG_HOME"], "runvitals", "settings.toml")
+    users.parent.mkdir(parents=True)
+    users.write_text("console = true\n")
+    project.write_text("console = false\n")
+    assert here()["console"] is False
 
 
 def test_project_cannot_enable_delivery(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,6 +173,18 @@ def test_control_characters_in_paths_are_escaped(project: Path, capsys: pytest.C
     said = capsys.readouterr().err
     assert "\\x1b[31mb\\u202e" in said
     assert "\x1b" not in said
+
+
+@pytest.mark.parametrize("content", ['project = "a/b"', "servr = 1", "not TOML", "x = 1e999999\x1b"])
+def test_control_characters_in_paths_are_escaped_in_errors(project: Path, content: str) -> None:
+    """Python prints them in a traceback, which is not ours."""
+    folder = project.parent / "a\x1b[31mb\nrunvitals: all is well\u202e"
+    folder.mkdir()
+    (folder / "runvitals.toml").write_text(content)
+    os.chdir(folder)
+    with pytest.raises(SettingError, match=r"a\\x1b\[31mb\\nrunvitals: all is well\\u202e") as raised:
+        here()
+    assert str(raised.value).isprintable()
 
 
 def test_headers_are_not_sent_to_exporters_of_a_project(

@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from runvitals.cli.command_list import COMMANDS
+from runvitals.sdk.setting_definition import HARMLESS_VALUES
 from runvitals.sdk.settings import SETTINGS, trace
 from runvitals.terminal import inert
 
@@ -66,9 +67,12 @@ def reference() -> str:
     ]
     for setting in SETTINGS.values():
         default = "" if setting.default is None else f"`{json.dumps(setting.default)}`"
+        values = HARMLESS_VALUES.get(setting.name)
         in_project_file = "yes" if setting.is_harmless(None) else "if trusted"
-        if setting.name == "mode":
-            in_project_file = "`offline`, `disabled`"
+        if values is not None:
+            in_project_file = ", ".join(
+                f"`{value if isinstance(value, str) else json.dumps(value)}`" for value in values
+            )
         names = f"`{setting.name}`<br>`{setting.variable}`"
         cells = (names, default, in_project_file, setting.allowed, setting.text)
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runvitals.errors import UsageError
+from runvitals.terminal import inert
 
 # Settings that an untrusted project file may change: they name no server, team, path, command or regular
 # expression, and cause nothing to be sent that would not be sent anyway.
@@ -14,6 +15,8 @@ _HARMLESS = frozenset((
     "process_tree", "gpu_ids", "collectors", "labels", "console", "quiet", "finish_timeout",
     "delivery_timeout",
 ))  # fmt: skip
+# The values that it may set them to, where not any: what a command prints may hold secrets.
+HARMLESS_VALUES: dict[str, tuple[object, ...]] = {"mode": ("offline", "disabled"), "console": (False,)}
 
 
 _LONGEST_SHOWN = 500
@@ -65,8 +68,8 @@ class Setting:
         return value if self.hide is None or not value else self.hide(value)
 
     def is_harmless(self, value: Any) -> bool:
-        """Whether an untrusted project file may set this. It may turn delivery off, but not on."""
-        return self.name in _HARMLESS and not (self.name == "mode" and value == "online")
+        """Whether an untrusted project file may set this. It may turn delivery and the like off, but not on."""
+        return self.name in _HARMLESS and value in HARMLESS_VALUES.get(self.name, (value,))
 
     @property
     def variable(self) -> str:
@@ -88,5 +91,5 @@ class Setting:
             if len(shown) > _LONGEST_SHOWN:
                 shown = f"{shown[:_LONGEST_SHOWN]}…"
             raise SettingError(
-                f"invalid setting {self.name} = {shown} ({where}): expected {self.allowed}"
+                f"invalid setting {self.name} = {shown} ({inert(where)}): expected {self.allowed}"
             ) from None

@@ -17,6 +17,7 @@ from runvitals.sdk import source_settings, trust
 from runvitals.sdk.setting_definition import Setting
 from runvitals.sdk.setting_definition import SettingError as SettingError
 from runvitals.sdk.settings_files import parsed, project_file, read, user_file
+from runvitals.terminal import inert
 
 MODES = ("online", "offline", "disabled")
 RESUMES = ("allow", "must", "never")
@@ -259,7 +260,7 @@ def find(name: str, where: str) -> Setting:
 
         close = difflib.get_close_matches(name, SETTINGS, 1)
         hint = f"; did you mean {close[0]}?" if close else f"; expected one of {', '.join(SETTINGS)}"
-        raise SettingError(f"unknown setting {name!r} ({where}){hint}")
+        raise SettingError(f"unknown setting {name!r:.200} ({inert(where)}){hint}")
     return setting
 
 

@@ -9,6 +9,7 @@ from stat import S_IWOTH
 from typing import Any
 
 from runvitals.sdk import trust
+from runvitals.terminal import inert
 
 PROJECT_FILE = "runvitals.toml"
 _LONGEST_BYTES = 1024 * 1024
@@ -56,9 +57,9 @@ def read(path: str) -> bytes:
         with open(path, "rb") as file:
             content = file.read(_LONGEST_BYTES + 1)
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+        raise ValueError(f"{inert(path)} cannot be read: {inert(error.strerror)}") from None
     if len(content) > _LONGEST_BYTES:
-        raise ValueError(f"{path} cannot be read: larger than {_LONGEST_BYTES} bytes")
+        raise ValueError(f"{inert(path)} cannot be read: larger than {_LONGEST_BYTES} bytes")
     return content
 
 
@@ -75,5 +76,5 @@ def parsed(path: str, content: bytes) -> dict[str, Any]:
     try:
         table: dict[str, Any] = tomllib.loads(content.decode())
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+        raise ValueError(f"{inert(path)} cannot be read: {inert(error)}") from None
     return table

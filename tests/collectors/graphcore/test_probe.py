@@ -62,10 +62,11 @@ def test_the_library_is_found_in_site_packages_and_on_pythonpath(
     assert "gcipuinfo" not in sys.modules  # only the thread imports it
 
 
-def test_an_extension_module_is_found(tmp_path: Path) -> None:
+def test_an_extension_module_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path, "sdk/python/gcipuinfo.so", "")
     put(tmp_path, "other/gcipuinfo_tools.py", "")
-    folders = ["", "/nowhere", f"{tmp_path}/other", f"{tmp_path}/sdk/python"]
+    monkeypatch.chdir(tmp_path / "sdk/python")  # of a cloned repository, perhaps
+    folders = ["", ".", "../python", "/nowhere", f"{tmp_path}/other", f"{tmp_path}/sdk/python"]
     assert find_module(folders) == f"{tmp_path}/sdk/python"
     assert find_module(folders[:-1]) is None
 
