@@ -68,7 +68,7 @@ class Setting:
         return value if self.hide is None or not value else self.hide(value)
 
     def is_harmless(self, value: Any) -> bool:
-        """Whether an untrusted project file may set this. It may turn delivery and the like off, but not on."""
+        """Whether an untrusted project file may set this. It may turn things off, but not on."""
         return self.name in _HARMLESS and value in HARMLESS_VALUES.get(self.name, (value,))
 
     @property
