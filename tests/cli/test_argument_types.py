@@ -66,6 +66,7 @@ def test_numbers() -> None:
         ["invite", "create", "team", "--days", "{}"], ["invite", "revoke", "{}"],
         ["organisation", "audit", "--limit", "{}"], ["alerts", "check", "team", "file", "--days", "{}"],
         ["alerts", "mute", "team", "rule", "--hours", "{}"], ["token", "revoke", "{}"],
+        ["server", "--listen", "127.0.0.1:{}"],
         ["run", "--sampling-interval", "{}", "--", "true"],
     ],
     ids=lambda words: " ".join(words[:2]),

@@ -106,3 +106,19 @@ def row_id(text: str) -> int:
     if number is None:
         raise argparse.ArgumentTypeError(f"{text!r:.80}: expected a number of the ID column")
     return number
+
+
+def address(text: str) -> tuple[str, int]:
+    """Host and port.
+
+    Example:
+        >>> address("0.0.0.0:8900"), address("[::1]:0")
+        (('0.0.0.0', 8900), ('::1', 0))
+    """
+    host, colon, port_text = text.rpartition(":")
+    port = parse_integer(port_text, 65535)
+    if not (colon and host) or port is None:
+        raise argparse.ArgumentTypeError(
+            f"invalid address {text!r:.80}; expected HOST:PORT, such as 127.0.0.1:8900"
+        )
+    return host.strip("[]"), port

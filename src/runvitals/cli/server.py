@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli import mail_test, quick_start
-from runvitals.cli.argument_types import positive_integer, size_bytes, time_ms
+from runvitals.cli.argument_types import address, positive_integer, size_bytes, time_ms
 from runvitals.cli.cold_storage import add_cold_storage, cold_settings
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.first_administrator import requested_administrator
@@ -192,9 +192,9 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.action == mail_test.NAME:
-        folder, address = store_locations(arguments)
+        folder, metadata_address = store_locations(arguments)
         keys = arguments.secret_keys or os.path.join(folder, SECRETS_FILE)
-        return mail_test.run(arguments, address, keys, _fix_settings)
+        return mail_test.run(arguments, metadata_address, keys, _fix_settings)
     with quick_start.for_imports():
         from runvitals.server import background  # noqa: F401 - fails early if a dependency is missing
         from runvitals.server.http import serve
@@ -270,8 +270,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
         _start_listening(listener)
         if worker == 0:
             _write_audit_file(stack, arguments.audit_file, app, metadata_store, clock)
-            print(f"runvitals: {url} stores runs in {inert(store.name)}; press Ctrl-C to stop", flush=True)
-            _print_links(url, welcome)
+            _announce(url, store.name, welcome)
             _receive_grpc(stack, arguments.otlp_grpc, listener)
         serve.serve(app, listener, arguments.log_format)
     return 0
@@ -365,7 +364,8 @@ def _fix_settings(metadata_store: MetadataStore, path: str | None, box: SecretBo
     metadata_store.accounts.settings.fix(settings, path)
 
 
-def _print_links(url: str, welcome: list[tuple[str, str]]) -> None:
+def _announce(url: str, store: str, welcome: list[tuple[str, str]]) -> None:
+    print(f"runvitals: {url} stores runs in {inert(store)}; press Ctrl-C to stop", flush=True)
     for text, path in welcome:
         print(f"runvitals: {text}: {url.rstrip('/')}{path}", flush=True)
 
@@ -439,18 +439,3 @@ def proxies(text: str) -> tuple[str, ...]:
         except ValueError as error:
             raise argparse.ArgumentTypeError(f"invalid proxy: {error}") from None
     return found
-
-
-def address(text: str) -> tuple[str, int]:
-    """Host and port.
-
-    Example:
-        >>> address("0.0.0.0:8900"), address("[::1]:0")
-        (('0.0.0.0', 8900), ('::1', 0))
-    """
-    host, colon, port = text.rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65536):
-        raise argparse.ArgumentTypeError(
-            f"invalid address {text!r}; expected HOST:PORT, such as {DEFAULT_LISTEN}"
-        )
-    return host.strip("[]"), int(port)

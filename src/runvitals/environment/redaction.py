@@ -109,12 +109,12 @@ def entries(value: Any, name: str = "", is_within_secret: bool = False) -> Any:
     """
     if isinstance(value, dict):
         kept: dict[Any, Any] = {}
-        named = str(value.get("name") or value.get("key") or "")  # {"name": "API_KEY", "value": "abc"}
+        named = value.get("name") or value.get("key")  # {"name": "API_KEY", "value": "abc"}
         for key, entry in value.items():
             shown = text(key) if isinstance(key, str) else key
             while shown in kept:
                 shown = f"{shown}*"
-            inner = named if key == "value" and named else str(key)
+            inner = named if key == "value" and isinstance(named, str) else str(key)
             kept[shown] = entries(entry, inner, is_within_secret or is_always_secret(inner))
         return kept
     if isinstance(value, (list, tuple)):

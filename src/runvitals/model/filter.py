@@ -80,7 +80,7 @@ class Predicate:
         value = match[3].strip() if match else ""
         if match is None or not value:
             raise ValueError(
-                f'invalid filter expression {text!r}; try config.lr > 0.1 or summary.note = "two words"'
+                f'invalid filter expression {text!r:.200}; try config.lr > 0.1 or summary.note = "two words"'
             )
         name = system_statistics.statistic_named(match[1]) or match[1]
         return cls(name, "=" if match[2] == "==" else match[2], literal(value))
