@@ -72,6 +72,7 @@ def test_a_secret_in_a_text(dirty: str, clean: str) -> None:
         "see http://host:port' and mail me@example.org",
         "redis://cache:6379 and me@example.org",
         "unexpected token: '}'",
+        "a code after the password, or for a passkey: either one",
         "--password-file /run/secrets/db --token-limit 5 --webhook-timeout 5",
         "--num-secret-santas 5",
         "--ssl-key /etc/ssl/host.pem --ssh-key ~/.ssh/id_ed25519",
@@ -131,6 +132,8 @@ def test_redaction_is_idempotent(value: str) -> None:
 
 
 def test_names_that_describe_a_secret() -> None:
+    assert is_secret("token", "!!!abc")
+    assert is_secret("password", "!")
     assert not is_secret("DB_PASSWORD_FILE", "/run/secrets/db")
     assert is_secret("DB_PASSWORD", "/run/secrets/db")
     assert is_secret("ssh_key", "abcDEF123")

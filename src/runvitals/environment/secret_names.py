@@ -19,7 +19,7 @@ _ALWAYS = frozenset((
     "password", "passwords", "passwd", "passphrase", "secret", "secrets", "credential", "credentials",
     "cookie", "authorization", "apikey", "apikeys", "accesskey", "secretkey", "privatekey", "authkey",
     "accountkey", "authtoken", "accesstoken", "apitoken", "connectionstring", "webhook", "webhooks", "jwt",
-    "storepass", "keypass", "userpass", "dbpass", "rootpass", "rootpw", "passkey", "totp", "mnemonic",
+    "storepass", "keypass", "userpass", "dbpass", "rootpass", "rootpw", "totp", "mnemonic",
     "sessionid", "sessid", "jsessionid", "phpsessid",
 ))
 # Pairs of words that are such a word.
@@ -65,6 +65,7 @@ _KEY_FILES = (".pem", ".key", ".crt", ".pub", ".json", ".p12", ".pfx", ".ppk")
 # fmt: on
 ANY_SECRET = "Secret123"  # a value that is secret after every secret name
 _LONGEST_PLAIN_WORD = 6
+_LONGEST_SIGN = 3
 _SMALLEST_PIN = 1000  # lower numbers are counts: `n_api_keys`
 _SHORTEST_LIKELY_SECRET = 8
 
@@ -92,8 +93,8 @@ def is_secret(name: str, value: str) -> bool:
     if words[-1] == "key" and (before in _BEFORE_HARMLESS_KEY or _are_words(value) or _is_key_file(value)):
         return False
     plain = value.strip("\"'").lower()
-    if plain in _PLAIN_VALUES or not any(map(str.isalnum, plain[:3])):  # unexpected token: '}'
-        return False
+    if plain in _PLAIN_VALUES or (len(plain) <= _LONGEST_SIGN and not any(map(str.isalnum, plain))):
+        return False  # unexpected token: '}'
     return not (len(plain) <= 6 and plain.lstrip("-").replace(".", "", 1).isdigit())
 
 
