@@ -111,7 +111,7 @@ def entries(value: Any, name: str = "", is_within_secret: bool = False) -> Any:
         kept: dict[Any, Any] = {}
         named = value.get("name") or value.get("key")  # {"name": "API_KEY", "value": "abc"}
         for key, entry in value.items():
-            shown = text(key) if isinstance(key, str) else key
+            shown = _shown_name(key) if isinstance(key, str) else key
             while shown in kept:
                 shown = f"{shown}*"
             inner = named if key == "value" and isinstance(named, str) else str(key)
@@ -126,6 +126,11 @@ def entries(value: Any, name: str = "", is_within_secret: bool = False) -> Any:
     if is_secret_entry(name, value):
         return HIDDEN
     return _clean(value, is_secret if "://" in value else is_secret_entry)
+
+
+def _shown_name(name: str) -> str:
+    """The name of an entry without secrets. Most are plain names, which assign nothing."""
+    return hide(name) if _NAME.issuperset(name) else text(name)
 
 
 def _arguments(words: list[Any]) -> list[Any]:
