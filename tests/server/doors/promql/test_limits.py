@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runvitals import deadline
 from runvitals.server.doors.promql.evaluator import MAX_QUERY_POINTS, Evaluator
 from runvitals.server.doors.promql.functions import label_join, label_replace
 from runvitals.server.doors.promql.parser import parse
 from runvitals.server.doors.promql.patterns import compiled
+from runvitals.server.doors.promql.range_functions import Windows, over_windows
 from runvitals.server.doors.promql.syntax import QueryError
 from runvitals.server.doors.promql.vectors import Range, VectorSeries
 
@@ -129,3 +131,21 @@ def test_too_many_different_values_are_not_counted() -> None:
     evaluator = Evaluator(_source(lines), np.array([10**12]))
     with pytest.raises(QueryError, match="different values"):
         evaluator.evaluate(parse("count_values('value', x)"))
+
+
+def test_windows_with_many_samples_are_computed_until_the_deadline() -> None:
+    count = 200_000
+    samples = Range((), np.arange(count), np.ones(count))
+    computed = 0
+
+    def compute(t: Any, values: Any, parameter: float) -> float:
+        nonlocal computed
+        computed += 1
+        while not deadline.passed():
+            pass
+        return 1.0
+
+    ends = np.arange(count - 500, count)
+    with pytest.raises(deadline.TooSlow), deadline.within(0.2):
+        over_windows(samples, Windows(ends, 2 * count), compute, np.zeros(500))
+    assert computed <= 1

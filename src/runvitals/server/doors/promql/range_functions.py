@@ -34,8 +34,8 @@ class Windows:
 
 _CHECKED: Final = 1000
 """Windows between two checks of the deadline."""
-_SMOOTHED: Final = 100_000
-"""Samples between two checks, where each is looked at alone."""
+_LOOKED_AT: Final = 100_000
+"""Samples of windows between two checks: windows may overlap, and each may have a million samples."""
 Window = Callable[[Integers, Floats, float], float]
 """(times, values, parameter) → value of one window that is not empty."""
 
@@ -44,9 +44,12 @@ def over_windows(samples: Range, windows: Windows, compute: Window, parameters: 
     """A function that looks at all samples of each window."""
     first, after = windows.bounds(samples)
     values = np.full(len(windows.ends), np.nan)
+    looked_at = 0
     for step, (begin, end) in enumerate(zip(first.tolist(), after.tolist(), strict=True)):
-        if step % _CHECKED == 0:
+        looked_at += end - begin
+        if step % _CHECKED == 0 or looked_at > _LOOKED_AT:
             deadline.check()
+            looked_at = 0
         if begin < end:
             values[step] = compute(samples.t[begin:end], samples.values[begin:end], float(parameters[step]))
     return VectorSeries(samples.labels, values, after > first)
@@ -141,7 +144,7 @@ def smoothed(samples: Range, windows: Windows, smoothing: Floats, trend: Floats)
     for step in np.flatnonzero(after - first >= 2).tolist():
         window = samples.values[first[step] : after[step]].tolist()
         looked_at += len(window)
-        if looked_at > _SMOOTHED:
+        if looked_at > _LOOKED_AT:
             deadline.check()
             looked_at = 0
         values[step] = _smoothed_end(window, float(smoothing[step]), float(trend[step]))

@@ -149,7 +149,7 @@ class SeriesSource:
             if lane.role != MONITOR:
                 of_lane["rank"] = "" if lane.rank is None else str(lane.rank)
                 if lane.rank is None:
-                    of_lane["process"] = lane.writers[0].writer.split(".")[-2] if lane.writers else ""
+                    of_lane["process"] = _process(lane.writers[0].writer) if lane.writers else ""
             external = any(writer.writer == f"monitor.{writer_host(lane.host)}.0" for writer in lane.writers)
             for key, metric in lane.sampled.items():
                 name, labels, factor = _external(key) if external and _is_external(key) else _own(key)
@@ -162,6 +162,18 @@ class SeriesSource:
                 elif key not in RESERVED:
                     logged = sorted_labels({**of_lane, NAME: LOG.sample, "key": key})
                     yield SelectedSeries(logged, lane.id, metric, 1.0)
+
+
+def _process(writer: str) -> str:
+    """What distinguishes a process by the name of its writer: its number, in the names that our own clients
+    choose; others may choose any.
+
+    Example:
+        >>> _process("train.node1.4711.19f3b"), _process("curl")
+        ('4711', 'curl')
+    """
+    parts = writer.split(".")
+    return parts[-2] if len(parts) > 1 else writer
 
 
 _Named = tuple[str, Labels, float]

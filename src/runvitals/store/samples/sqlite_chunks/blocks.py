@@ -63,16 +63,18 @@ def groups(blocks: Iterable[Block], wanted: AbstractSet[int] | None = None) -> l
         ((columns, same_columns),) = by_columns.items()
         metrics = columns if wanted is None else tuple(wanted & frozenset(columns))
         return [_group(metrics, same_columns)] if metrics else []
-    column_sets: dict[int, list[tuple[int, ...]]] = {}
-    for columns in by_columns:
+    # By numbers of the sets: to hash a set of 50,000 columns for each of its metrics would take a minute.
+    numbered = list(by_columns.values())
+    sets_of: dict[int, list[int]] = {}
+    for number, columns in enumerate(by_columns):
         for metric in columns:
             if wanted is None or metric in wanted:
-                column_sets.setdefault(metric, []).append(columns)
-    metrics_by_sets: dict[tuple[tuple[int, ...], ...], list[int]] = {}
-    for metric, sets in column_sets.items():
+                sets_of.setdefault(metric, []).append(number)
+    metrics_by_sets: dict[tuple[int, ...], list[int]] = {}
+    for metric, sets in sets_of.items():
         metrics_by_sets.setdefault(tuple(sets), []).append(metric)
     return [
-        _group(tuple(metrics), [block for columns in sets for block in by_columns[columns]])
+        _group(tuple(metrics), [block for number in sets for block in numbered[number]])
         for sets, metrics in metrics_by_sets.items()
     ]
 
