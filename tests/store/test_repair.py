@@ -160,6 +160,15 @@ def test_a_damaged_metadata_store_is_recovered_as_far_as_readable(store: Path) -
     assert sum(name.startswith("otter") for name in counts) > RUNS // 4
 
 
+def test_a_pipe_in_place_of_the_metadata_store_is_not_waited_for(store: Path) -> None:
+    (store / "catalogue.db").unlink()
+    os.mkfifo(store / "catalogue.db")
+    assert ["is not a file" in problem for problem in problems(store)] == [True]
+    run_repair(store)
+    assert problems(store) == []
+    assert sum(runs(store).values()) == RUNS * 160
+
+
 def test_without_metadata_store_runs_get_new_names_and_ids_are_not_reused(
     store: Path,
 ) -> None:

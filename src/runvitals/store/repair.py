@@ -46,7 +46,7 @@ def repair(folder: str, address: str, report: Report, cold: ColdSettings | None 
     with ExitStack() as stack:
         store = stack.enter_context(SqliteChunks(folder, cold=cold))
         metadata_store = stack.enter_context(open_metadata_store(address))
-        if damaged is not None:
+        if damaged is not None and os.path.isfile(damaged):
             report(
                 f"recovered {fill_from_damaged(metadata_store, damaged):,} rows of {damaged} into {address}"
             )

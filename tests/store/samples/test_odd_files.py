@@ -7,9 +7,11 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from runvitals.store.check import damage
 from runvitals.store.samples.interface import ReadResult, SeriesSamples, StoreError
 from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
 from runvitals.store.samples.sqlite_chunks import repair as repairing
@@ -125,3 +127,10 @@ def test_values_of_another_type_cost_only_what_they_are_of(stored: str, damage: 
         assert found.damaged
         assert [latest.run for latest in store.latest([1])] == [1]
     assert list(check(stored))
+
+
+@pytest.mark.parametrize("replace", [_folder, _pipe])
+def test_a_database_that_is_no_file_is_damaged(tmp_path: Path, replace: Callable[[str], None]) -> None:
+    path = str(tmp_path / "catalogue.db")
+    replace(path)
+    assert [str(problem) for problem in damage(path)] == [f"{path}: could not be read: {path} is not a file"]

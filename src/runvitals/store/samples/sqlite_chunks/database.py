@@ -171,10 +171,12 @@ def open_read_only(path: str) -> sqlite3.Connection:
     """Open any SQLite file for reading, also on a read-only file system.
 
     Raises:
-        OSError: the file does not exist.
+        OSError: it does not exist, or is no file.
         sqlite3.Error: it could not be read.
     """
     os.stat(path)
+    if not os.path.isfile(path):
+        raise OSError(f"{path} is not a file")  # SQLite would wait for a pipe
     uri = f"file:{_quoted(path)}?mode=ro"
     try:
         return _open_and_read(uri)
