@@ -74,6 +74,31 @@ def test_readings_of_a_board_in_our_units(exporter: Exporter) -> None:
     source.close()
 
 
+def test_older_metrics_are_used_where_newer_ones_are_missing(exporter: Exporter) -> None:
+    second = BOARD.replace('gpu="1"', 'gpu="2"')
+    exporter.answer = text(
+        f"DCGM_FI_PROF_PCIE_TX_BYTES{{{BOARD}}} 7000",
+        "# TYPE DCGM_FI_DEV_PCIE_TX_THROUGHPUT counter",
+        f"DCGM_FI_DEV_PCIE_TX_THROUGHPUT{{{BOARD}}} 5",
+        f"DCGM_FI_DEV_PCIE_TX_THROUGHPUT{{{second}}} 5",
+        f"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL{{{BOARD}}} 9",
+        f"DCGM_FI_DEV_ECC_SBE_VOL_DEV{{{BOARD}}} 4",
+        f"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL{{{second}}} 9",
+        f"DCGM_FI_DEV_ENFORCED_POWER_LIMIT{{{BOARD}}} 300",
+        f"DCGM_FI_DEV_POWER_MGMT_LIMIT{{{BOARD}}} 400",
+    )
+    source = Dcgm(exporter.url, {})
+    tick = sampled(source)
+    assert tick.gauges == {
+        "gpu.1.pcieTxBytes": 7000.0, "gpu.2.pcieTxBytes": 5 * 1024.0, "gpu.1.enforcedPowerLimitWatts": 300.0,
+    }  # fmt: skip
+    assert tick.counters == {"gpu.1.correctedMemoryErrors": 4.0, "gpu.2.correctedMemoryErrors": 9.0}
+    # A preferred metric that is missing for a while is not replaced: its total would jump.
+    exporter.answer = text(f"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL{{{BOARD}}} 9")
+    assert sampled(source, 200.0).counters == {}
+    source.close()
+
+
 def test_slices_of_a_gpu_have_their_own_keys(exporter: Exporter) -> None:
     other = SLICE.replace('GPU_I_ID="3"', 'GPU_I_ID="4"')
     exporter.answer = text(
@@ -177,6 +202,8 @@ def test_throttling_and_nvlink(exporter: Exporter) -> None:
 def test_codes_for_no_value_are_left_out(exporter: Exporter) -> None:
     exporter.answer = text(
         'DCGM_FI_DEV_MEMORY_TEMP{gpu="0", UUID="GPU-1"} 9223372036854775794',
+        'DCGM_FI_PROF_SM_ACTIVE{gpu="0", UUID="GPU-1"} 140737488355328',
+        'DCGM_FI_DEV_POWER_USAGE{gpu="0", UUID="GPU-1"} 140737488355330.000000',
         'DCGM_FI_DEV_GPU_TEMP{gpu="0"} 2147483632',
         'DCGM_FI_DEV_POWER_USAGE{gpu="0"} NaN',
         'DCGM_FI_DEV_MEMORY_TEMP{gpu="1"} 0',

@@ -313,3 +313,14 @@ def test_only_the_last_of_very_many_families_are_remembered() -> None:
         parser.feed(b"# TYPE m%d counter\nm%d 1\n" % (number, number))
     assert len(parser.found.families) == 5000
     assert parser.found.kind("m7999") == "counter"
+
+
+@pytest.mark.parametrize("word", ["COUNTER", "Counter"])
+def test_types_in_capitals_are_types(word: str) -> None:
+    found = parse(f"# TYPE steps {word}\nsteps 5\n".encode())
+    assert (found.bad, found.kind("steps")) == (0, COUNTER)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line() -> None:
+    found = parse("\ufeff# TYPE steps counter\nsteps 5\n".encode())
+    assert (found.bad, found.kind("steps")) == (0, COUNTER)

@@ -15,6 +15,7 @@ from runvitals.collectors.dcgm.fields import (
     THROTTLED,
     XID,
     DcgmSeries,
+    Preferences,
     is_blank,
     of_host,
 )
@@ -73,6 +74,7 @@ class Dcgm:
         self._throttled: dict[int, ThrottledTime] = {}
         # (GPU, metric) reported without a slice's label.
         self._boards: set[tuple[int | None, str]] = set()
+        self._preferences = Preferences()
         self._reader = BackgroundReader(self._read_all, every_s=EVERY_S, patience_s=PATIENCE_S)
 
     @property
@@ -104,6 +106,7 @@ class Dcgm:
         self._update_facts(series)
         known = len(tick.events)
         series = self._of_boards([each for each in series if not is_blank(each.value)])
+        series = self._preferences.select(series)
         memory: dict[str, dict[str, float]] = {}
         for each in series:
             self._write(tick, each, memory)

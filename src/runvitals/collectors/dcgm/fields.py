@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 MIB = 1048576.0
 
@@ -28,12 +28,18 @@ GAUGES = {
     "DEV_UNCORRECTABLE_REMAPPED_ROWS": ("remappedRowsUncorrectable", 1.0),
     "DEV_ROW_REMAP_PENDING": ("remapPending", 1.0),
     "DEV_ROW_REMAP_FAILURE": ("remapFailed", 1.0),
+    # KiB in the driver's last 20 ms, although exporters call it a counter.
+    "DEV_PCIE_TX_THROUGHPUT": ("pcieTxBytes", 1024.0),
+    "DEV_PCIE_RX_THROUGHPUT": ("pcieRxBytes", 1024.0),
 }
 COUNTERS = {
     "DEV_TOTAL_ENERGY_CONSUMPTION": ("energyJoules", 1e-3),
     "DEV_PCIE_REPLAY_COUNTER": ("pcieReplays", 1.0),
     "DEV_ECC_SBE_VOL_DEV": ("correctedMemoryErrors", 1.0),
     "DEV_ECC_DBE_VOL_DEV": ("unCorrectedMemoryErrors", 1.0),
+    # Of all memories: device memory, caches and registers.
+    "DEV_ECC_SBE_VOL_TOTAL": ("correctedMemoryErrors", 1.0),
+    "DEV_ECC_DBE_VOL_TOTAL": ("unCorrectedMemoryErrors", 1.0),
     # KiB sent and received over all links.
     "DEV_NVLINK_BANDWIDTH_TOTAL": ("nvlinkBytes", 1024.0),
     "DEV_NVLINK_THROUGHPUT_TOTAL": ("nvlinkBytes", 1024.0),
@@ -41,6 +47,15 @@ COUNTERS = {
     "DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL": ("nvlinkCrcDataErrors", 1.0),
     "DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL": ("nvlinkReplayErrors", 1.0),
     "DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL": ("nvlinkRecoveryErrors", 1.0),
+}
+# Metric -> the one that is used instead, if the exporter reports both.
+PREFERRED = {
+    "DEV_PCIE_TX_THROUGHPUT": "PROF_PCIE_TX_BYTES",
+    "DEV_PCIE_RX_THROUGHPUT": "PROF_PCIE_RX_BYTES",
+    "DEV_ECC_SBE_VOL_TOTAL": "DEV_ECC_SBE_VOL_DEV",
+    "DEV_ECC_DBE_VOL_TOTAL": "DEV_ECC_DBE_VOL_DEV",
+    "DEV_POWER_MGMT_LIMIT": "DEV_ENFORCED_POWER_LIMIT",
+    "PROF_GR_ENGINE_UTIL_RATIO": "PROF_GR_ENGINE_ACTIVE",
 }
 # Readings that exist for slices. The others are those of the board, even in series of a slice: exporters
 # repeat them for each slice.
@@ -87,8 +102,10 @@ FLOWS = {
 }
 MEMORY = frozenset(("DEV_FB_USED", "DEV_FB_FREE", "DEV_FB_TOTAL", "DEV_FB_RESERVED"))
 XID = "DEV_XID_ERRORS"
-# DCGM's codes for "no value": the last sixteen 32-bit and 64-bit numbers. As floats the latter are all 2⁶³.
+# DCGM's codes for "no value": the last sixteen 32-bit and 64-bit numbers, and sixteen numbers from 2⁴⁷ for
+# fractions. As floats the 64-bit ones are all 2⁶³.
 _BLANK_32 = range(0x7FFFFFF0, 0x80000000)
+_BLANK_FRACTION = range(1 << 47, (1 << 47) + 16)
 _BLANK_64 = 9.2e18
 
 
@@ -136,12 +153,33 @@ class DcgmSeries:
 def is_blank(value: float) -> bool:
     """Whether a number is a code for "no value".
 
-    >>> is_blank(9223372036854775794.0), is_blank(2147483632.0), is_blank(float("nan")), is_blank(55.0)
-    (True, True, True, False)
+    >>> is_blank(9223372036854775794.0), is_blank(2147483632.0), is_blank(140737488355330.0)
+    (True, True, True)
+    >>> is_blank(float("nan")), is_blank(55.0)
+    (True, False)
     """
     if not -_BLANK_64 < value < _BLANK_64:
         return True
-    return value.is_integer() and int(value) in _BLANK_32
+    return value.is_integer() and (int(value) in _BLANK_32 or int(value) in _BLANK_FRACTION)
+
+
+class Preferences:
+    """Selects among metrics of the same reading. A device that ever had the preferred one keeps to it, so that
+    a reading does not change between two sources.
+    """
+
+    __slots__ = ("_seen",)
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[int | None, str, str | None]] = set()
+
+    def select(self, series: Sequence[DcgmSeries]) -> list[DcgmSeries]:
+        """The series without those for which the same device has a preferred one."""
+        preferred = frozenset(PREFERRED.values())
+        self._seen.update((each.index, each.slice, each.name) for each in series if each.name in preferred)
+        return [
+            each for each in series if (each.index, each.slice, PREFERRED.get(each.name)) not in self._seen
+        ]
 
 
 def of_host(series: Iterable[DcgmSeries], hostname: str) -> list[DcgmSeries]:

@@ -264,7 +264,7 @@ class ExpositionParser:
 
     def _line(self, line: str) -> None:
         self._number += 1
-        line = line.strip(" \t\r")
+        line = line.strip(" \t\r" if self._number > 1 else " \t\r\ufeff")
         found = self.found
         if not line:
             return
@@ -303,6 +303,7 @@ def _comment(found: Exposition, line: str) -> None:
     name, at = _quoted(rest, 0) if rest[0] == '"' else _word(rest)
     text = rest[at:].strip(" \t")
     if word == "TYPE":
+        text = text.lower()  # some libraries write COUNTER
         text = "unknown" if text == "untyped" else text
         if text not in _TYPES:
             raise ValueError(f"unknown type {text!r}")
