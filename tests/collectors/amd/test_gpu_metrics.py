@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from struct import pack_into
+from struct import pack, pack_into
 
 import pytest
 
@@ -43,9 +43,46 @@ def test_unknown_or_truncated_tables_have_no_readings(made: bytes) -> None:
     assert partitions(made) == []
 
 
-def test_partition_utilization_is_the_mean_of_its_dies() -> None:
-    made = table(6)
-    pack_into("<H", made, 306, 2)
-    pack_into("<8I", made, 312, 40, 60, *[0xFFFFFFFF] * 6)
-    pack_into("<8I", made, 312 + 168, 10, *[0xFFFFFFFF] * 7)
+@pytest.mark.parametrize(
+    ("content", "count_at", "first", "size"),
+    [(6, 306, 312, 168), (7, 338, 344, 232), (8, 338, 344, 376), (8, 338, 344, 440)],
+)
+def test_partition_utilization_is_the_mean_of_its_dies(
+    content: int, count_at: int, first: int, size: int
+) -> None:
+    made = table(content, first + 8 * size + 8)
+    pack_into("<H", made, count_at, 2)
+    pack_into("<8I", made, first, 40, 60, *[0xFFFFFFFF] * 6)
+    pack_into("<8I", made, first + size, 10, *[0xFFFFFFFF] * 7)
     assert partitions(bytes(made)) == [50.0, 10.0]
+
+
+def test_tables_of_the_first_revisions() -> None:
+    made = table(0, 96)
+    pack_into("<HH", made, 28, 77, 12)
+    assert decode(bytes(made)) == {"gpu": 77.0, "memory": 12.0}
+    apu = bytearray(b"\xff" * 128)
+    pack_into("<HBB", apu, 0, 128, 2, 0)
+    pack_into("<H", apu, 40, 31)
+    pack_into("<H", apu, 68, 700)
+    pack_into("<H", apu, 84, 1600)
+    assert decode(bytes(apu)) == {"gpu": 31.0, "graphicsClock": 700.0, "memoryClock": 1600.0}
+
+
+def field(number: int, kind: int, code: str, *values: int) -> bytes:
+    """A field of a list: unit in bits 24 to 31, type in 20 to 23, number in 10 to 19, count in 0 to 9."""
+    return pack(f"<Q{len(values)}{code}", 5 << 24 | kind << 20 | number << 10 | len(values), *values)
+
+
+def test_a_list_of_fields() -> None:
+    fields = [
+        field(0, 2, "H", 61),
+        field(29, 6, "Q", *range(8)),
+        field(4, 2, "H", 93),
+        field(5, 2, "H", 0xFFFF),
+        field(7, 6, "Q", 5 << 16),
+    ]
+    made = pack("<HBBi", 8 + sum(map(len, fields)), 1, 9, len(fields)) + b"".join(fields)
+    assert decode(made) == {"gpu": 93.0, "energyJoules": 5.0}
+    assert decode(made[:-1]) == {"gpu": 93.0}
+    assert decode(pack("<HBBiQ", 16, 1, 9, 1, 15 << 20)) == {}

@@ -9,8 +9,8 @@ own file for it fails, and the clocks of APUs, whose files mark none while idle.
 
 from __future__ import annotations
 
+from struct import calcsize, unpack_from
 from struct import error as StructError
-from struct import unpack_from
 
 from runvitals.collectors.base import PseudoFile
 from runvitals.collectors.plumbing.quantity import SENTINELS
@@ -37,6 +37,7 @@ _APU = {
     "meanMemoryClock": (68, _HALF, 1.0),
 }
 LAYOUTS: Mapping[tuple[int, int], Mapping[str, tuple[int, str, float]]] = {
+    (1, 0): {"gpu": (28, _HALF, 1.0), "memory": (30, _HALF, 1.0)},
     (1, 1): _EARLY,
     (1, 2): _EARLY,
     (1, 3): _EARLY,
@@ -45,6 +46,13 @@ LAYOUTS: Mapping[tuple[int, int], Mapping[str, tuple[int, str, float]]] = {
     (1, 6): {**_LATE, "energyJoules": (16, "<Q", JOULES)},
     (1, 7): {**_LATE, "energyJoules": (24, "<Q", JOULES)},
     (1, 8): {**_LATE, "energyJoules": (24, "<Q", JOULES)},
+    (2, 0): {
+        "gpu": (40, _HALF, 1.0),
+        "graphicsClock": (80, _HALF, 1.0),
+        "memoryClock": (84, _HALF, 1.0),
+        "meanGraphicsClock": (68, _HALF, 1.0),
+        "meanMemoryClock": (72, _HALF, 1.0),
+    },
     (2, 1): _APU,
     (2, 2): _APU,
     (2, 3): _APU,
@@ -56,9 +64,14 @@ LAYOUTS: Mapping[tuple[int, int], Mapping[str, tuple[int, str, float]]] = {
     },
 }
 _MEANS = {"meanGraphicsClock": "graphicsClock", "meanMemoryClock": "memoryClock"}
-# (format, content revision) -> offset of the number of partitions, offset of the first partition, size of a
-# partition, which begins with the utilization of its dies.
-PARTITIONS = {(1, 6): (306, 312, 168), (1, 7): (338, 344, 232), (1, 8): (338, 344, 376)}
+# Since revision 1.9 a table is a list of fields. Number of a field -> reading, factor.
+_FIELDS_OF_LISTS = {4: ("gpu", 1.0), 5: ("memory", 1.0), 7: ("energyJoules", JOULES)}
+_TYPES_IN_LISTS = "BbHhIiQq"
+# (format, content revision) -> offset of the number of partitions, offset of the first one. Each begins with
+# the utilization of its dies.
+PARTITIONS = {(1, 6): (306, 312), (1, 7): (338, 344), (1, 8): (338, 344)}
+# Bytes behind the last partition.
+_AFTER_PARTITIONS = 8
 
 
 class GpuMetrics:
@@ -100,8 +113,11 @@ def decode(table: bytes) -> dict[str, float]:
         >>> decode(bytes([20, 0, 1, 3]) + bytes(12) + bytes([97, 0, 255, 255]))
         {'gpu': 97.0}
     """
+    revision = _revision(table)
+    if revision[0] == 1 and revision[1] >= 9:
+        return _fields(table)
     found = {}
-    for reading, (offset, code, factor) in LAYOUTS.get(_revision(table), {}).items():
+    for reading, (offset, code, factor) in LAYOUTS.get(revision, {}).items():
         try:
             (value,) = unpack_from(code, table, offset)
         except StructError:
@@ -115,12 +131,35 @@ def decode(table: bytes) -> dict[str, float]:
     return found
 
 
+def _fields(table: bytes) -> dict[str, float]:
+    """The readings in a list of fields: each has 8 bytes with its number, type and count, and then its
+    values.
+    """
+    found: dict[str, float] = {}
+    at = 8
+    try:
+        (count,) = unpack_from("<i", table, 4)
+        for _ in range(count):
+            (about,) = unpack_from("<Q", table, at)
+            code = f"<{about & 0x3FF}{_TYPES_IN_LISTS[about >> 20 & 0xF]}"
+            values = unpack_from(code, table, at + 8)
+            at += 8 + calcsize(code)
+            reading, factor = _FIELDS_OF_LISTS.get(about >> 10 & 0x3FF, ("", 1.0))
+            if reading and values and values[0] not in SENTINELS:
+                found[reading] = values[0] * factor
+    except (StructError, IndexError):
+        return found  # truncated, or a type of a later revision: what was read before it is right
+    return found
+
+
 def partitions(table: bytes) -> list[float]:
     """Utilization of each partition in %, the mean over its dies."""
     layout = PARTITIONS.get(_revision(table))
     if layout is None:
         return []
-    count_at, first, size = layout
+    count_at, first = layout
+    # Drivers of one revision differ in the fields of a partition.
+    size = (unpack_from(_HALF, table)[0] - first - _AFTER_PARTITIONS) // _PARTITIONS
     busy = []
     try:
         (count,) = unpack_from(_HALF, table, count_at)
