@@ -34,6 +34,8 @@ def device(index: int, cores: int = 2, corrected: int = 0, power: str = "0.00,3.
         f"{root}/stats/power/utilization": f"POWER_STATUS_VALID,1759250400,{power}\n",
         f"{root}/stats/memory_usage/host_mem/tensors/total": "700\n",
         f"{root}/stats/memory_usage/host_mem/tensors/peak": "900\n",
+        f"{root}/stats/memory_usage/host_mem/total": "700\n",
+        f"{root}/stats/memory_usage/host_mem/peak": "900\n",
     }
     for core in range(cores):
         memory = f"{root}/neuron_core{core}/stats/memory_usage/device_mem"
@@ -41,6 +43,9 @@ def device(index: int, cores: int = 2, corrected: int = 0, power: str = "0.00,3.
             f"{memory}/tensors/total": f"{1000 + core}\n",
             f"{memory}/tensors/present": "1\n",
             f"{memory}/model_code/total": "50\n",
+            f"{memory}/total": f"{1050 + core}\n",
+            f"{memory}/present": "50\n",
+            f"{memory}/peak": "7777\n",
         }
     return tree
 

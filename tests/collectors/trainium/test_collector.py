@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from runvitals.collectors.base import Tick
+from runvitals.collectors.trainium import sysfs
 from runvitals.metrics import DEFINITIONS
 from tests.collectors.trainium import machines, reports
-from tests.collectors.trainium.machines import device, install, install_monitor, say, until
+from tests.collectors.trainium.machines import FOLDER, device, install, install_monitor, say, until
 from tests.collectors.trees import plant
 
 if TYPE_CHECKING:
@@ -436,3 +437,15 @@ def test_every_key_is_a_declared_metric(tmp_path: Path, programs: Path, machine:
         if (found := DEFINITIONS.find(key)) is None or found.metric.kind != kind or found.key != key
     }
     assert unknown == set()
+
+
+def test_a_driver_that_does_not_break_memory_down_has_the_totals(tmp_path: Path) -> None:
+    root = f"{FOLDER}/neuron0"
+    tree = {f"{root}/core_count": "2\n", f"{root}/stats/memory_usage/host_mem/total": "5\n"}
+    for core in range(2):
+        memory = f"{root}/neuron_core{core}/stats/memory_usage/device_mem"
+        tree |= {f"{memory}/total": "300\n", f"{memory}/present": "-100\n", f"{memory}/peak": "900\n"}
+    plant(tmp_path, tree)
+    gauges: dict[str, float] = {}
+    sysfs.write(gauges, {}, sysfs.find_devices(f"{tmp_path}/{FOLDER}"), memory=True)
+    assert gauges == {"trn.neuron_device_total_memory_usage": 600.0, "trn.host_total_memory_usage": 5.0}

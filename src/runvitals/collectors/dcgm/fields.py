@@ -164,8 +164,8 @@ def is_blank(value: float) -> bool:
 
 
 class Preferences:
-    """Selects among metrics of the same reading. A device that ever had the preferred one keeps to it, so that
-    a reading does not change between two sources.
+    """Selects among metrics of the same reading. A device that ever had the preferred one keeps to it, so
+    that a reading does not change between two sources.
     """
 
     __slots__ = ("_seen",)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from runvitals.collectors.base import read_text
+from runvitals.collectors.plumbing import sysfs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 FOLDERS = ("/sys/devices/virtual/neuron_device", "/sys/class/neuron_device")
 VERSION = "/sys/module/neuron/version"
+# The files of a counter: since the driver was loaded, or now for memory; by the last change; at most.
+_COUNTER = ("total", "present", "peak")
 ECC = (
     "mem_ecc_corrected",
     "mem_ecc_uncorrected",
@@ -61,18 +64,17 @@ class NeuronDevice:
             return None
         return _number(words[4])
 
-    def core_memory(self) -> dict[int, dict[str, float]]:
-        """Core of this device -> use -> bytes now."""
-        found = {}
-        for core, name in self._cores.items():
-            uses = _uses(f"{self.folder}/{name}/stats/memory_usage/device_mem")
-            if uses:
-                found[core] = uses
-        return found
+    def core_memory(self) -> dict[int, MemoryUse]:
+        """Core of this device -> its memory in use now."""
+        found = {
+            core: MemoryUse(f"{self.folder}/{name}/stats/memory_usage/device_mem")
+            for core, name in self._cores.items()
+        }
+        return {core: use for core, use in found.items() if use.total is not None}
 
-    def host_memory(self) -> dict[str, float]:
-        """Use -> bytes of the host's memory now."""
-        return _uses(f"{self.folder}/stats/memory_usage/host_mem")
+    def host_memory(self) -> MemoryUse:
+        """The host's memory in use now."""
+        return MemoryUse(f"{self.folder}/stats/memory_usage/host_mem")
 
     def fact(self) -> dict[str, object]:
         """The facts about the device; those that the driver does not report are left out."""
@@ -84,6 +86,19 @@ class NeuronDevice:
         }
         fact: dict[str, object] = {name: value for name, value in values.items() if value}
         return {"index": self.index, **fact, "cores": self.core_count}
+
+
+class MemoryUse:
+    """Memory in use now, in bytes: ``uses`` of it, and their ``total``, None if the driver reports neither."""
+
+    __slots__ = ("total", "uses")
+
+    def __init__(self, folder: str) -> None:
+        # Beside the folders of the uses there are the files of the folder's own counter.
+        names = [name for name in sysfs.names(folder) if name not in _COUNTER]
+        found = {name: _total(f"{folder}/{name}") for name in names}
+        self.uses = {name: size for name, size in found.items() if size is not None}
+        self.total = sum(self.uses.values()) if self.uses else _total(folder)
 
 
 def find_folder(scope: Scope) -> str | None:
@@ -110,8 +125,6 @@ def write(
     Args:
         memory: whether to write memory too, because neuron-monitor does not report it.
     """
-    first_core = 0
-    host: dict[str, float] = {}
     for device in devices:
         for kind, count in device.errors().items():
             counters[f"trn.device.{device.index}.{kind}"] = count
@@ -121,32 +134,19 @@ def write(
         if memory:
             # Cores are numbered across devices.
             first_core = device.index * device.core_count
-            for core, uses in device.core_memory().items():
-                for use, size in uses.items():
+            for core, memory_use in device.core_memory().items():
+                for use, size in memory_use.uses.items():
                     gauges[f"trn.{first_core + core}.neuroncore_memory_usage.{use}"] = size
-            for use, size in device.host_memory().items():
-                host[use] = host.get(use, 0.0) + size
-    if memory:
-        _write_totals(gauges, host)
+                _add(gauges, "trn.neuron_device_total_memory_usage", memory_use.total)
+            host = device.host_memory()
+            for use, size in host.uses.items():
+                _add(gauges, f"trn.host_total_memory_usage.{use}", size)
+            _add(gauges, "trn.host_total_memory_usage", host.total)
 
 
-def _write_totals(gauges: dict[str, float], host: dict[str, float]) -> None:
-    sizes = [size for key, size in gauges.items() if ".neuroncore_memory_usage." in key]
-    if sizes:
-        gauges["trn.neuron_device_total_memory_usage"] = sum(sizes)
-    if host:
-        gauges["trn.host_total_memory_usage"] = sum(host.values())
-    for use, size in host.items():
-        gauges[f"trn.host_total_memory_usage.{use}"] = size
-
-
-def _uses(folder: str) -> dict[str, float]:
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:  # another release of the driver
-        return {}
-    found = {name: _total(f"{folder}/{name}") for name in names}
-    return {name: size for name, size in found.items() if size is not None}
+def _add(gauges: dict[str, float], key: str, size: float | None) -> None:
+    if size is not None:
+        gauges[key] = gauges.get(key, 0.0) + size
 
 
 def _total(path: str) -> float | None:
