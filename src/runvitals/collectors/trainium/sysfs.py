@@ -89,7 +89,7 @@ class NeuronDevice:
 
 
 class MemoryUse:
-    """Memory in use now, in bytes: ``uses`` of it, and their ``total``, None if the driver reports neither."""
+    """Memory in use now, in bytes: its ``uses``, and their ``total``; None if the driver reports neither."""
 
     __slots__ = ("total", "uses")
 
