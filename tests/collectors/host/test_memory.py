@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,6 +26,18 @@ def test_a_machine_without_limits_or_swap(tmp_path: Path) -> None:
         "memory.usedMB": 4.0 * 1024,
         "memory.cachedMB": 1022.0 + 2.0 + 64.0,  # page cache, buffers, reclaimable slab
     }
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/oom_score"), reason="only Linux has /proc")
+def test_a_cgroup_that_was_removed_does_not_take_the_hosts_numbers_away(tmp_path: Path) -> None:
+    # The files of a removed cgroup return an error for ever, as those of an ended process do.
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    current = "sys/fs/cgroup/memory.current"
+    memory = probe(plant(tmp_path, trees.CONTAINER | {current: f"-> /proc/{child.pid}/oom_score"}))
+    assert "cgroup.memory.workingSetMB" in sample(memory, 1.0)
+    child.communicate(b"\n")
+    readings = sample(memory, 2.0)
+    assert readings.keys() == {"host.memory_percent", "memory.usedMB", "memory.cachedMB"}
 
 
 def test_swap(tmp_path: Path) -> None:

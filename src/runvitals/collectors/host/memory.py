@@ -55,12 +55,19 @@ class HostMemory:
         if info.swap_total:
             gauges["swap.used"] = info.swap_total - info.swap_free
             gauges["swap.used_percent"] = (info.swap_total - info.swap_free) * 100.0 / info.swap_total
+        self._sample_cgroup(tick, float(info.available))
+
+    def _sample_cgroup(self, tick: Tick, available: float) -> None:
+        """Write what is left for us: of the host's memory, or of our cgroup's limit."""
+        gauges = tick.gauges
         percent = gauges["host.memory_percent"]
-        available = float(info.available)
         details = self._details.due(tick.mono_s)
         # Without a limit nothing depends on the working set: write it only when it is read with its details.
         if self._working_set is not None and (details or self._limit is not None):
-            held = self._working_set.read(details)
+            try:
+                held = self._working_set.read(details)
+            except OSError:  # our cgroup was removed: its numbers are missing, those of the host remain
+                return
             gauges["cgroup.memory.workingSetMB"] = held / MIB
             if self._limit is not None:
                 gauges["cgroup.memory.limitMB"] = self._limit.value / MIB
