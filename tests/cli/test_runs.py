@@ -68,6 +68,16 @@ def test_run_without_records_is_explained(data: Path, capsys: pytest.CaptureFixt
     assert "monitor.node1.1: empty; was the disk full?" in capsys.readouterr().out
 
 
+def test_what_is_no_run_is_left_out(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Monitor(data, "there")
+    for name, target in (("loop", "loop"), ("dangling", "nowhere"), ("file", "there/file")):
+        (data / "runs" / name).symlink_to(target)
+    os.mkfifo(data / "runs" / "fifo")
+    (data / "runs" / "bad name").mkdir()
+    assert main(["runs", "--json"]) == 0
+    assert [run["id"] for run in json.loads(capsys.readouterr().out)] == ["there"]
+
+
 def test_control_characters_are_escaped(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Training(data, project="p\x1b[2J", tags=("\x07",)).end()
     main(["runs"])

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from runvitals.model.limits import RECORD_BYTES, RECORD_VALUES, ROW_NAMES
 from runvitals.model.records import EVENT, INFO, decoded
 from runvitals.query.run_handle import open_run
 from runvitals.sdk.arrays import BINS, LISTED, SAMPLED
-from runvitals.sdk.logged_values import Values
+from runvitals.sdk.logged_values import Values, without_secrets
 from runvitals.sdk.media.base import Media
 from runvitals.sdk.media.run_files import RunFiles
 from runvitals.sdk.recorded_dict import RecordedDict
@@ -223,6 +224,29 @@ def test_a_value_whose_type_raises_leaves_what_is_beside_it(name: str) -> None:
     assert not media
     assert reported == [f"a value of type {name} that raises OSError"]
     assert kept.faults[reported[0]] > 1
+
+
+class Loud(str):
+    """A string whose own methods raise, except to hash it."""
+
+    __hash__ = str.__hash__
+    __eq__ = __str__ = __len__ = isascii = encode = raising(OSError("loud"))  # type: ignore[assignment]
+
+
+class Optimizer(str, Enum):
+    ADAM = "adam"
+
+
+def test_strings_of_derived_types_are_their_text() -> None:
+    kept, reported = values()
+    assert kept.row({"a": Loud("x"), "b": [Loud("y")], "c": Optimizer.ADAM}) == {
+        "a": "x",
+        "b": ["y"],
+        "c": "adam",
+    }
+    facts = kept.facts({"net": {Loud("key"): Loud("z"), Optimizer.ADAM: 1}})
+    assert without_secrets(facts) == {"net": {"key": "z", "adam": 1}}
+    assert not reported
 
 
 def test_tags_that_exceed_a_record() -> None:

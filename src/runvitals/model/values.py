@@ -120,7 +120,8 @@ class Sanitizer:
 
     def _converted(self, value: object, levels: int) -> Any:
         if isinstance(value, str):
-            return self._text(value)
+            # A string of a type derived from `str`, such as a member of an enumeration, without its own code.
+            return self._text(str.__str__(value))
         if isinstance(value, int):
             return self._integer(value)
         if isinstance(value, float):
@@ -148,7 +149,7 @@ class Sanitizer:
         if not self._has_room(text):
             text = text[: self._room // _ESCAPED]
             self._room -= len(text) * _ESCAPED
-        return str(text)
+        return text
 
     def _has_room(self, text: str) -> bool:
         """Whether a text fits in the record; if so, reserve room for it."""
@@ -186,9 +187,7 @@ class Sanitizer:
     def _mapping(self, items: Iterable[tuple[object, object]], levels: int) -> dict[str, Any]:
         mapping: dict[str, Any] = {}
         for name, item in items:
-            if not isinstance(name, str):
-                name = self._key_text(name)
-            key = name
+            key = name = str.__str__(name) if isinstance(name, str) else self._key_text(name)
             if fault := key_fault(name):
                 self.fault(fault)
                 key = sanitized_key(name)

@@ -35,7 +35,7 @@ class RunList:
         """
         try:
             with os.scandir(paths.runs_dir(self.directory)) as entries:
-                return [entry.name for entry in entries if entry.is_dir() and _may_be_run(entry.name)]
+                return [entry.name for entry in entries if _may_be_run(entry.name) and _is_folder(entry)]
         except FileNotFoundError:
             return []
 
@@ -59,6 +59,13 @@ class RunList:
                 run_id, os.path.join(paths.runs_dir(self.directory), run_id)
             )
         return folder.run(now_ms)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False  # a symbolic link that leads to itself
 
 
 def _may_be_run(name: str) -> bool:

@@ -14,6 +14,7 @@ from runvitals.journal.records import CONSOLE_HEAD
 from runvitals.relay.destination import Gone, Retry
 from runvitals.relay.engine.cursor import Cursor, find_cursors
 from runvitals.relay.engine.destination_spec import DestinationSpec
+from runvitals.relay.engine.undelivered import undelivered
 from tests.relay.journals import HOST, RUN, Journal, Sender
 from tests.relay.receiver import Receiver
 
@@ -276,6 +277,13 @@ def test_files_that_are_no_positions_are_not_found(journal: Journal, value: obje
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(value))
     assert [cursor.host for cursor in find_cursors(journal.folder)] in ([], ["{}"])
+
+
+def test_a_run_whose_positions_cannot_be_listed(journal: Journal) -> None:
+    Path(journal.folder, "relay").symlink_to("relay")
+    assert list(find_cursors(journal.folder)) == []
+    directory = str(Path(journal.folder).parents[1])
+    assert undelivered(directory, HOST, []) == {}
 
 
 def test_a_run_whose_positions_have_no_folder(journal: Journal) -> None:

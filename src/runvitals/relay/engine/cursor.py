@@ -305,13 +305,14 @@ def find_cursors(folder: str, known: Iterable[DestinationSpec] = ()) -> Iterator
     """
     specs = {spec.slug: spec for spec in known}
     where = os.path.join(folder, FOLDER)
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        for name in sorted(os.listdir(where)):
-            cursor = (
-                _read_cursor(folder, os.path.join(where, name), specs) if name.endswith(".json") else None
-            )
-            if cursor is not None:
-                yield cursor
+    try:
+        names = sorted(os.listdir(where))
+    except OSError:
+        return  # there is none, or it belongs to another user
+    for name in names:
+        cursor = _read_cursor(folder, os.path.join(where, name), specs) if name.endswith(".json") else None
+        if cursor is not None:
+            yield cursor
 
 
 def _read_cursor(folder: str, path: str, known: Mapping[str, DestinationSpec]) -> Cursor | None:
