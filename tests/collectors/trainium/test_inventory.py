@@ -44,6 +44,11 @@ def test_devices_are_sorted_and_unknown_values_left_out() -> None:
     assert parse(json.dumps([DEVICE, bare]).encode()) == [{"index": 0, "pci": "0000:00:1e.0"}, KNOWN]
 
 
+def test_devices_of_an_instance_in_a_list() -> None:
+    output = b'[{"instance": {"type": "trn2"}, "devices": [{"neuron_device": 3, "bdf": "cc:00.0"}]}]'
+    assert parse(output) == [{"index": 3, "pci": "0000:cc:00.0"}]
+
+
 def test_a_list_within_an_object_of_later_releases() -> None:
     document = {"instance": {"type": "trn2"}, "neuron_devices": {"list": [DEVICE]}}
     assert parse(b"time=now level=warn\n" + json.dumps(document).encode()) == [KNOWN]

@@ -36,14 +36,12 @@ def parse(output: bytes) -> list[dict[str, Any]]:
 
 
 def _devices(document: Any) -> Iterator[dict[str, Any]]:
-    """The device objects: a list of them, or such a list nested in an object."""
-    if isinstance(document, list):
-        for each in document:
-            if isinstance(each, dict) and isinstance(each.get("neuron_device"), int):
-                yield each
-    elif isinstance(document, dict):
-        for value in document.values():
-            yield from _devices(value)
+    """The device objects, however deep in lists and objects: of instances, of UltraServers."""
+    if isinstance(document, dict) and isinstance(document.get("neuron_device"), int):
+        yield document
+    elif isinstance(document, (dict, list)):
+        for each in document.values() if isinstance(document, dict) else document:
+            yield from _devices(each)
 
 
 def _device(entry: dict[str, Any]) -> dict[str, Any]:
