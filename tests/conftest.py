@@ -96,6 +96,16 @@ def no_process_is_left_running(tmp_path_factory: pytest.TempPathFactory) -> Iter
         pytest.fail("the tests left processes running:\n" + "\n".join(found), pytrace=False)
 
 
+@pytest.fixture(autouse=True)
+def no_run_is_left_open() -> Iterator[None]:
+    """Finish the run that a test left open in this process: `init()` of the next test would return it."""
+    yield
+    start = sys.modules.get("runvitals.sdk.start")
+    run = start.opened() if start is not None else None
+    if run is not None:
+        run.finish()
+
+
 def fail_in_ci(report: pytest.TestReport | pytest.CollectReport) -> None:
     """Turn a skip into a failure where `CI` is set, unless nothing that can be installed would prevent it."""
     if not report.skipped or not os.environ.get("CI") or hasattr(report, "wasxfail"):

@@ -149,9 +149,17 @@ def test_script_in_the_command_joins_the_run(command: Command, journals: Journal
 
 
 def test_children_of_the_command_are_measured(command: Command, journals: Journals) -> None:
-    finished(command("sh", "-c", "sleep 0.6 & sleep 0.6 & sleep 0.6; wait"))
-    counts = [dict(zip(r.keys, r.values, strict=True)).get("proc.count", 0) for r in journals.samples()]
-    assert max(counts) == 4
+    script = "trap 'kill $a $b $c' TERM; sleep 60 & a=$!; sleep 60 & b=$!; sleep 60 & c=$!; wait"
+    process = command("sh", "-c", script, options=("--id", "run1"))
+
+    def counts() -> set[float]:
+        samples = journals.samples("run1")
+        return {dict(zip(r.keys, r.values, strict=True)).get("proc.count", 0) for r in samples}
+
+    eventually(lambda: 4 in counts())
+    process.terminate()
+    finished(process)
+    assert max(counts()) == 4
 
 
 def test_killed_monitor_is_restarted(command: Command, journals: Journals) -> None:

@@ -35,7 +35,7 @@ def test_no_route_changes_anything_for_a_page_of_another_site(served: ServedOrga
     checked = 0
     with httpx.Client(base_url=served.url, timeout=PATIENCE_S) as client:
         for route in declared_routes(served.served.app.api.routes):
-            if route.method == "GET":
+            if route.method in ("GET", "OPTIONS"):
                 continue
             path = route.path.replace(":path", "")
             for name in route.parameters:
