@@ -111,7 +111,9 @@ def dirty(cwd: str, timeout_s: float = _DIRTY_TIMEOUT_S) -> bool | None:
     if status not in (0, _NO_MATCH) or not scopes <= _SCOPES_OF_USER:
         return None
     output, status = _output([program, *_OPTIONS, "-C", cwd, *_STATUS], deadline_s, 1)
-    return True if output else False if status == 0 else None
+    if output:
+        return True
+    return False if status == 0 else None
 
 
 def _output(arguments: list[str], deadline_s: float, most: int = _MOST_OUTPUT) -> tuple[bytes, int | None]:

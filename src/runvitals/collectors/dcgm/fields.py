@@ -57,6 +57,7 @@ PREFERRED = {
     "DEV_POWER_MGMT_LIMIT": "DEV_ENFORCED_POWER_LIMIT",
     "PROF_GR_ENGINE_UTIL_RATIO": "PROF_GR_ENGINE_ACTIVE",
 }
+_PREFERRED = frozenset(PREFERRED.values())
 # Readings that exist for slices. The others are those of the board, even in series of a slice: exporters
 # repeat them for each slice.
 OF_SLICES = frozenset((
@@ -175,8 +176,7 @@ class Preferences:
 
     def select(self, series: Sequence[DcgmSeries]) -> list[DcgmSeries]:
         """The series without those for which the same device has a preferred one."""
-        preferred = frozenset(PREFERRED.values())
-        self._seen.update((each.index, each.slice, each.name) for each in series if each.name in preferred)
+        self._seen.update((each.index, each.slice, each.name) for each in series if each.name in _PREFERRED)
         return [
             each for each in series if (each.index, each.slice, PREFERRED.get(each.name)) not in self._seen
         ]

@@ -1,8 +1,8 @@
 """Traffic of the disks, from /sys/block/{dev}/stat, or without /sys/block from /proc/diskstats.
 
 Only whole disks are counted: traffic of a partition, a device-mapper or md volume, or a loop device also
-    appears
-on the disk below it. In a container these are the host's disks; `proc.io.*` is the traffic of the run.
+appears on the disk below it. In a container these are the host's disks; `proc.io.*` is the traffic of the
+run.
 """
 
 from __future__ import annotations
@@ -48,26 +48,20 @@ class DiskTraffic:
     def __init__(self, scope: Scope) -> None:
         self._folder = scope.path("/sys/block")
         self.devices: dict[str, DiskStatFile] = {}
-        # Corrections that keep the sums steady when disks with earlier traffic are added or removed.
-        self._shift_in = self._shift_out = 0.0
         self._look = Every(LOOK_EVERY_S)
         self._find_devices()
+        self._sum = DiskSum(self.devices)
 
     def sample(self, tick: Tick) -> None:
         if self._look.due(tick.mono_s):
-            before_in, before_out = sums(self.devices)
             self._find_devices()
-            after_in, after_out = sums(self.devices)
-            self._shift_in += before_in - after_in
-            self._shift_out += before_out - after_out
+            self._sum.change(self.devices)
         for device in self.devices.values():
             try:
                 device.write(tick, device.read())
             except OSError:  # ENODEV: it was removed
-                continue
-        total_in, total_out = sums(self.devices)
-        tick.counters["disk.in"] = total_in + self._shift_in
-        tick.counters["disk.out"] = total_out + self._shift_out
+                pass
+        tick.counters["disk.in"], tick.counters["disk.out"] = self._sum.mib()
 
     def _find_devices(self) -> None:
         names = set(os.listdir(self._folder))
@@ -97,22 +91,18 @@ class Diskstats:
             self._add(name, fields)
         if not self._totals:
             raise Absent(f"{self._file.path} lists no disk")
-        self._shift_in = self._shift_out = 0.0  # earlier traffic of disks that were added later
+        self._sum = DiskSum(self._totals)
 
     def sample(self, tick: Tick) -> None:
         rows = self._read()
-        before_in, before_out = sums(self._totals)
-        for name, fields in rows:
-            if name not in self._totals:
-                self._add(name, fields)
-        after_in, after_out = sums(self._totals)
-        self._shift_in += before_in - after_in
-        self._shift_out += before_out - after_out
+        added = [(name, fields) for name, fields in rows if name not in self._totals]
+        for name, fields in added:
+            self._add(name, fields)
+        if added:
+            self._sum.change(self._totals)
         for name, fields in rows:
             self._totals[name].write(tick, fields)
-        total_in, total_out = sums(self._totals)
-        tick.counters["disk.in"] = total_in + self._shift_in
-        tick.counters["disk.out"] = total_out + self._shift_out
+        tick.counters["disk.in"], tick.counters["disk.out"] = self._sum.mib()
 
     def _add(self, name: str, fields: list[bytes]) -> None:
         totals = self._totals[name] = DiskTotals(name)
@@ -178,24 +168,46 @@ class DiskStatFile(DiskTotals):
         self._file.close()
 
 
-def sums(disks: Mapping[str, DiskTotals]) -> tuple[float, float]:
-    """MiB read and written of all disks.
+class DiskSum:
+    """MiB read and written by all disks. Disks with earlier traffic that are added or removed do not change
+    it.
 
     A disk with several paths (`nvme0n1`) passes its traffic to them (`nvme0c0n1`, `nvme0c1n1`). Older kernels
     count it only at the paths, newer ones at the disk as well: the larger number counts.
     """
-    read = written = 0.0
-    paths: dict[str, list[DiskTotals]] = {}
-    for name, disk in disks.items():
-        whole = _disk_of_path(name)
-        if whole in disks:
-            paths.setdefault(whole, []).append(disk)
-        elif name not in paths:
-            paths[name] = []
-    for whole, parts in paths.items():
-        read += max(disks[whole].read_mib, sum(part.read_mib for part in parts))
-        written += max(disks[whole].written_mib, sum(part.written_mib for part in parts))
-    return read, written
+
+    __slots__ = ("_alone", "_shift_in", "_shift_out", "_with_paths")
+
+    def __init__(self, disks: Mapping[str, DiskTotals]) -> None:
+        self._shift_in = self._shift_out = 0.0
+        self._group(disks)
+
+    def change(self, disks: Mapping[str, DiskTotals]) -> None:
+        """Sum up these disks from now on."""
+        before_in, before_out = self.mib()
+        self._group(disks)
+        after_in, after_out = self.mib()
+        self._shift_in += before_in - after_in
+        self._shift_out += before_out - after_out
+
+    def mib(self) -> tuple[float, float]:
+        """MiB read and written."""
+        read, written = self._shift_in, self._shift_out
+        for disk in self._alone:
+            read += disk.read_mib
+            written += disk.written_mib
+        for disk, paths in self._with_paths:
+            read += max(disk.read_mib, sum(path.read_mib for path in paths))
+            written += max(disk.written_mib, sum(path.written_mib for path in paths))
+        return read, written
+
+    def _group(self, disks: Mapping[str, DiskTotals]) -> None:
+        paths: dict[str, list[DiskTotals]] = {name: [] for name in disks if _disk_of_path(name) not in disks}
+        for name, disk in disks.items():
+            if name not in paths:
+                paths[_disk_of_path(name)].append(disk)
+        self._alone = [disks[name] for name, found in paths.items() if not found]
+        self._with_paths = [(disks[name], found) for name, found in paths.items() if found]
 
 
 def _disk_of_path(name: str) -> str:

@@ -34,5 +34,6 @@ def unpack_columns(packed: bytes | None) -> Columns:
     Returns:
         an empty set if it is missing, or damaged.
     """
-    valid = isinstance(packed, bytes) and len(packed) % _NUMBER_BYTES == 0
-    return tuple(np.frombuffer(packed, "<u4").tolist()) if packed is not None and valid else ()
+    if not isinstance(packed, bytes) or len(packed) % _NUMBER_BYTES:
+        return ()
+    return tuple(np.frombuffer(packed, "<u4").tolist())
