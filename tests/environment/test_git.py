@@ -36,6 +36,24 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(params=["installed", "old"])
+def git_version(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The installed git, or one that refuses an option as versions before 2.26 do."""
+    version: str = request.param
+    if version == "old":
+        refuses = 'case " $* " in *" --show-scope "*) exit 129;; esac'
+        put_git_on_path(tmp_path / "bin", monkeypatch, f'{refuses}\nexec {shutil.which("git")} "$@"')
+    return version
+
+
+def put_git_on_path(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    folder.mkdir(exist_ok=True)
+    program = folder / "git"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
 def planted(root: Path, files: dict[str, str]) -> str:
     """A repository written file by file, as other tools and older versions of git create it."""
     for path, content in files.items():
@@ -150,6 +168,7 @@ def test_credentials_in_remotes_are_hidden(remote: str, shown: str) -> None:
     assert git.without_credentials(remote) == shown
 
 
+@pytest.mark.usefixtures("git_version")
 @needs_git
 def test_dirty_means_a_tracked_file_has_changed(repository: Path) -> None:
     assert git.dirty(str(repository)) is False
@@ -165,6 +184,7 @@ def test_dirty_is_unknown_without_a_valid_repository(tmp_path: Path) -> None:
     assert git.dirty(planted(tmp_path, {".git/HEAD": f"{ONE}\n"})) is None
 
 
+@pytest.mark.usefixtures("git_version")
 @needs_git
 @pytest.mark.parametrize(
     ("settings", "is_dirty"),
@@ -174,6 +194,7 @@ def test_dirty_is_unknown_without_a_valid_repository(tmp_path: Path) -> None:
         ({"filter.evil.clean": "{}; cat"}, None),
         ({"filter.evil.process": "{}"}, None),
         ({"include.path": "../more"}, None),
+        ({"extensions.worktreeConfig": "true"}, None),
     ],
 )
 def test_dirty_does_not_run_commands_of_the_repositorys_configuration(
@@ -182,6 +203,7 @@ def test_dirty_does_not_run_commands_of_the_repositorys_configuration(
     command = f"touch {tmp_path / 'ran'}"
     (repository / ".git/info/attributes").write_text("* filter=evil\n")
     (repository / "more").write_text(f'[filter "evil"]\n\tclean = {command}; cat\n')
+    shutil.copy(repository / "more", repository / ".git/config.worktree")
     (repository / "hooks").mkdir()
     (repository / "hooks/post-index-change").write_text(f"#!/bin/sh\n{command}\n")
     (repository / "hooks/post-index-change").chmod(0o755)
@@ -192,6 +214,7 @@ def test_dirty_does_not_run_commands_of_the_repositorys_configuration(
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.usefixtures("git_version")
 @needs_git
 def test_dirty_does_not_run_commands_of_a_submodules_configuration(repository: Path, tmp_path: Path) -> None:
     library = tmp_path / "library"
@@ -205,6 +228,7 @@ def test_dirty_does_not_run_commands_of_a_submodules_configuration(repository: P
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.usefixtures("git_version")
 @needs_git
 def test_dirty_does_not_fetch_what_a_partial_clone_lacks(repository: Path, tmp_path: Path) -> None:
     for name, value in {
@@ -222,6 +246,7 @@ def test_dirty_does_not_fetch_what_a_partial_clone_lacks(repository: Path, tmp_p
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.usefixtures("git_version")
 @needs_git
 def test_filters_of_the_user_are_applied(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -232,6 +257,21 @@ def test_filters_of_the_user_are_applied(
     (repository / ".git/info/attributes").write_text("* filter=mine\n")
     os.utime(repository / "train.py", (1, 1))
     assert git.dirty(str(repository)) is True
+
+
+@pytest.mark.usefixtures("git_version")
+@needs_git
+def test_a_repository_does_not_replace_a_filter_of_the_user(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".gitconfig").write_text('[filter "mine"]\n\tclean = cat\n')
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    (repository / ".git/info/attributes").write_text("* filter=mine\n")
+    run(repository, "config", "filter.mine.clean", f"touch {tmp_path / 'ran'}; cat")
+    os.utime(repository / "train.py", (1, 1))
+    assert git.dirty(str(repository)) is None
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("reference", ["pipe", "refs/heads/../../pipe", "refs/pipe"])
@@ -249,11 +289,7 @@ def test_a_reference_is_below_refs(tmp_path: Path) -> None:
 
 
 def fake_git(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    folder.mkdir(exist_ok=True)
-    program = folder / "git"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    put_git_on_path(folder, monkeypatch, script)
     planted(folder.parent, {".git/HEAD": f"{ONE}\n"})
 
 

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 _DIRTY_TIMEOUT_S = 5.0
 _FURTHER_PATHS = ("/usr/bin", "/usr/local/bin", "/opt/homebrew/bin")
 _HEX = frozenset("0123456789abcdef")
-# Lists the filters, each with the scope of the file that defines it.
-_FILTERS = ("config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
+_FILTERS = ("--name-only", "--get-regexp", r"^filter\.")
 _SCOPES_OF_USER = {b"system", b"global"}
 _NO_MATCH = 1
-_OPTIONS = ("--no-optional-locks", "-c", "core.fsmonitor=false")
+_UNKNOWN_OPTION = 129
+# An empty name, because git before 2.36 takes `false` for the name of a command.
+_OPTIONS = ("--no-optional-locks", "-c", "core.fsmonitor=")
 _STATUS = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
 # Git gets objects that a partial clone lacks from its remote, by a command that the repository names.
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
@@ -106,14 +107,31 @@ def dirty(cwd: str, timeout_s: float = _DIRTY_TIMEOUT_S) -> bool | None:
     if program is None or find(cwd) is None or not hasattr(os, "posix_spawn"):
         return None
     deadline_s = time.monotonic() + timeout_s
-    output, status = _output([program, "-C", cwd, *_FILTERS], deadline_s)
-    scopes = {line.partition(b"\t")[0] for line in output.splitlines()}
-    if status not in (0, _NO_MATCH) or not scopes <= _SCOPES_OF_USER:
+    if not _has_only_filters_of_user([program, "-C", cwd, "config"], deadline_s):
         return None
     output, status = _output([program, *_OPTIONS, "-C", cwd, *_STATUS], deadline_s, 1)
     if output:
         return True
     return False if status == 0 else None
+
+
+def _has_only_filters_of_user(config: list[str], deadline_s: float) -> bool:
+    """Whether the repository's own configuration is known to have no filters.
+
+    Args:
+        config: the command `git config`, in the repository.
+    """
+    output, status = _output([*config, "--show-scope", *_FILTERS], deadline_s)
+    if status != _UNKNOWN_OPTION:
+        scopes = {line.partition(b"\t")[0] for line in output.splitlines()}
+        return status in (0, _NO_MATCH) and scopes <= _SCOPES_OF_USER
+    # Git before 2.26. It lists the filters of the system first, then those of the user.
+    output, status = _output([*config, *_FILTERS], deadline_s)
+    if status != 0:
+        return status == _NO_MATCH
+    scopes_of_user = ("--system", "--global")
+    of_user = [_output([*config, scope, "--includes", *_FILTERS], deadline_s)[0] for scope in scopes_of_user]
+    return output == b"".join(of_user)
 
 
 def _output(arguments: list[str], deadline_s: float, most: int = _MOST_OUTPUT) -> tuple[bytes, int | None]:
