@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.model import limits
+from runvitals.sdk import start
 from runvitals.sdk.settings import SETTINGS, SettingError, Settings, find, resolve, trace
 
 
@@ -126,6 +127,20 @@ def test_error_names_the_settings_file(tmp_path: Path) -> None:
         file.write_text(text)
         with pytest.raises(SettingError, match=str(file)):
             resolve({}, {"XDG_CONFIG_HOME": "/nonexistent"}, str(tmp_path))
+
+
+def test_init_refuses_an_unknown_kind_of_destination(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUNVITALS_DESTINATIONS", "files:/tmp/x,fridge:shelf")
+    told = (
+        r"destinations \(environment variable RUNVITALS_DESTINATIONS\): unknown destination 'fridge'; "
+        "expected one of cloudwatch, files, http, https, mlflow, "
+    )
+    with pytest.raises(SettingError, match=told):
+        start.init(dir=str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(SettingError, match=r"destinations \(argument\): unknown destination 'oven'"):
+        start.init(dir=str(tmp_path), settings={"destinations": ["oven"]})
+    assert start.resolved({"mode": "offline"})["destinations"] == ["files:/tmp/x", "fridge:shelf"]
 
 
 def test_error_for_an_unknown_setting_suggests_the_closest() -> None:

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from runvitals.cli.command_list import COMMANDS
-from runvitals.sdk.settings import SETTINGS, Settings, resolve
+from runvitals.sdk.settings import SETTINGS, Settings, trace
 
 _OPTIONS = tuple(name for name in SETTINGS if name not in ("quiet", "console"))
 
@@ -41,16 +41,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise OSError(
             f"`runvitals run` is not supported on {sys.platform} yet; runvitals.init() records log() rows"
         )
-    from runvitals.relay.engine.destination_spec import DestinationSpec
     from runvitals.sdk.data_folder import working_folder
-    from runvitals.sdk.delivery import destinations
+    from runvitals.sdk.delivery import check_kinds
     from runvitals.sdk.run_command import run_command
 
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
     if not words:
         raise ValueError("no command given; usage: runvitals run [options] -- CMD …")
     given = Settings(**{name: getattr(arguments, name) for name in (*_OPTIONS, "quiet", "console")}).given
-    values = resolve(given, os.environ, working_folder())
-    for text in destinations(values):
-        DestinationSpec(text).check()
+    found = trace(given, os.environ, working_folder())
+    values = {name: value for name, (value, _) in found.items()}
+    check_kinds(values, found["destinations"][1])
     return run_command(words, values)

@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runvitals.journal.json_codec import dumps
+from runvitals.model import destination_kinds
 from runvitals.sdk.data_folder import working_folder
 from runvitals.sdk.messages import notify
+from runvitals.sdk.setting_definition import SettingError
 from runvitals.sdk.settings import SETTINGS, resolve
+from runvitals.terminal import inert
 
 # Added to the relay's own timeout, for its answer to arrive.
 _ANSWER_GRACE_S = 1.0
@@ -21,6 +24,23 @@ def destinations(values: Mapping[str, Any]) -> list[str]:
         return []
     server = [values["server"]] if values["server"] else []
     return list(dict.fromkeys([*server, *values["destinations"]]))
+
+
+def check_kinds(values: Mapping[str, Any], origin: str) -> None:
+    """Check that a run's destinations are of known kinds.
+
+    Args:
+        values: the resolved settings.
+        origin: where the setting `destinations` was set.
+
+    Raises:
+        SettingError: an unknown kind; the text lists the known ones.
+    """
+    for destination in destinations(values):
+        try:
+            destination_kinds.check(destination.partition(":")[0])
+        except ValueError as error:
+            raise SettingError(f"invalid setting destinations ({inert(origin)}): {error}") from None
 
 
 def configured(to: Sequence[str]) -> tuple[list[str], dict[str, str]]:

@@ -14,6 +14,7 @@ from runvitals.journal import paths
 from runvitals.model.values import Sanitizer
 from runvitals.sdk.attachment import Attachment, ResumeState
 from runvitals.sdk.data_folder import usable_directory, working_folder
+from runvitals.sdk.delivery import check_kinds
 from runvitals.sdk.identity import identify
 from runvitals.sdk.logged_values import distinct_tags
 from runvitals.sdk.messages import ANNOUNCED, notify
@@ -152,13 +153,18 @@ def _spelling(value: Any) -> Any:
 
 
 def resolved(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every setting. What nothing sets comes from W&B's environment variables."""
+    """The value of every setting. What nothing sets comes from W&B's environment variables.
+
+    Raises:
+        SettingError: an unknown setting, an invalid value, or an unknown kind of destination.
+    """
     found = trace(given, os.environ, working_folder())
     values = {name: value for name, (value, _) in found.items()}
     if any(name.startswith("WANDB_") for name in os.environ):
         from runvitals.sdk import wandb_environment
 
         values.update(wandb_environment.read(found, os.environ))
+    check_kinds(values, found["destinations"][1])
     return values
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.model import destination_kinds
 from runvitals.relay import destination
+from runvitals.relay.destinations import BUILT_IN
 from tests.patience import PATIENCE_S
 from tests.relay.journals import RUN, Journal
 
@@ -49,6 +51,19 @@ def test_documented_example_delivers_each_sample_once(tmp_path: Path) -> None:
         found = database.execute("SELECT run, host, key, t, value FROM points ORDER BY t").fetchall()
     database.close()
     assert found == [(RUN, "node1", "cpu", journal.t0 + 1000 * second, float(second)) for second in range(3)]
+
+
+def test_a_run_may_name_it(tmp_path: Path) -> None:
+    install(tmp_path)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), "src", *filter(None, sys.path)])}
+    script = "from runvitals.sdk import start; print(start.resolved({'destinations': ['sqlite:x']})['mode'])"
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.stdout, done.stderr) == ("online\n", "")
+
+
+def test_the_built_in_kinds_are_known_to_runs() -> None:
+    assert BUILT_IN.keys() == destination_kinds.BUILT_IN
 
 
 @pytest.mark.parametrize(("old", "new"), [("NotLetIn", "Unauthorized"), ("Refused", "RejectedRecord")])

@@ -5,17 +5,13 @@ from __future__ import annotations
 import zlib
 from hashlib import blake2b
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from runvitals.environment import redaction
 from runvitals.journal.paths import safe_name
+from runvitals.model import destination_kinds
 from runvitals.relay.destination import Context, Destination, Factory
 from runvitals.relay.destinations import BUILT_IN, EXTRAS
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint, EntryPoints
-
-ENTRY_POINTS = "runvitals.destinations"
 
 
 class DestinationSpec:
@@ -91,15 +87,6 @@ class DestinationSpec:
         extra = EXTRAS.get(self.name)
         return f"pip install 'runvitals[{extra}]'" if extra else f"pip install {package}"
 
-    def check(self) -> None:
-        """Check that there is such a kind of destination, without importing it.
-
-        Raises:
-            ValueError: there is none; the text lists the known ones.
-        """
-        if self.name not in BUILT_IN and self._entry_point() is None:
-            raise self._unknown()
-
     def factory(self) -> Factory:
         """The factory of this destination.
 
@@ -111,20 +98,4 @@ class DestinationSpec:
         if target is not None:
             module, _, name = target.partition(":")
             return cast(Factory, getattr(import_module(module), name))
-        entry = self._entry_point()
-        if entry is None:
-            raise self._unknown()
-        return cast(Factory, entry.load())
-
-    def _entry_point(self) -> EntryPoint | None:
-        return next((entry for entry in _entry_points() if entry.name == self.name), None)
-
-    def _unknown(self) -> ValueError:
-        known = sorted({*BUILT_IN, *(entry.name for entry in _entry_points())})
-        return ValueError(f"unknown destination {self.name!r}; expected one of {', '.join(known)}")
-
-
-def _entry_points() -> EntryPoints:
-    from importlib.metadata import entry_points  # 20 ms that built-in destinations do not need
-
-    return entry_points(group=ENTRY_POINTS)
+        return cast(Factory, destination_kinds.added(self.name).load())

@@ -1,0 +1,39 @@
+"""The kinds of destinations: those built in, and those that installed packages add."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+BUILT_IN = frozenset((
+    "cloudwatch", "files", "http", "https", "mlflow", "otel", "prometheus", "remote_write", "tensorboard",
+    "wandb",
+))  # fmt: skip
+ENTRY_POINTS = "runvitals.destinations"
+"""The group of entry points of packages that add kinds."""
+
+
+def check(kind: str) -> None:
+    """Check that there is such a kind, without importing it.
+
+    Raises:
+        ValueError: there is none; the text lists the known ones.
+    """
+    if kind not in BUILT_IN:
+        added(kind)
+
+
+def added(kind: str) -> EntryPoint:
+    """The entry point of a kind that an installed package adds.
+
+    Raises:
+        ValueError: no package adds it; the text lists the known kinds.
+    """
+    from importlib.metadata import entry_points  # 20 ms that built-in destinations do not need
+
+    entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+    if kind not in entries:
+        known = ", ".join(sorted({*BUILT_IN, *entries}))
+        raise ValueError(f"unknown destination {kind!r}; expected one of {known}")
+    return entries[kind]
