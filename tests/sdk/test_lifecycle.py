@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from runvitals.journal import frames
+from runvitals.query.run_handle import open_run
 from runvitals.query.runs import RunList
+from tests.patience import PATIENCE_S
 from tests.sdk.runs import Journals, Start, eventually, finished, line, say
 
 TRAIN_FOREVER = """
@@ -272,6 +274,63 @@ def test_exit_of_forked_workers_does_not_end_the_run(train: Start, journals: Jou
     rows = [row["data"] for row in journals.history()]
     assert {"after": 1} in rows
     assert sorted(row["worker"] for row in rows if "worker" in row) == [0, 1, 2]
+
+
+DAEMON = """
+    import os, sys, runvitals
+    run = runvitals.init(id="run1", settings={{"sampling_interval": 0.1}})
+    if os.fork():
+        {leave}
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    print("up", flush=True)
+    while sys.stdin.readline():
+        run.log({{"n": run.step}})
+        print("logged", flush=True)
+    sys.exit(4)
+"""
+
+
+@pytest.mark.parametrize("leave", ["os._exit(0)", "sys.exit(0)"])
+def test_a_run_goes_on_in_a_daemon(leave: str, train: Start, journals: Journals) -> None:
+    process = train(DAEMON.format(leave=leave))
+    assert line(process) == "up"
+
+    def attached() -> bool:
+        say(process, "log")
+        assert line(process) == "logged"
+        return len(journals.lifecycle("attach")) == 2
+
+    eventually(attached)
+    samples = len(journals.samples())
+    eventually(lambda: len(journals.samples()) > samples + 2)
+    assert open_run("run1", str(journals.directory)).state == "running"
+    process.communicate(timeout=PATIENCE_S)
+    eventually(lambda: open_run("run1", str(journals.directory)).state == "failed")
+    assert journals.end()["exit_code"] == 4
+
+
+@pytest.mark.parametrize(
+    ("leave", "state"),
+    [
+        ("os.kill(os.getpid(), 9)", "crashed"),
+        ("os._exit(3)", "failed"),
+        ("run.finish(); sys.exit()", "finished"),
+    ],
+)
+def test_a_run_that_has_crashed_failed_or_been_finished_is_not_continued_by_a_worker(
+    leave: str, state: str, train: Start, journals: Journals
+) -> None:
+    process = train(DAEMON.format(leave=leave))
+    assert line(process) == "up"
+    process.wait(timeout=PATIENCE_S)
+    assert journals.end()["state"] == state
+    say(process, "log")
+    assert line(process) == "logged"
+    process.communicate(timeout=PATIENCE_S)
+    assert len(journals.lifecycle("attach")) == 1
+    assert open_run("run1", str(journals.directory)).state == state
 
 
 def test_training_gets_no_thread_and_no_child_process(train: Start) -> None:

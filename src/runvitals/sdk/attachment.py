@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runvitals.environment import redaction
 from runvitals.journal import frames, paths
@@ -25,6 +25,9 @@ from runvitals.sdk.messages import notify
 from runvitals.sdk.monitor_connection import MonitorConnection
 from runvitals.sdk.run_clock import clock_of_run
 from runvitals.sdk.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from runvitals.sdk.opener import Opener
 
 _RECORDED_SETTINGS = (
     "sampling_interval", "disk_paths", "process_tree", "gpu_ids", "collectors", "labels", "host_root",
@@ -154,11 +157,12 @@ class Attachment:
         self.journal = self.new_journal({})
         attach = {"pid": os.getpid(), "role": "train", "writer": self.journal.writer, **self._ranks}
         argv = list(sys.orig_argv or ())
-        spec = monitor_spec(values, run_id, directory, attach, argv, self.clock, about)
-        self._monitor = MonitorConnection(spec)
+        self._spec = monitor_spec(values, run_id, directory, attach, argv, self.clock, about)
+        self._monitor = MonitorConnection(self._spec)
+        self._opener: Opener | None = None
         if not self._monitor.was_connected:
             # Without a monitor, this process has to record the run's name and description.
-            self.journal.json(frames.INFO, {"t": self.clock.now_ms(), "run": spec["about"]})
+            self.journal.json(frames.INFO, {"t": self.clock.now_ms(), "run": self._spec["about"]})
         elif not self._monitor.started_monitor and not self._ranks.get("rank"):
             # The monitor has recorded the description that `runvitals run`, or another rank, gave it.
             described = _description(values, {})
@@ -210,6 +214,21 @@ class Attachment:
     def after_fork(self) -> None:
         """In a forked child: close the child's copy of the parent's connection."""
         self._monitor.close()
+        from runvitals.sdk.opener import Opener  # few runs are forked
+
+        self._opener = Opener(self._spec["attach"]["pid"], self.folder)
+
+    def take_over(self, journal: JournalWriter) -> bool:
+        """In a forked child, which writes `journal`: attach to the run if the process that opened it has
+        handed it over.
+        """
+        if self._opener is None or not self._opener.has_handed_over():
+            return False
+        self._opener = None
+        self.journal = journal
+        self._spec["attach"].update(pid=os.getpid(), writer=journal.writer)
+        self._monitor = MonitorConnection(self._spec)
+        return True
 
 
 class ResumeState(NamedTuple):

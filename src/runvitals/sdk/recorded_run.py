@@ -133,6 +133,12 @@ class RecordedRun(WandbRun):
         if not self.finished and self._journal is not None:
             self._journal, self._media = self._journal.successor(), None
 
+    def _take_over(self) -> None:
+        """In a forked process that logs: continue the run if the one that opened it has handed it over."""
+        journal = None if self._journal is None else self._journal.writer
+        if journal is not None and self._attachment is not None and self._attachment.take_over(journal):
+            self.opened_by = os.getpid()
+
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(
             f"a run cannot be copied or passed to another process: call runvitals.init(id={self.id!r}) there"
@@ -215,5 +221,6 @@ class RecordedRun(WandbRun):
 
     def _ensure_monitor(self) -> None:
         """Restart the monitor if it has died. One system call, 1 µs, when it has not."""
-        if self._attachment is not None and not self._ended and os.getpid() == self.opened_by:
-            self._serial.run(self._attachment.ensure_monitor)
+        if self._attachment is not None and not self._ended:
+            is_opener = os.getpid() == self.opened_by
+            self._serial.run(self._attachment.ensure_monitor if is_opener else self._take_over)

@@ -53,6 +53,11 @@ class TrainingJournal:
         """The number of the current file."""
         return 0 if self._writer is None else self._writer.segment
 
+    @property
+    def writer(self) -> JournalWriter | None:
+        """What writes the calling process's file; None before its first record."""
+        return self._writer if self._pid == os.getpid() else None
+
     def record(self, type: int, payload: bytes) -> None:
         """Write a record. One that cannot be written is counted."""
         writer = self._writer
