@@ -230,9 +230,7 @@ class CommitThread:
             flags = []
             for batch in submission.batches:
                 identity = (batch.run, batch.writer, batch.seq)
-                is_fresh = identity not in identities and batch.seq not in self._log.stored_batches.of(
-                    batch.run, batch.writer
-                )
+                is_fresh = identity not in identities and not self._log.stored_batches.contains(*identity)
                 if is_fresh:
                     identities.add(identity)
                     fresh.append(batch)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import sqlite3
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 _MAX_WRITERS = 100_000
+KEPT_RANGES = 256
+"""Ranges of a writer in memory, and up to twice as many while it writes."""
 
 _WriterKey = tuple[int, int]
 
@@ -21,7 +24,7 @@ class SequenceRanges:
 
     Attributes:
         changed, removed: the first numbers of the ranges that are not stored as they are, and of those that
-            are stored and no more: a writer may have a hundred thousand ranges.
+            are stored and no more.
     """
 
     __slots__ = ("changed", "ranges", "removed")
@@ -67,77 +70,109 @@ class SequenceRanges:
         """The ranges that are not stored as they are."""
         return [self.ranges[bisect_right(self.ranges, [first, 1 << 63]) - 1] for first in self.changed]
 
+    def written(self) -> None:
+        """The ranges are stored as they are."""
+        self.changed.clear()
+        self.removed.clear()
+
     def __contains__(self, number: int) -> bool:
         after = bisect_right(self.ranges, [number, 1 << 63])
         return after > 0 and self.ranges[after - 1][1] >= number
 
 
+@dataclass(slots=True)
+class _Writer:
+    """The numbers of one writer.
+
+    Args:
+        begins: smaller numbers are in the table, except those of `late`.
+        newest: the numbers from `begins` on, all of them.
+        late: smaller numbers that were added since the table was written.
+        replaces: whether the table's rows of the writer are replaced when it is written.
+    """
+
+    begins: int
+    newest: SequenceRanges
+    late: SequenceRanges = field(default_factory=SequenceRanges)
+    replaces: bool = False
+
+
 class StoredBatches:
-    """The stored batches of every writer: in the table `mark`, and in memory for those that write.
+    """The stored batches of every writer: in the table `mark`, and the newest ranges of those that write in
+    memory too.
+
+    A relay numbers a batch by its first record, so its numbers have gaps, and each of its deliveries is a
+    range: some hundred thousand a week. Only the newest ones are kept in memory.
 
     The table may lag behind the log, whose rows are added again when the store is opened.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._ranges: dict[_WriterKey, SequenceRanges] = {}
+        self._writers: dict[_WriterKey, _Writer] = {}
         self._changed: set[_WriterKey] = set()
-        self._replaced: set[_WriterKey] = set()
 
-    def of(self, run: int, writer: int) -> SequenceRanges:
-        key = (run, writer)
-        ranges = self._ranges.get(key)
-        if ranges is None:
-            rows = self._connection.execute(
-                "SELECT first, last FROM mark WHERE run=? AND writer=? ORDER BY first", key
-            )
-            ranges = self._ranges[key] = SequenceRanges([list(row) for row in rows])
-        return ranges
+    def contains(self, run: int, writer: int, number: int) -> bool:
+        """Whether a batch was stored."""
+        known = self._known(run, writer)
+        if number >= known.begins:
+            return number in known.newest
+        return number in known.late or self._in_table(run, writer, number)
+
+    def add(self, run: int, writer: int, number: int) -> None:
+        """Add a batch that is durable in the log."""
+        known = self._known(run, writer)
+        if number >= known.begins:
+            known.newest.add(number)
+        elif not self._in_table(run, writer, number):
+            known.late.add(number)
+        self._changed.add((run, writer))
 
     def of_run(self, run: int) -> dict[int, list[tuple[int, int]]]:
         """The ranges of all writers of a run."""
         rows = self._connection.execute("SELECT DISTINCT writer FROM mark WHERE run=?", (run,))
-        writers = {writer for (writer,) in rows} | {writer for of, writer in self._ranges if of == run}
-        found = {writer: self.of(run, writer).ranges for writer in sorted(writers)}
-        return {
-            writer: [(first, last) for first, last in ranges] for writer, ranges in found.items() if ranges
-        }
+        writers = {writer for (writer,) in rows} | {writer for of, writer in self._writers if of == run}
+        found = {writer: self._all_ranges(run, writer) for writer in sorted(writers)}
+        return {writer: ranges for writer, ranges in found.items() if ranges}
 
     def put(self, run: int, stored: Mapping[int, Sequence[tuple[int, int]]]) -> None:
         """Replace the ranges of some writers. `write` makes it durable."""
         for writer, ranges in stored.items():
-            replacing = self._ranges[run, writer] = SequenceRanges([list(one) for one in ranges])
+            replacing = SequenceRanges([list(one) for one in ranges])
             replacing.changed.update(first for first, _ in ranges)
+            self._writers[run, writer] = _Writer(0, replacing, replaces=True)
             self._changed.add((run, writer))
-            self._replaced.add((run, writer))
-
-    def add(self, run: int, writer: int, seq: int) -> None:
-        """Add a batch that is durable in the log."""
-        self.of(run, writer).add(seq)
-        self._changed.add((run, writer))
 
     def write(self) -> None:
         """Update the table, inside a transaction."""
-        self._connection.executemany("DELETE FROM mark WHERE run=? AND writer=?", list(self._replaced))
-        changed = [(key, self._ranges[key]) for key in self._changed]
+        changed = [(key, self._writers[key]) for key in self._changed]
+        self._connection.executemany(
+            "DELETE FROM mark WHERE run=? AND writer=?", [key for key, known in changed if known.replaces]
+        )
+        parts = [(key, part) for key, known in changed for part in (known.newest, known.late)]
         self._connection.executemany(
             "DELETE FROM mark WHERE run=? AND writer=? AND first=?",
-            ((*key, first) for key, ranges in changed for first in ranges.removed),
+            ((*key, first) for key, part in parts for first in part.removed),
         )
         self._connection.executemany(
             "INSERT OR REPLACE INTO mark (run, writer, first, last) VALUES (?, ?, ?, ?)",
-            ((*key, *one) for key, ranges in changed for one in ranges.changed_ranges()),
+            ((*key, *one) for key, part in parts for one in part.changed_ranges()),
         )
 
     def written(self) -> None:
         """The transaction of `write` is durable."""
         for key in self._changed:
-            self._ranges[key].changed.clear()
-            self._ranges[key].removed.clear()
+            known = self._writers[key]
+            ranges = known.newest.ranges
+            if len(ranges) > 2 * KEPT_RANGES:
+                del ranges[:-KEPT_RANGES]
+                known.begins = ranges[0][0]
+            known.newest.written()
+            known.late = SequenceRanges()
+            known.replaces = False
         self._changed.clear()
-        self._replaced.clear()
-        if len(self._ranges) > _MAX_WRITERS:
-            self._ranges.clear()
+        if len(self._writers) > _MAX_WRITERS:
+            self._writers.clear()
 
     def delete(self, run: int) -> None:
         """Delete a run's writers from the table, inside a transaction."""
@@ -145,7 +180,48 @@ class StoredBatches:
 
     def deleted(self, run: int) -> None:
         """The transaction of `delete` is durable."""
-        for key in [key for key in self._ranges if key[0] == run]:
-            del self._ranges[key]
+        for key in [key for key in self._writers if key[0] == run]:
+            del self._writers[key]
             self._changed.discard(key)
-            self._replaced.discard(key)
+
+    def _known(self, run: int, writer: int) -> _Writer:
+        key = (run, writer)
+        known = self._writers.get(key)
+        if known is None:
+            rows = self._connection.execute(
+                "SELECT first, last FROM mark WHERE run=? AND writer=? ORDER BY first DESC LIMIT ?",
+                (*key, KEPT_RANGES),
+            )
+            newest = [list(row) for row in rows][::-1]
+            begins = newest[0][0] if len(newest) == KEPT_RANGES else 0
+            known = self._writers[key] = _Writer(begins, SequenceRanges(newest))
+        return known
+
+    def _in_table(self, run: int, writer: int, number: int) -> bool:
+        row = self._connection.execute(
+            "SELECT last FROM mark WHERE run=? AND writer=? AND first<=? ORDER BY first DESC LIMIT 1",
+            (run, writer, number),
+        ).fetchone()
+        return row is not None and row[0] >= number
+
+    def _all_ranges(self, run: int, writer: int) -> list[tuple[int, int]]:
+        known = self._writers.get((run, writer))
+        ranges: list[tuple[int, int]] = []
+        if known is None or not known.replaces:
+            ranges += self._connection.execute(
+                "SELECT first, last FROM mark WHERE run=? AND writer=?", (run, writer)
+            )
+        if known is not None:
+            ranges += [(first, last) for part in (known.newest, known.late) for first, last in part.ranges]
+        return _joined(ranges)
+
+
+def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges in order, those that overlap or adjoin as one."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], max(last, joined[-1][1])
+        else:
+            joined.append((first, last))
+    return joined
