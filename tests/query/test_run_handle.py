@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -86,6 +87,38 @@ def test_an_unknown_run(tmp_path: Path, wanted: str, text: str) -> None:
     Monitor(tmp_path, "brave-otter-2")
     with pytest.raises(UnknownRun, match=text):
         open_run(wanted, str(tmp_path))
+
+
+def test_a_run_is_found_by_its_newest_name(tmp_path: Path) -> None:
+    for run_id in ("a-1", "b-1"):
+        monitor = Monitor(tmp_path, run_id)
+        monitor.info(T0, run={"default_name": run_id.upper(), "name": f"first {run_id}"})
+        monitor.sample(T0 + 1000, {"cpu": 1.0})
+        monitor.info(T0 + 2000, run={"name": f"second {run_id}"})
+    monitor.info(T0 + 3000, removed={"run": ["name"]})
+    assert find_run("second a-1", str(tmp_path)) == "a-1"
+    assert find_run("B-1", str(tmp_path)) == "b-1"
+    with pytest.raises(UnknownRun, match="did you mean"):
+        find_run("first a-1", str(tmp_path))
+
+
+def test_what_runs_logged_is_not_read_to_find_a_name(tmp_path: Path) -> None:
+    trainer = Trainer(tmp_path, "a-1")
+    for step in range(1000):
+        trainer.log(T0 + step, step, loss=0.5)
+    decoded = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal decoded
+        decoded += event == "call" and frame.f_code.co_name == "decode"
+
+    sys.setprofile(count)
+    try:
+        with pytest.raises(UnknownRun):
+            find_run("zzz", str(tmp_path))
+    finally:
+        sys.setprofile(None)
+    assert decoded < 100
 
 
 def test_an_empty_data_folder_is_named(tmp_path: Path) -> None:

@@ -328,3 +328,62 @@ def test_a_month_deleted_by_retention_is_not_reported(store: Path) -> None:
         samples.drop_before(2 * NOW)
         assert samples.stats().warnings == ()
     assert not [problem for problem in check(str(store)) if MISSING in str(problem)]
+
+
+def test_damaged_rows_of_the_log_are_reported_until_they_are_moved_away(store: Path) -> None:
+    with closing(sqlite3.connect(store / "log.db")) as connection, connection:
+        connection.execute("UPDATE log SET batches = x'00' || batches WHERE seq = (SELECT max(seq) FROM log)")
+    for _ in range(2):  # by the server that finds it, and by those after it
+        with SqliteChunks(str(store), SMALL) as samples:
+            (warning,) = samples.stats().warnings
+            assert warning.startswith(
+                f"{store}/log.db: 1 damaged parts were set aside: `runvitals store check`"
+            )
+    assert f"{store}/log.db.damaged-parts-1" in "".join(run_repair(store))
+    with SqliteChunks(str(store), SMALL) as samples:
+        assert samples.stats().warnings == ()
+    with closing(sqlite3.connect(store / "log.db.damaged-parts-1")) as connection:
+        assert connection.execute("SELECT count(*) FROM damaged").fetchone() == (1,)
+    assert problems(store) == []
+
+
+def test_damaged_parts_of_a_month_are_reported_until_they_are_moved_away(store: Path) -> None:
+    path = seal(store)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "INSERT INTO damaged (run, t0, t1, ticks, data, reason) VALUES (1, ?, ?, 1, x'00', 'the checksum "
+            "does not match')",
+            (NOW, NOW),
+        )
+    with SqliteChunks(str(store), SMALL) as samples:
+        assert [warning.partition(" damaged")[0] for warning in samples.stats().warnings] == [f"{path}: 1"]
+    run_repair(store)
+    with SqliteChunks(str(store), SMALL) as samples:
+        assert samples.stats().warnings == ()
+    assert problems(store) == []
+
+
+@pytest.mark.parametrize("lane", [2**63 - 1, 2**62 + 1])
+def test_a_run_with_an_id_that_no_server_assigns_gets_another_one(store: Path, lane: int) -> None:
+    with SqliteChunks(str(store), SMALL) as samples:
+        samples.append([SampleBatch(lane, lane, 0, (1,), np.array([NOW]), np.ones((1, 1)))])
+    assert any(line.startswith(f"run {lane} has an id that no server assigns") for line in run_repair(store))
+    assert problems(store) == []
+    counts = runs(store)
+    assert sum(counts.values()) == RUNS * 160 + 1
+    with new_metadata_store(store / "catalogue.db") as metadata_store:
+        (writer,) = metadata_store.writers.join([WriterRegistration("heron", "monitor.node1.1")], NOW)
+        assert 0 < writer.lane_id < 1_000_000
+
+
+@pytest.mark.parametrize("name", ["log.db-wal", "log.db-shm", "samples-2026-10.db-wal", "catalogue.db-shm"])
+def test_a_folder_in_place_of_a_companion_file_is_named(store: Path, name: str) -> None:
+    seal(store)
+    path = store / name
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    with pytest.raises(StoreError, match=rf"{name} is not a file, so .* cannot be opened: move it away"):
+        run_repair(store)
+    path.rmdir()
+    run_repair(store)
+    assert problems(store) == []

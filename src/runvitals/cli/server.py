@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli import mail_test, quick_start
@@ -202,10 +202,8 @@ def run(arguments: argparse.Namespace) -> int:
     cold_settings(arguments, not is_clickhouse(arguments))
     host, port = arguments.listen
     with serve.until_interrupted(), ExitStack() as stack:
-        try:
+        with _named(host, port):
             listener = stack.enter_context(serve.bind(port, host))
-        except OSError as error:
-            raise OSError(f"could not listen on {host}:{port}: {error.strerror}") from None
         if arguments.workers > 1:
             return _serve_by_workers(arguments, listener)
         return _serve(arguments, listener)
@@ -279,10 +277,17 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
 def _start_listening(listener: socket.socket) -> None:
     from runvitals.server.http import serve
 
-    try:
+    host, port = listener.getsockname()[:2]
+    with _named(host, port):
         serve.start_listening(listener)
+
+
+@contextmanager
+def _named(host: str, port: int) -> Iterator[None]:
+    """Name the address in the error of a socket that cannot listen there."""
+    try:
+        yield
     except OSError as error:
-        host, port = listener.getsockname()[:2]
         raise OSError(f"could not listen on {host}:{port}: {error.strerror}") from None
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from runvitals.journal import frames, paths
 from runvitals.journal.records import Record, decode, decode_schema
@@ -14,6 +15,7 @@ from runvitals.journal.sealing import whole_records
 
 EDGE_BYTES = 64 * 1024
 _LOGGED_SUMMARY = b'"logged":'
+_NAME = b'name"'  # `name`, or `default_name`
 # Read up to this much if the newest sample's schema is before the tail. Files never get this large.
 _MAX_BYTES = 64 * 1024 * 1024
 
@@ -137,6 +139,28 @@ class WriterFileEnds:
         except ValueError:
             self.damaged += 1  # the full reader reports the details
             return None
+
+
+def naming_records(folder: str, writer: str, segments: Sequence[int]) -> Iterator[Record]:
+    """The records at the ends of a writer's files that may name the run. Samples and rows are not decoded.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    newest = paths.segment_path(folder, writer, segments[-1])
+    size = os.path.getsize(newest)
+    parts = [(newest, 0, 2 * EDGE_BYTES)]
+    if size > 2 * EDGE_BYTES:
+        parts = [(newest, 0, EDGE_BYTES), (newest, size - EDGE_BYTES, EDGE_BYTES)]
+    if segments[0] != segments[-1]:
+        parts.insert(0, (paths.segment_path(folder, writer, segments[0]), 0, EDGE_BYTES))
+    for part in parts:
+        for frame in _frames_in(*part):
+            if frame.type == frames.INFO and _NAME in frame.payload:
+                with suppress(ValueError):  # damaged
+                    record = decode(writer, frame, {})
+                    if record is not None:
+                        yield record
 
 
 def _has_summary(frame: frames.Frame) -> bool:

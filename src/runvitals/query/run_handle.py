@@ -244,14 +244,14 @@ def find_run(wanted: str, directory: str | None = None) -> str:
         raise UnknownRun(f"run id {wanted!r} is ambiguous in {folder}: {_some(by_prefix)}")
     if not ids:
         raise UnknownRun(f"no run {wanted!r}: {folder} contains no runs")
-    listed = runs.runs(now_ms())
-    by_name = [run.id for run in listed if run.name == wanted]
+    names = {run_id: runs.name(run_id) for run_id in ids}
+    by_name = [run_id for run_id, name in names.items() if name == wanted]
     if len(by_name) == 1:
         return by_name[0]
     if by_name:
         raise UnknownRun(f"run name {wanted!r} is ambiguous in {folder}: {_some(by_name)}")
-    names = [*ids, *{run.name for run in listed}.difference(ids)]
-    similar = get_close_matches(wanted, names, n=5, cutoff=0.5)
+    known = [*ids, *{name for name in names.values() if name is not None}.difference(ids)]
+    similar = get_close_matches(wanted, known, n=5, cutoff=0.5)
     hint = (
         f"; did you mean {_some(similar)}?"
         if similar

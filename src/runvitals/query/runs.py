@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 
 from runvitals.journal import paths
 from runvitals.model.run import Run
 from runvitals.model.state import is_ended
-from runvitals.query.file_ends import EMPTY, WriterFileEnds
+from runvitals.query.file_ends import EMPTY, WriterFileEnds, naming_records
 from runvitals.query.run_builder import RunBuilder
 
 
@@ -50,6 +51,20 @@ class RunList:
             del self._folders[deleted]
         runs = [run for run in (self.run(run_id, now_ms) for run_id in ids) if run is not None]
         return sorted(runs, key=lambda run: (-run.started_ms, run.id))
+
+    def name(self, run_id: str) -> str | None:
+        """The name of a run, or None if there is no journal for this id. Takes a fraction of `run`."""
+        folder = os.path.join(paths.runs_dir(self.directory), run_id)
+        builder = RunBuilder(run_id)
+        try:
+            segments = paths.segments(folder)
+        except OSError:
+            return None
+        for writer, numbers in segments.items():
+            with suppress(OSError):
+                for record in naming_records(folder, writer, numbers):
+                    builder.add(record)
+        return builder.run(0).name if segments else None
 
     def run(self, run_id: str, now_ms: int) -> Run | None:
         """One run, or None if there is no journal for this id."""

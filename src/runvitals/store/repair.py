@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 
-from runvitals.store import check, pairing
+from runvitals.store import check, companion_files, pairing
 from runvitals.store.metadata import MetadataStore, open_metadata_store
 from runvitals.store.metadata.database import sqlite_path
 from runvitals.store.metadata.issued_ids import HighestIds
@@ -24,6 +24,8 @@ from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
 
 SKIPPED_IDS = 10_000
 """Ids that are skipped, because lost rows may have had them."""
+LARGEST_ID = 1 << 62
+"""Of a run or writer. Metadata stores count up from 1: a larger id is damage, and leaves none to assign."""
 
 Report = Callable[[str], None]
 
@@ -44,27 +46,16 @@ def repair(folder: str, address: str, report: Report, cold: ColdSettings | None 
         samples.set_damaged_months_aside(folder, report)
     damaged = _set_metadata_aside(address, report)
     with ExitStack() as stack:
-        store = stack.enter_context(SqliteChunks(folder, cold=cold))
         metadata_store = stack.enter_context(open_metadata_store(address))
         if damaged is not None and os.path.isfile(damaged):
             report(
                 f"recovered {fill_from_damaged(metadata_store, damaged):,} rows of {damaged} into {address}"
             )
-        _check_pair(store, metadata_store)
+        with SqliteChunks(folder, cold=cold) as store:
+            _check_pair(store, metadata_store)
+            _restore_samples(store, metadata_store, damaged is not None, report)
+        store = stack.enter_context(SqliteChunks(folder, cold=cold))
         known = set(metadata_store.writers.lanes())
-        issued = metadata_store.issued_ids.highest()
-
-        def is_wanted(lane: int) -> bool:
-            """Whether a lane is not known to belong to a deleted run."""
-            return damaged is not None or lane in known or lane > issued.writer
-
-        for text in samples.restore_from_cold_storage(store, is_wanted):
-            report(text)
-        for path in store.accept_missing():
-            report(f"{path} was deleted: its samples are lost unless it is restored from a backup")
-        for text in samples.restore(store, is_wanted):
-            report(text)
-        store.flush()
         _recover_runs(store, metadata_store, known, report)
         ours = HighestIds(*store.highest())
         metadata_store.issued_ids.skip_to(ours, SKIPPED_IDS)
@@ -72,11 +63,35 @@ def repair(folder: str, address: str, report: Report, cold: ColdSettings | None 
         report(f"{folder} and {metadata_store.issued_ids.name} are paired")
 
 
+def _restore_samples(
+    store: SqliteChunks, metadata_store: MetadataStore, was_damaged: bool, report: Report
+) -> None:
+    known = set(metadata_store.writers.lanes())
+    issued = metadata_store.issued_ids.highest()
+
+    def is_wanted(lane: int) -> bool:
+        """Whether a lane is not known to belong to a deleted run."""
+        return was_damaged or lane in known or lane > issued.writer
+
+    for text in samples.restore_from_cold_storage(store, is_wanted):
+        report(text)
+    for path in store.accept_missing():
+        report(f"{path} was deleted: its samples are lost unless it is restored from a backup")
+    for text in samples.restore(store, is_wanted):
+        report(text)
+    store.flush()
+    for text in samples.renumber(store, LARGEST_ID, issued.writer + SKIPPED_IDS):
+        report(text)
+
+
 def _set_metadata_aside(address: str, report: Report) -> str | None:
     """Rename the metadata store if it is a damaged file. Returns the new path."""
     path = sqlite_path(address)
     if path is None or not os.path.exists(path):
         return None
+    obstacle = companion_files.obstacle(path)
+    if obstacle is not None:
+        raise StoreError(obstacle)  # its rows are not damaged
     problems = [str(problem) for problem in check.damage(path)]
     if not problems:
         return None

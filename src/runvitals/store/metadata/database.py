@@ -45,7 +45,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
 
 from runvitals import deadline
-from runvitals.store import private_files
+from runvitals.store import companion_files, private_files
 from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable, QueryFailed
 from runvitals.store.open_file_identity import OpenedFile
 from runvitals.store.samples.sqlite_chunks.database import open_read_only
@@ -302,6 +302,9 @@ def _sqlite(url: URL) -> Engine:
             "use another Python, or PostgreSQL"
         )
     path = url.database or ""
+    obstacle = companion_files.obstacle(path)
+    if obstacle is not None:
+        raise MetadataStoreError(f"could not open the metadata store: {obstacle}")
     try:
         # Configurations are private, so the file is too, and with it the files that SQLite creates next to
         # it.

@@ -146,7 +146,7 @@ def check_pages(connection: sqlite3.Connection, path: str) -> Iterator[Problem]:
 def _check_log(connection: sqlite3.Connection, path: str) -> Iterator[Problem]:
     yield from check_pages(connection, path)
     columns = read_columns(connection)
-    for seq, packed in connection.execute("SELECT seq, batches FROM log"):
+    for seq, packed in connection.execute("SELECT seq, CAST(batches AS BLOB) FROM log"):
         try:
             log.unpack(packed, columns)
         except ValueError as error:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from runvitals.store import private_files
+from runvitals.store import companion_files, private_files
 from runvitals.store.samples.interface import StoreError, StoreUnavailable
 from runvitals.store.samples.sqlite_chunks.cold.reading import ColdReader
 
@@ -150,9 +150,13 @@ def _check_kind(path: str) -> None:
     """
     Raises:
         DamagedFile: what is at the path is no file: a folder, or a pipe, which would be waited for.
+        StoreError: the same of one of its companion files.
     """
     if os.path.lexists(path) and not os.path.isfile(path):
         raise DamagedFile(f"{path} is not a file")
+    obstacle = companion_files.obstacle(path)
+    if obstacle is not None:
+        raise StoreError(obstacle)
 
 
 def _open_checked(uri: str, path: str, file_format: Format) -> FileConnection:
@@ -177,6 +181,9 @@ def open_read_only(path: str) -> sqlite3.Connection:
     os.stat(path)
     if not os.path.isfile(path):
         raise OSError(f"{path} is not a file")  # SQLite would wait for a pipe
+    obstacle = companion_files.obstacle(path)
+    if obstacle is not None:
+        raise OSError(obstacle)
     uri = f"file:{_quoted(path)}?mode=ro"
     try:
         return _open_and_read(uri)
@@ -294,11 +301,17 @@ def store_errors(path: str) -> Iterator[None]:
 
 def set_aside(path: str) -> str:
     """Rename a damaged file and its companion files. Returns the new, unused path."""
+    into = unused_path(f"{path}{SET_ASIDE_SUFFIX}")
+    rename(path, into)
+    return into
+
+
+def unused_path(prefix: str) -> str:
+    """A path that does not exist: the prefix and the first number that is free."""
     number = 1
-    while os.path.lexists(f"{path}{SET_ASIDE_SUFFIX}{number}"):
+    while os.path.lexists(f"{prefix}{number}"):
         number += 1
-    rename(path, f"{path}{SET_ASIDE_SUFFIX}{number}")
-    return f"{path}{SET_ASIDE_SUFFIX}{number}"
+    return f"{prefix}{number}"
 
 
 def rename(path: str, into: str) -> None:

@@ -59,6 +59,7 @@ _BATCH = struct.Struct("<QQQII")
 _CHECKSUM = struct.Struct("<I")
 EMPTY = _CHECKSUM.pack(zlib.crc32(b""))
 """A row without batches."""
+_ROW = "SELECT CAST(batches AS BLOB) FROM log WHERE seq=?"  # a damaged one may be a text
 _MAX_TRIMMED_BYTES = 16 << 20
 
 log = logging.getLogger("runvitals.store")
@@ -130,6 +131,7 @@ class Log:
             self._sealed: dict[int, int] = {}
             self.last_seq = self._rows[-1][0] if self._rows else 0
             self.bytes = sum(size for _, size in self._rows)
+            self._damaged = {seq for (seq,) in self.connection.execute("SELECT seq FROM damaged")}
             self.pairing = read_pairing(self.connection)
             self.months = read_months(self.connection)
 
@@ -141,6 +143,11 @@ class Log:
     def problem(self) -> str | None:
         """Why appended batches would be lost: the file was deleted or replaced. For use in any thread."""
         return self._file.problem()
+
+    @property
+    def damaged_rows(self) -> int:
+        """Number of damaged rows that were set aside."""
+        return len(self._damaged)
 
     def highest(self) -> tuple[int, int]:
         """The highest id of a run or writer, and of a metric, in the log."""
@@ -176,13 +183,18 @@ class Log:
                 upto[run] = max(seq, upto.get(run, 0))
             deleted = dict(self.connection.execute("SELECT run, seq FROM deleted"))
             columns = {column_id: metrics for metrics, column_id in self._columns.items()}
-            for seq, _ in list(self._rows):
-                (packed,) = self.connection.execute("SELECT batches FROM log WHERE seq=?", (seq,)).fetchone()
+            for index, (seq, size) in enumerate(list(self._rows)):
+                (packed,) = self.connection.execute(_ROW, (seq,)).fetchone()
                 try:
                     batches = unpack(packed, columns)
                 except ValueError as error:
                     log.error("%s: row %d is damaged and was set aside: %s", self.path, seq, error)
-                    self.connection.execute("INSERT OR REPLACE INTO damaged VALUES (?, ?)", (seq, packed))
+                    with database.transaction(self.connection):
+                        self.connection.execute("INSERT OR REPLACE INTO damaged VALUES (?, ?)", (seq, packed))
+                        self.connection.execute("UPDATE log SET batches=? WHERE seq=?", (EMPTY, seq))
+                    self._damaged.add(seq)
+                    self._rows[index] = (seq, len(EMPTY))
+                    self.bytes -= size - len(EMPTY)
                     continue
                 for batch in batches:
                     if seq > deleted.get(batch.run, 0):

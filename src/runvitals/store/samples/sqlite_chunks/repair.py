@@ -9,7 +9,7 @@ from contextlib import closing
 
 import numpy as np
 
-from runvitals.store import sqlite_salvage
+from runvitals.store import private_files, sqlite_salvage
 from runvitals.store.samples.codec import CorruptData
 from runvitals.store.samples.interface import END_OF_TIME_MS
 from runvitals.store.samples.sqlite_chunks import check, database, log, month_files
@@ -28,6 +28,8 @@ _SKIPPED_ROWS = 1000
 """Row numbers of the log that are skipped, because lost rows may have had them."""
 _RECOVERED_SUFFIX = ".salvaged-"
 """Replaces `SET_ASIDE_SUFFIX` in the name of a damaged file whose samples were recovered."""
+_PARTS_SUFFIX = ".damaged-parts-"
+"""Of a file with damaged parts of another one."""
 _FOREIGN_SUFFIX = ".of-another-store-"
 """Replaces it in the name of a file that belongs to another store."""
 
@@ -38,18 +40,36 @@ Report = Callable[[str], None]
 
 
 def repair_log(folder: str, report: Report) -> None:
-    """Create a new log if it is missing or damaged, with the readable rows of the old one."""
+    """Create a new log if it is missing or damaged, with the readable rows of the old one. Damaged rows that
+    are set aside in it get a file of their own.
+    """
     path = os.path.join(folder, log.NAME)
     if not os.path.exists(path):
         _new_log(folder, path)
         report(f"{path} was missing and was created anew; samples that were only in it are lost")
         return
     reason = _damage(path, log.FORMAT)
-    if reason is None:
-        return
-    aside = database.set_aside(path)
-    rows = _new_log(folder, path, aside if os.path.isfile(aside) else None)
-    report(f"{path}: {reason}; renamed it to {aside}, and recovered {rows:,} rows")
+    if reason is not None:
+        aside = database.set_aside(path)
+        rows = _new_log(folder, path, aside if os.path.isfile(aside) else None)
+        report(f"{path}: {reason}; renamed it to {aside}, and recovered {rows:,} rows")
+    _move_damaged_rows(path, log.FORMAT, report)
+
+
+def _move_damaged_rows(path: str, file_format: database.Format, report: Report) -> None:
+    """Move damaged parts that a server set aside in a file to another file, so that they are no longer
+    reported.
+    """
+    with closing(database.open_for_writing(path, file_format)) as connection, database.store_errors(path):
+        (count,) = connection.execute("SELECT count(*) FROM damaged").fetchone()
+        if not count:
+            return
+        into = database.unused_path(f"{path}{_PARTS_SUFFIX}")
+        private_files.create(into)
+        connection.execute("ATTACH ? AS aside", (into,))
+        connection.execute("CREATE TABLE aside.damaged AS SELECT * FROM main.damaged")
+        connection.execute("DELETE FROM main.damaged")
+    report(f"{path}: {count:,} damaged parts cannot be recovered; moved them to {into}, which can be deleted")
 
 
 def _damage(path: str, file_format: database.Format) -> str | None:
@@ -126,6 +146,8 @@ def set_damaged_months_aside(folder: str, report: Report) -> None:
         reason = _damage(path, month_files.FORMAT) if os.path.isfile(path) else "not a file"
         if reason is not None:
             report(f"{path}: {reason}; renamed it to {database.set_aside(path)}")
+        else:
+            _move_damaged_rows(path, month_files.FORMAT, report)
 
 
 def restore(store: SqliteChunks, wanted: Callable[[int], bool]) -> Iterator[str]:
@@ -222,6 +244,24 @@ def _block(decoder: ChunkDecoder, part: Chunk | Pack) -> Block | None:
 
 
 # Recovered runs
+
+
+def renumber(store: SqliteChunks, largest: int, after: int) -> Iterator[str]:
+    """Give the runs whose ids are damaged new ones. Yields a line about each.
+
+    Args:
+        largest: ids from 1 to this one are sound.
+        after: new ids are larger.
+    """
+    runs = store.runs()
+    after = max([after, *(run for run in runs if run <= largest)])
+    for run in runs:
+        if 1 <= run <= largest:
+            continue
+        after += 1
+        store.put(after, store.read([run], None, 0, END_OF_TIME_MS - 1).series)
+        store.delete([run])
+        yield f"run {run} has an id that no server assigns; its samples are those of run {after} now"
 
 
 def extents(store: SqliteChunks, excluded: Collection[int]) -> dict[int, tuple[set[int], int, int]]:

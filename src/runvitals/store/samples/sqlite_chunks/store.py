@@ -292,6 +292,7 @@ class SqliteChunks:
             f"{path} is {SET_ASIDE}: `runvitals store repair`" for _, path in self._months.set_aside_files()
         ]
         warnings += [f"{path} {MISSING}" for _, path in self._months.missing()]
+        warnings += _damaged_parts(self._log.path, self._log.damaged_rows)
         for month in self._months.existing():
             if not os.path.exists(self._months.path(month)):
                 continue
@@ -302,6 +303,8 @@ class SqliteChunks:
                 ):
                     runs.update(run for (run,) in connection.execute("SELECT run FROM run"))
                     samples += connection.execute("SELECT coalesce(sum(samples), 0) FROM run").fetchone()[0]
+                    damaged = connection.execute("SELECT count(*) FROM damaged").fetchone()[0]
+                    warnings += _damaged_parts(self._months.path(month), damaged)
             except StoreError as error:
                 warnings.append(str(error))
         threads = [self._maintenance.thread, self._commit_thread.thread]
@@ -407,3 +410,13 @@ class SqliteChunks:
 
     def _size(self) -> int:
         return database.size(self._log.path) + self._months.size() + self._months.cold_bytes()
+
+
+def _damaged_parts(path: str, count: int) -> list[str]:
+    """A warning about the parts of a file that are damaged and were set aside in it, if there are any."""
+    if not count:
+        return []
+    return [
+        f"{path}: {count:,} damaged parts were set aside: `runvitals store check` lists them, and "
+        "`runvitals store repair` moves them to a file of their own"
+    ]

@@ -63,7 +63,7 @@ def _add_log(ids: StoredIds, connection: sqlite3.Connection) -> None:
     ids.highest = max(number or 0 for number in highest)
     sealed = dict(connection.execute("SELECT run, seq FROM sealed"))
     deleted = dict(connection.execute("SELECT run, seq FROM deleted"))
-    for seq, packed in connection.execute("SELECT seq, batches FROM log"):
+    for seq, packed in connection.execute("SELECT seq, CAST(batches AS BLOB) FROM log"):
         ids.is_new = False
         try:
             batches = log.unpack(packed, columns)
