@@ -32,6 +32,7 @@ from runvitals.server.errors import DetailedError, field_name
 from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.ingest.request_body import ClientDisconnected
 from runvitals.server.live.feed import RunFeeds
+from runvitals.server.live.open_streams import OpenStreams
 from runvitals.server.local.run_library import JournalLibrary
 from runvitals.server.response_memory import BoundedResponses, ResponseLimits, ResponseMemory
 from runvitals.server.router import ImportedRoutes, LazyRoute, Router, RouterModule, lazy_routes
@@ -96,6 +97,7 @@ def application(
     app.state.library = library
     app.state.closing = anyio.Event()
     app.state.feeds = RunFeeds(app.state.closing)
+    app.state.open_streams = OpenStreams()
     app.router.routes.extend(_checked_routes(api.router, tuple(REFUSALS) if routers else ()))
     for router in routers:
         if isinstance(router, RouterModule):

@@ -28,6 +28,7 @@ from runvitals.server.access.token_required import OPEN_PATHS, TokenRequired, to
 from runvitals.server.http.buffered_body import error_response
 from runvitals.server.http.fast_path import Headers
 from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.live.open_streams import CLIENT_KEY
 
 CHECKS_KEY: Final = "runvitals.checks"
 """Where the ASGI scope has the checks of rights that the route made: they are made again while it lasts."""
@@ -90,17 +91,17 @@ class Authentication:
             return
         try:
             if scope["path"] in OPEN_PATHS or scope["path"].startswith((SCIM_PATHS, *SIGNED_PATHS)):
-                scope[SCOPE_KEY] = _of_scope(Anonymous(), scope)
+                _set_requester(scope, _of_scope(Anonymous(), scope))
                 await self._app(scope, receive, send)
             elif self._authenticator.accounts_exist:
                 await self._with_accounts(scope, receive, send)
             elif self._tokens is None:
                 await self._open(scope, receive, send)
             elif scope["path"].startswith(self._setup_paths) and token_of(dict(scope["headers"])) is None:
-                scope[SCOPE_KEY] = _of_scope(Anonymous(), scope)
+                _set_requester(scope, _of_scope(Anonymous(), scope))
                 await self._app(scope, receive, send)
             else:
-                scope[SCOPE_KEY] = _of_scope(Operator(), scope)
+                _set_requester(scope, _of_scope(Operator(), scope))
                 await self._tokens(scope, receive, send)
         except HttpRejection as error:
             await rejection(error)(scope, receive, send)
@@ -112,7 +113,7 @@ class Authentication:
         return is_for_loopback(headers) if self._tokens is None else self._tokens.admits(headers)
 
     async def _as_open(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope[SCOPE_KEY] = _of_scope(Operator(), scope)
+        _set_requester(scope, _of_scope(Operator(), scope))
         if scope["method"] == "GET":
             await LongRequest(self._still_open).run(self._app, scope, receive, send)
         else:
@@ -137,7 +138,7 @@ class Authentication:
             raise HttpRejection(401, "send `Authorization: Bearer KEY`")
         if requester.via != "session" or scope["path"].startswith("/api/"):  # not the files of the page
             self._count(requester.principal)
-        scope[SCOPE_KEY] = requester
+        _set_requester(scope, requester)
         checks: list[RightsCheck] = []
         scope[CHECKS_KEY] = checks
         # Ingest decides by itself: its envelopes, not its path, name the runs.
@@ -186,6 +187,10 @@ def rejection(error: HttpRejection) -> Response:
     if error.status == 401:
         response.headers["www-authenticate"] = "Bearer"
     return response
+
+
+def _set_requester(scope: Scope, requester: Requester) -> None:
+    scope[SCOPE_KEY], scope[CLIENT_KEY] = requester, requester.client
 
 
 def _of_scope(principal: Anonymous | Operator, scope: Scope) -> Requester:

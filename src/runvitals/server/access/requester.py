@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from fastapi import Depends, Request
 
-from runvitals.accounts.principals import Operator, Principal, ServiceAccount, User
+from runvitals.accounts.principals import GuestLink, Operator, Principal, ServiceAccount, User
 from runvitals.store.metadata.accounts.audit import Actor
 from runvitals.store.metadata.accounts.sessions import SessionRow
 
@@ -43,6 +43,16 @@ class Requester:
     def user_id(self) -> int | None:
         """The id of the user; None for service accounts, links and visitors."""
         return self.principal.id if isinstance(self.principal, User) else None
+
+    @property
+    def client(self) -> tuple[str, int] | str:
+        """Whose requests a limit counts together: the account's or guest link's, otherwise those of an
+        address.
+        """
+        principal = self.principal
+        if isinstance(principal, (User, ServiceAccount, GuestLink)):
+            return type(principal).__name__, principal.id
+        return self.ip
 
     @property
     def actor(self) -> Actor:

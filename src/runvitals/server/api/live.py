@@ -12,6 +12,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.api.parameters import TheLibrary, TheRun
 from runvitals.server.api.responses import RUN_ERRORS
 from runvitals.server.live import follower as live
+from runvitals.server.live.open_streams import EventStream
 from runvitals.server.router import Router
 
 router = Router(responses=RUN_ERRORS)
@@ -36,7 +37,7 @@ async def run_live(
         ),
     ] = None,
     last_event_id: Annotated[str | None, Header()] = None,
-) -> StreamingResponse:
+) -> EventStream:
     begin = last_event_id or after
     if begin is None:
         begin = await run.use(lambda view: series.cursor(view.position()), quick=True)
@@ -44,5 +45,4 @@ async def run_live(
         follower = live.Follower(begin, library.clock)
     except ValueError as error:
         raise HTTPException(422, f"after: {error}") from None
-    events = request.app.state.feeds.stream(run, follower)
-    return StreamingResponse(events, media_type="text/event-stream", headers={"cache-control": "no-store"})
+    return EventStream(request, request.app.state.feeds.stream(run, follower))

@@ -21,6 +21,7 @@ from runvitals.server.api.parameters import TheLibrary, requested_place
 from runvitals.server.api.responses import INVALID_PARAMETER, json_bytes, json_response, problem_headers
 from runvitals.server.live import changed_runs
 from runvitals.server.live.changed_runs import ChangedRuns
+from runvitals.server.live.open_streams import EventStream
 from runvitals.server.named_runs import NamedRun, NamedRuns
 from runvitals.server.overlay.axis import METRIC, Axis, Extract
 from runvitals.server.overlay.lines import COLUMNS, KeyLines, grouped_lines, rows_of
@@ -312,6 +313,5 @@ async def _in_time(work: Callable[[], T]) -> T:
     dependencies=[needs("filtered run:read")],
     description=changed_runs.__doc__,
 )
-async def overlay_live(request: Request, runs: TheRuns) -> StreamingResponse:
-    events = changed_runs.stream(ChangedRuns(runs.find), request.app.state.closing)
-    return StreamingResponse(events, media_type="text/event-stream", headers={"cache-control": "no-store"})
+async def overlay_live(request: Request, runs: TheRuns) -> EventStream:
+    return EventStream(request, changed_runs.stream(ChangedRuns(runs.find), request.app.state.closing))
