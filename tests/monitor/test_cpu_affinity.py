@@ -85,3 +85,11 @@ def test_an_ended_process_uses_no_processor(processors: list[int]) -> None:
     CpuAffinity(set(processors)).update(0.0, [process])
     assert os.sched_getaffinity(0) == set(processors)
     process.release()
+
+
+def test_a_sandbox_that_hides_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(pid: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "sched_getaffinity", forbidden)
+    assert CpuAffinity.of_this_process() is None

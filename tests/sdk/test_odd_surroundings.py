@@ -273,6 +273,27 @@ def test_failing_run_without_a_monitor(train: Start, journals: Journals) -> None
     assert (run.state, run.facts.exit_code) == ("failed", 1)
 
 
+FIRST_PROCESS = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+
+
+@needs_mounts
+@pytest.mark.parametrize(
+    ("ending", "state", "exit_code"), [("", "finished", None), ("raise ValueError", "failed", 1)]
+)
+def test_first_process_of_a_container(
+    ending: str, state: str, exit_code: int | None, journals: Journals, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [*FIRST_PROCESS, sys.executable, "-c",
+         f"import os, runvitals; runvitals.init(id='run1').log({{'pid': os.getpid()}}); {ending}"],
+        env=environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == (exit_code or 0), done.stderr
+    assert [row["data"] for row in journals.history("run1")] == [{"pid": 1}]
+    (end,) = journals.lifecycle("end", "run1")
+    assert (end["state"], end.get("exit_code")) == (state, exit_code)
+
+
 ON_A_FULL_DISK = """
     import os, sys
     disk = sys.argv[1]

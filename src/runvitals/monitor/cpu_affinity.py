@@ -47,10 +47,11 @@ class CpuAffinity:
 
     @classmethod
     def of_this_process(cls) -> CpuAffinity | None:
-        """None if there is only one processor, or so many that it makes no difference."""
-        if not hasattr(os, "sched_getaffinity"):
+        """None if there is only one processor, or so many that it makes no difference, or it is unknown."""
+        try:
+            allowed = os.sched_getaffinity(0)
+        except (AttributeError, OSError):  # not on this system, or a seccomp filter forbids it
             return None
-        allowed = os.sched_getaffinity(0)
         return cls(allowed) if 1 < len(allowed) <= MOST_PROCESSORS else None
 
     def update(self, now_s: float, processes: Iterable[WatchedProcess]) -> None:

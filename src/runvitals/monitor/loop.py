@@ -300,11 +300,13 @@ class Monitor:
         code = _integer(message, "exit_code")
         self._stop_requested = self._stop_requested or bool(message.get("stopped"))
         for process in self._live_processes(pid, "train"):
+            pidfd = process.pidfd
             if message.get("closing"):
                 process.begin_closing(code, self.clock())
             else:
-                self._descriptors.unwatch(process.pidfd)
                 process.leave(code)
+            if process.over:
+                self._descriptors.unwatch(pidfd)
             self.recorder.note(frames.LIFECYCLE, what="finish", pid=pid, exit_code=code)
         self._update_live()
 

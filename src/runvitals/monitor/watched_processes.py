@@ -15,7 +15,9 @@ A process is in one of four states::
 running: it has attached.
 closing: its interpreter is shutting down, with an announced exit code. It is watched for up to
     `CLOSING_GRACE_S`, because how it really ends is not known yet.
-left: it has finished its part in the run, or took too long to close. It may continue to exist.
+left: it has finished its part in the run, or took too long to close. It may continue to exist. The first
+    process of a container, such as a training that `docker run` has started, has left as soon as it is
+    closing: the kernel kills the monitor with it, so its end could not be recorded.
 gone: it has ended, and its exit is recorded.
 
 `left` and `gone` are final (`over`): `exit` does not change any more.
@@ -49,6 +51,7 @@ CLOSING_GRACE_S = 60.0
 CHECK_EVERY_S = 1.0
 NEVER = float("inf")
 
+_FIRST_PID = 1  # of a PID namespace
 _PF_EXITING = 0x4  # include/linux/sched.h
 _PENDING_KILL = 1 << 8  # SIGKILL in a signal mask
 
@@ -132,6 +135,10 @@ class WatchedProcess:
 
     def begin_closing(self, exit_code: int | None, now_s: float) -> None:
         """Its interpreter is shutting down, with this exit code; None: unknown."""
+        if self.pid == _FIRST_PID:
+            self.exit = ProcessExit(exit_code, None)
+            self._end(LEFT)
+            return
         self.state = CLOSING
         self._announced_code = exit_code
         self._closing_until_s = now_s + CLOSING_GRACE_S
