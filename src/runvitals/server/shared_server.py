@@ -321,8 +321,10 @@ class SharedServer:
         return not self._metadata_check.closing.is_set()
 
     def _stats(self) -> StoreStats:
-        stats = self._store.stats()
-        return replace(stats, problem=stats.problem or self._metadata_store.problem())
+        stats, metadata_store = self._store.stats(), self._metadata_store
+        return replace(
+            stats, problem=stats.problem or metadata_store.problem() or metadata_store.write_problem
+        )
 
     def _with_health(self, app: FastAPI) -> FastAPI:
         # Before the page, which is mounted at `/` and answers every other path.

@@ -295,7 +295,8 @@ class Recorder:
         except QueryFailed as error:
             is_away = isinstance(error, MetadataStoreUnavailable)
             log.error("could not write to the metadata store: %s", error, exc_info=not is_away)
-            raise unavailable(f"could not write to the metadata store: {type(error).__name__}") from error
+            reason = str(error) if is_away else type(error).__name__
+            raise unavailable(f"could not write to the metadata store: {reason}") from error
         except UnknownRun as error:  # it was deleted permanently a moment ago
             self.writers.forget(
                 writer.registered.run_id

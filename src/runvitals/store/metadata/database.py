@@ -11,6 +11,7 @@ import json
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -74,6 +75,7 @@ _NAMES_PER_QUERY = 500
 _STEPS_PER_CHECK = 50_000
 """SQLite VM steps between two checks of a query's deadline; about a millisecond."""
 _MAX_ATTEMPTS = 5
+_FAILURE_REPORTED_S = 60.0
 _BEGIN = "runvitals_begin"
 # Deadlock and serialization failure: the transaction was rolled back and can be retried.
 _RETRYABLE = ("40P01", "40001")
@@ -92,6 +94,7 @@ class Database:
     """
 
     _file: OpenedFile | None = None
+    _failed: tuple[float, str] | None = None
 
     def __init__(self, address: str) -> None:
         url = _parse(address)
@@ -115,6 +118,16 @@ class Database:
     def problem(self) -> str | None:
         """Why writes would be lost: the file at the path is not the one that was opened; None if it is."""
         return self._file.problem() if self._file else None
+
+    @property
+    def write_problem(self) -> str | None:
+        """Why the last write failed: the disk is full, the database is away. None as well if nothing was
+        written for a minute: clients may wait until this is None before they send again.
+        """
+        failed = self._failed
+        if failed is None or time.monotonic() - failed[0] > _FAILURE_REPORTED_S:
+            return None
+        return f"{self.name}: {failed[1]}"
 
     def _check_file(self) -> None:
         problem = self.problem()
@@ -158,14 +171,14 @@ class Database:
             with joint.begin_nested():  # a write that fails leaves nothing, also if its error is handled
                 return work(joint)
         self._check_file()
-        with _own_errors():
-            for _ in range(_MAX_ATTEMPTS - 1):
-                try:
-                    return self._write(work, durable)
-                except DBAPIError as error:
-                    if getattr(error.orig, "sqlstate", None) not in _RETRYABLE:
-                        raise
-            return self._write(work, durable)
+        try:
+            written = self._write_with_retries(work, durable)
+        except MetadataStoreUnavailable as error:
+            if not deadline.passed():  # what took too long is no problem of the database
+                self._failed = time.monotonic(), str(error)
+            raise
+        self._failed = None
+        return written
 
     def in_one_transaction(self, work: Callable[[], T]) -> T:
         """Run `work` with all its reads and writes, of this thread, in one durable transaction.
@@ -195,6 +208,16 @@ class Database:
             finally:
                 if self.is_sqlite:
                     self.engine.dispose()  # the next connection has foreign keys again
+
+    def _write_with_retries(self, work: Callable[[Connection], T], durable: bool) -> T:
+        with _own_errors():
+            for _ in range(_MAX_ATTEMPTS - 1):
+                try:
+                    return self._write(work, durable)
+                except DBAPIError as error:
+                    if getattr(error.orig, "sqlstate", None) not in _RETRYABLE:
+                        raise
+            return self._write(work, durable)
 
     def _write(self, work: Callable[[Connection], T], durable: bool, before: tuple[str, ...] = ()) -> T:
         if not self.is_sqlite:

@@ -133,6 +133,11 @@ class MetadataStore:
         """Why writes would be lost: the file was deleted or replaced; None if it was not. Thread-safe."""
         return self._database.problem()
 
+    @property
+    def write_problem(self) -> str | None:
+        """Why the last write failed, for a minute. Thread-safe."""
+        return self._database.write_problem
+
     def refresh_statistics(self) -> None:
         """Update SQLite's statistics for its query planner; call it about once a day. PostgreSQL does so
         itself."""

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Any, Literal, Protocol
 
 from sqlalchemy import Connection, delete, select
 
 from runvitals.model.errors import UnknownRun
+from runvitals.store.errors import MetadataStoreUnavailable
 from runvitals.store.metadata.database import Database, add_rows, among
 from runvitals.store.metadata.log_summaries import LoggedRows, add_logged_rows
 from runvitals.store.metadata.metrics import MetricTable
@@ -130,6 +132,13 @@ class PendingSummaries:
                 except BaseException:
                     self._put_back({key: taken[key] for key in taken if key[0] >= min(some)})
                     raise
+
+    def flush_for_readers(self, run_ids: Iterable[int] | None = None) -> None:
+        """Add the rows that were gathered, if they can be written: on a full disk one may still read. They
+        follow when there is room; the thread that writes them every second reports why they do not.
+        """
+        with suppress(MetadataStoreUnavailable):
+            self.flush(run_ids)
 
     def close_idle(self, after_s: float = IDLE_S) -> None:
         """Note that the summaries of runs that have logged nothing for a time are complete.

@@ -51,7 +51,7 @@ class RunTable:
 
     def _read_fields(self) -> AbstractContextManager[Connection]:
         """A connection that sees the summaries of all rows that were stored."""
-        self._pending_summaries.flush()
+        self._pending_summaries.flush_for_readers()
         return self._database.read()
 
     def find(self, uid: str, now_ms: int) -> RunRow | None:

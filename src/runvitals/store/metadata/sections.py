@@ -117,7 +117,7 @@ class SectionTable:
         """The sections of runs, all or only some names. The result of a run without sections is empty."""
         found = {run_id: RunSections() for run_id in run_ids}
         if names is None or search_columns.LOGGED in names:
-            self._pending_summaries.flush(found)
+            self._pending_summaries.flush_for_readers(found)
         with self._database.read() as connection:
             plain = None if names is None else [plain_text(name) for name in names]
             documents = read_documents(connection, found, plain)
