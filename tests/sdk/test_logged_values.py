@@ -166,6 +166,14 @@ def test_nested_mappings_become_dotted_names() -> None:
     }
 
 
+@pytest.mark.parametrize("data", [{"a": {"b": 1}, "a.b": 2}, {"a": {1: 1, "1": 2}}])
+def test_values_that_get_the_same_name_are_reported(data: dict[str, Any]) -> None:
+    kept, reported = values()
+    ((name, value),) = kept.row(data).items()
+    assert value == 2
+    assert reported == [f"a second value for the name {name!r}"]
+
+
 def test_rows_that_are_not_mappings_raise() -> None:
     for wrong in (5, "loss", None, [("loss", 1)], Broken()):
         with pytest.raises(TypeError, match="mapping of names to values, not"):

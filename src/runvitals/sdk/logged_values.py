@@ -74,6 +74,8 @@ class Values:
             if media is not None and is_media(value):
                 media.append((name, value))
             else:
+                if name in flat:
+                    sanitizer.fault(f"a second value for the name {name[:60]!r}")
                 flat[name] = kept = sanitizer.value(value, DEPTH - 1)
                 if media is not None and is_histogram(kept):
                     media.append((name, ArrayHistogram(kept)))
