@@ -177,8 +177,8 @@ class RemoteRun:
         return responses.statistics(self._connection.get_of_run(self.id, "/statistics", parameters))
 
     def history(self, *names: str, rank: int | None = None) -> list[LoggedRow]:
-        """The numbers of all `log()` rows, from all ranks, ordered by time. An infinity is NaN here, since JSON
-        has neither; `history_table` has it.
+        """The numbers of all `log()` rows, from all ranks, ordered by time. An infinity is NaN here; use
+        `history_table` for infinities.
 
         Args:
             names: logged names, with dots for nested dictionaries; default: all.
