@@ -104,7 +104,6 @@ def test_continues_with_files_of_an_earlier_version(journal: Journal) -> None:
     [
         f"remote_write:http://127.0.0.1:1/write?token={SECRET}",
         f"wandb:{SECRET}@team/digits?mode=offline",
-        f"nosuch:{SECRET}@place",
     ],
 )
 def test_training_output_and_journal_contain_no_secret(
@@ -133,6 +132,17 @@ with runvitals.init(id="abc", settings={"labels": labels}) as run:
     assert {"team": "vision", "api_key": "***"} in [
         r.value.get("labels") for r in records if r.type == frames.START
     ]
+
+
+def test_unknown_kind_of_destination_error_hides_the_secret(tmp_path: Path, environ: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import runvitals; runvitals.init()"],
+        env={**environ, "RUNVITALS_DESTINATIONS": f"nosuch:{SECRET}@place"}, cwd=tmp_path,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "unknown destination 'nosuch'" in done.stderr
+    assert SECRET not in done.stdout + done.stderr
 
 
 def test_invalid_destination_error_hides_the_secret(tmp_path: Path, environ: dict[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 from runvitals.journal import frames
@@ -25,7 +26,8 @@ def test_new_run_uses_the_system_clock(tmp_path: Path) -> None:
 
 
 def test_joining_process_uses_the_clock_of_the_run(tmp_path: Path) -> None:
-    ahead = RunClock(RunClock().anchor_ms + YEAR_MS)
+    milliseconds = itertools.count(50_000)  # each reading of the clock is a millisecond later
+    ahead = RunClock(RunClock().anchor_ms + YEAR_MS, steady_ns=lambda: next(milliseconds) * 1_000_000)
     journal(tmp_path, ahead, boot_id()).close()
     assert clock_of_run(str(tmp_path), boot_id()).anchor_ms == ahead.anchor_ms
 

@@ -205,7 +205,8 @@ class JournalWriter:
         """The payload of a file's START record."""
         about: dict[str, object] = {"format": FORMAT, "writer": self.writer, "segment": segment}
         if "t" not in self.about:  # imports and simulations set the time themselves
-            about |= {"t": self.clock.now_ms(), "since_boot_ms": self.clock.since_boot_ms()}
+            since_boot_ms = self.clock.since_boot_ms()  # read once: both times are of one moment
+            about |= {"t": self.clock.anchor_ms + since_boot_ms, "since_boot_ms": since_boot_ms}
         return dumps({**about, **self.about})
 
     def _open(self, how: int) -> None:

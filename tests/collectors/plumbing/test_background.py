@@ -77,6 +77,7 @@ def test_a_late_result_goes_into_the_next_tick_once(fridge: Fridge) -> None:
 def test_a_tick_waits_no_longer_than_its_patience(fridge: Fridge) -> None:
     aside = BackgroundReader(fridge.ask, patience_s=0.02)
     assert sampled(aside, 100.0).gauges == {}
+    assert _within(PATIENCE_S, lambda: fridge.calls == 1)
     assert sampled(aside, 101.0).gauges == {}  # the thread is busy: neither called nor waited for
     assert aside.pending
     assert fridge.calls == 1
