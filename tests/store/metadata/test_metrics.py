@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runvitals.store.metadata import MetadataStore, open_metadata_store
+from runvitals.store.metadata import MetadataStore, metrics, open_metadata_store
 from tests.store.metadata.runs import joined
 
 
@@ -20,6 +20,19 @@ def test_key_has_one_permanent_id(metadata_store: MetadataStore, address: str) -
     with open_metadata_store(address) as other:
         assert other.metrics.ids(["cpu"]) == {"cpu": first["cpu"]}
         assert other.metrics.keys(first.values()) == {number: key for key, number in first.items()}
+
+
+def test_keys_are_found_also_while_the_cache_begins_anew(
+    metadata_store: MetadataStore, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server with 200,000 keys of metrics answered without those that were in the cache before."""
+    monkeypatch.setattr(metrics, "_MAX_CACHED", 10)
+    with open_metadata_store(address) as other:  # has nothing of them in its cache
+        later = other.metrics.ids([f"later.{n}" for n in range(6)])
+    first = metadata_store.metrics.ids([f"first.{n}" for n in range(6)])
+    expected = {number: key for key, number in {**first, **later}.items()}
+    assert metadata_store.metrics.keys(expected) == expected
+    assert metadata_store.metrics.keys(expected) == expected
 
 
 def test_find_creates_no_ids(metadata_store: MetadataStore) -> None:

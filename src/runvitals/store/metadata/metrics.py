@@ -86,14 +86,14 @@ class MetricTable:
     def keys(self, ids: Iterable[int]) -> dict[int, str]:
         """The keys of metrics by id; unknown ids are left out."""
         wanted = set(ids)
-        unknown = wanted - self._keys.keys()
+        known = self._keys  # a full cache is replaced, by this thread or another one
+        unknown = wanted - known.keys()
         found: dict[int, str] = {}
         if unknown:
             with self._database.read() as connection:
                 statement = select(metric.c.id, metric.c.key).where(among(connection, metric.c.id, unknown))
                 found = dict(connection.execute(statement).all())
             self._remember({key: number for number, key in found.items()})
-        known = self._keys
         return {
             number: found.get(number) or known[number]
             for number in wanted
