@@ -47,6 +47,7 @@ def logged(journals: Journals) -> list[int]:
         "import os, sys; os.environ.clear(); os.environ['RUNVITALS_DIR'] = sys.argv[1]",
         "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
         "import sys; sys.argv = sys.orig_argv = None",
+        "import os, select; del select.poll; os.waitpid = None",  # as gevent and eventlet replace them
         "import pathlib, sys; sys.path += [pathlib.Path('/'), None, b'site-packages']",
         ODD_STDERR + "fileno = NotImplemented\nsys.stderr = Odd()",
         ODD_STDERR + "fileno = lambda self: None\nsys.stderr = Odd()",

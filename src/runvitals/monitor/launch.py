@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import _socket
 import os
-import select
 import sys
 import zlib
 from collections.abc import Mapping
@@ -57,14 +56,18 @@ class MonitorSocket:
         self._sock = sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
         self._identity = file_descriptor.identity(fd)
         self._sock.setblocking(False)
-        self._poll = select.poll()
-        self._poll.register(sock.fileno(), select.POLLIN)
 
     def is_alive(self) -> bool:
         """Whether the monitor is still running; 1 µs. It never sends unrequested messages, so a readable
-        socket means that it has ended.
+        socket means that it has ended. Not asked of `select`, which gevent and eventlet replace.
         """
-        return not self._poll.poll(0)
+        try:
+            self._sock.recv(1, _socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:  # the training has closed our descriptor
+            return False
+        return False
 
     def is_ours(self) -> bool:
         """Whether the descriptor still is this connection."""
@@ -101,6 +104,8 @@ class MonitorSocket:
             value = loads(answer.partition(b"\n")[0])
         except (OSError, ValueError):  # ValueError: another program of this user has bound the address
             return None
+        finally:
+            self._sock.setblocking(False)
         return value if isinstance(value, dict) else None
 
     def leave_open(self) -> None:

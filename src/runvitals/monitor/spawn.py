@@ -43,8 +43,10 @@ def start(
         # The script has set environment variables that are too large to start any program with.
         short = {name: text for name, text in environ.items() if len(text) <= _LONG_VARIABLE}
         pid = _spawn(shell, actions, short)
+    from posix import waitpid  # gevent replaces the one of `os`, and waits for a signal that has come before
+
     try:
-        os.waitpid(pid, 0)
+        waitpid(pid, 0)
     except ChildProcessError:
         pass  # this process ignores SIGCHLD, so the kernel has reaped the shell
 
