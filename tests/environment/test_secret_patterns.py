@@ -17,6 +17,7 @@ from runvitals.environment.secret_patterns import hide
 HEX = "0123456789abcdef" * 4
 MIXED = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9" * 4
 TOKENS = [
+    "rvt-" + "PcAoeHlDptRHHSkOGKcNEYkIpRJovyEN4u4BItOm",
     "rvt_" + MIXED[:43],
     "rvt_" + "abcdefgh",
     "AKIA" + "IOSFODNN7EXAMPLE",
@@ -24,6 +25,10 @@ TOKENS = [
     "ghs_" + "abcdefghijklmnopqrstuvwxyzabcdefghij",
     "github_pat_" + "11ABCDEFG0123456789_abcdefGHI",
     "glpat-" + "abcdef1234567890abcd",
+    "glpat-" + "kRtWqYpLmZxVbNcHJdGF",  # random, and without a digit by chance
+    "sk_" + "live_" + "kRtWqYpLmZxVbNcHJdGFsTaQ",
+    "sb_secret_" + "kRtWqYpLmZxVbNcHJdGFsTaQwErTyUi",
+    "LTAI" + "kRtWqYpLmZxVbNcHJdGF",
     "hf_" + "abcdefghijklmnopqrstuvwxyzabcdefgh",
     "sk-" + "ant-api03-" + MIXED[:40],
     "sk-" + "proj-" + MIXED[:40],
@@ -72,6 +77,7 @@ TOKENS = [
     "tfp_" + MIXED[:59],
     "s." + MIXED[:24],
     "pa-" + MIXED[:43],
+    "pa-" + MIXED[:42] + "_",
     "ak-" + MIXED[:22],
     "local-" + HEX[:40],
     "AQVN" + MIXED[:38],
@@ -124,6 +130,8 @@ def test_tokens_of_services(token: str, around: str) -> None:
     "key",
     [
         "wJalrXUtnFEMI/K7MDENG/bPxRfiCY" + "EXAMPLE123",  # of Amazon
+        "wJalrXUtnFEMI/KxMDENG/bPxRfiCY" + "EXaMPLEkey",  # without a digit
+        "/JalrXUtnFEMI+K7MDENG+bPxRfiCY" + "EXAMPLE123",
         MIXED[:86] + "==",  # of an Azure storage account
         "abc8" + "Q~" + MIXED[:31] + ".~-",  # of an Azure client
     ],
@@ -218,6 +226,9 @@ def test_option_and_value_in_separate_arguments() -> None:
         "basic training of the bearer of news",
         "/home/me/Projects/2024/Experiment7/Run12",
         "--pad_token=</s> --eos-token=<|end|>",
+        "/Users/ADA/Documents/Experiments/LARGEOnes",
+        "fw_someFunctionOfTheFramework",
+        "rvt-cluster-of-the-second-floor",
         "sk-learn-comparison-of-models-2024-v1.py",
         "hf_to_megatron_converter_2024.py",
         "key-value-store",

@@ -30,27 +30,38 @@ def _any(rest: str) -> bool:
     return len(rest) >= 8
 
 
+def _digit_or_mixed_case(rest: str) -> bool:
+    """Of random tokens of 20 characters, one in thirty has no digit."""
+    return any(map(str.isdigit, rest)) or _mixed_case(rest)
+
+
+def _mixed_case(rest: str) -> bool:
+    """About as many capital as small letters, as in random text. Names in programs have fewer capitals."""
+    upper, lower = sum(map(str.isupper, rest)), sum(map(str.islower, rest))
+    return upper + lower >= 16 and min(upper, lower) * 10 >= 3 * (upper + lower)
+
+
 def _letters_and_digits(rest: str) -> bool:
     """A run of letters and digits: a long one, or a shorter one with a digit."""
-    return len(rest) >= 30 or (len(rest) >= 16 and any(map(str.isdigit, rest)))
+    return len(rest) >= 30 or _name_with_digit(rest)
 
 
 def _name_with_digit(rest: str) -> bool:
-    return len(rest) >= 16 and any(map(str.isdigit, rest))
+    return len(rest) >= 16 and _digit_or_mixed_case(rest)
 
 
 def _short_name_with_digit(rest: str) -> bool:
-    return len(rest) >= 8 and any(map(str.isdigit, rest))
+    return len(rest) >= 8 and _digit_or_mixed_case(rest)
 
 
 def _long_with_digit(rest: str) -> bool:
     """Long enough for prefixes that also begin names in programs: `ddp_`, `key_`."""
-    return len(rest) >= 24 and any(map(str.isdigit, rest))
+    return len(rest) >= 24 and _digit_or_mixed_case(rest)
 
 
 def _mixed(rest: str) -> bool:
-    kinds = any(map(str.isupper, rest)) and any(map(str.islower, rest)) and any(map(str.isdigit, rest))
-    return kinds and len(rest) >= 14
+    cases = any(map(str.isupper, rest)) and any(map(str.islower, rest))
+    return cases and len(rest) >= 14 and _digit_or_mixed_case(rest)
 
 
 def _mixed_or_long_hex(rest: str) -> bool:
@@ -118,7 +129,8 @@ def _forms(prefixes: str, signs: frozenset[str], is_token: Callable[[str], bool]
 
 
 _FORMS: tuple[_Form, ...] = (
-    *_forms("rvt_", _NAME, _any),
+    *_forms("rvt-", _ALNUM, _letters_and_digits),  # the server's keys
+    *_forms("rvt_", _NAME, _any),  # the tokens of servers without accounts
     # Amazon
     *_forms("AKIA ASIA ABIA ACCA", _UPPER_AND_DIGITS, _aws_id),
     *_forms("A3T", _UPPER_AND_DIGITS, lambda rest: len(rest) == 17),
@@ -298,7 +310,8 @@ def _without_form(value: str, form: _Form) -> str:
         begin = end = at + len(prefix)
         while end < len(value) and value[end] in signs:
             end += 1
-        if is_token(value[begin:end].rstrip(".-_")):
+        rest = value[begin:end]
+        if is_token(rest) or is_token(rest.rstrip(".-_")):  # these may also follow a token in a sentence
             clean += [value[copied:at], HIDDEN]
             copied = end
         at = value.find(prefix, end)
@@ -382,7 +395,8 @@ def _without_long_keys(value: str) -> str:
 def _is_random(run: str) -> bool:
     if len(run) != _AWS_KEY_LENGTH and len(run) < _LONG_KEY_LENGTH:
         return False
-    if run.startswith("/") or run.count("/") * 10 > len(run):
+    slashes = run.count("/")
+    if slashes * 10 > len(run) or (slashes > 1 and run.startswith("/")):
         return False  # a path
     counts = (sum(map(kind, run)) for kind in (str.isdigit, str.isupper, str.islower))
-    return all(count * 16 >= len(run) for count in counts)
+    return all(count * 16 >= len(run) for count in counts) or _mixed_case(run)
