@@ -231,12 +231,25 @@ def test_wrong_points_are_rejected_and_the_others_stored(receiving: Receiving, n
     assert answer["partialSuccess"]["rejectedDataPoints"] == "4"
 
 
+def _point(fields: bytes) -> bytes:
+    """A request with one point."""
+    metric = b'{"name": "x", "gauge": {"dataPoints": [{%b}]}}' % fields
+    return b'{"resourceMetrics": [{"scopeMetrics": [{"metrics": [%b]}]}]}' % metric
+
+
 @pytest.mark.parametrize(
     ("body", "headers", "status", "why"),
     [
         (b"\xff\xff", {}, 400, "invalid ExportMetricsServiceRequest"),
         (b"{", {"content_type": "application/json"}, 400, "invalid ExportMetricsServiceRequest"),
         (b'{"resourceMetrics": 7}', {"content_type": "application/json"}, 400, "Expected `array`"),
+        (
+            _point(b'"timeUnixNano": "now"'),
+            {"content_type": "application/json"},
+            400,
+            "invalid integer 'now'",
+        ),
+        (_point(b'"asDouble": "high"'), {"content_type": "application/json"}, 400, "invalid number 'high'"),
         (b"", {"content_type": "text/plain"}, 415, "unknown Content-Type 'text/plain'"),
         (b"", {"content_encoding": "br"}, 415, "unknown Content-Encoding 'br'"),
         (b"x", {"content_encoding": "gzip"}, 400, "invalid compressed body"),

@@ -192,7 +192,7 @@ def _metric(sent: _Metric, count: ItemCount) -> SentMetric:
 def _number(sent: _NumberPoint) -> NumberPoint:
     value = _NAN
     if sent.as_double is not None:
-        value = float(sent.as_double)
+        value = _float(sent.as_double)
     elif sent.as_int is not None:
         value = float(_integer(sent.as_int))
     return (
@@ -205,7 +205,7 @@ def _number(sent: _NumberPoint) -> NumberPoint:
 
 def _histogram(sent: _HistogramPoint | _ExponentialPoint) -> HistogramPoint:
     if isinstance(sent, _HistogramPoint):
-        bounds, counts = [float(bound) for bound in sent.explicit_bounds], _integers(sent.bucket_counts)
+        bounds, counts = [_float(bound) for bound in sent.explicit_bounds], _integers(sent.bucket_counts)
         buckets = explicit_buckets(bounds, counts)
     else:
         zeros = _integer(sent.zero_count)
@@ -215,9 +215,9 @@ def _histogram(sent: _HistogramPoint | _ExponentialPoint) -> HistogramPoint:
         _integer(sent.start_time_unix_nano),
         _integer(sent.time_unix_nano),
         None if sent.flags & NO_VALUE else _integer(sent.count),
-        None if sent.sum is None else float(sent.sum),
-        None if sent.min is None else float(sent.min),
-        None if sent.max is None else float(sent.max),
+        None if sent.sum is None else _float(sent.sum),
+        None if sent.min is None else _float(sent.min),
+        None if sent.max is None else _float(sent.max),
         buckets,
     )
 
@@ -228,8 +228,8 @@ def _summary(sent: _SummaryPoint) -> SummaryPoint:
         _integer(sent.start_time_unix_nano),
         _integer(sent.time_unix_nano),
         None if sent.flags & NO_VALUE else _integer(sent.count),
-        0.0 if sent.sum is None else float(sent.sum),
-        {float(one.quantile): float(one.value) for one in sent.quantile_values},
+        0.0 if sent.sum is None else _float(sent.sum),
+        {_float(one.quantile): _float(one.value) for one in sent.quantile_values},
     )
 
 
@@ -259,7 +259,7 @@ def _value(sent: Any, depth: int) -> Any:
         if name == "intValue":
             return _integer(value)
         if name == "doubleValue":
-            return float(value)
+            return _float(value)
         if name == "arrayValue":
             return [_value(one, depth + 1) for one in value.get("values", ())]
         if name == "kvlistValue":
@@ -269,10 +269,20 @@ def _value(sent: Any, depth: int) -> Any:
     return ""
 
 
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"invalid number {str(value)[:60]!r}; expected a JSON number") from None
+
+
 def _integer(value: Any) -> int:
     if isinstance(value, str) and len(value) > _MAX_DIGITS:
         raise ValueError(f"invalid integer of {len(value)} characters")
-    number = int(value)
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"invalid integer {value!r}; expected digits") from None
     if not -(2**63) <= number < 2**64:
         raise ValueError(f"invalid integer {number}; expected 64 bits")
     return number
