@@ -278,21 +278,24 @@ FIRST_PROCESS = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--m
 
 
 @needs_mounts
+@pytest.mark.parametrize("ending", ["", "raise ValueError"])
 @pytest.mark.parametrize(
-    ("ending", "state", "exit_code"), [("", "finished", None), ("raise ValueError", "failed", 1)]
+    "shell", [(), ("sh", "-c", '"$@"; exit $?', "sh")], ids=["first", "started by the first"]
 )
-def test_first_process_of_a_container(
-    ending: str, state: str, exit_code: int | None, journals: Journals, tmp_path: Path
+def test_container_that_ends_with_the_training(
+    shell: tuple[str, ...], ending: str, journals: Journals, tmp_path: Path
 ) -> None:
+    script = f"import os, runvitals; runvitals.init(id='run1').log({{'pid': os.getpid()}}); {ending}"
     done = subprocess.run(
-        [*FIRST_PROCESS, sys.executable, "-c",
-         f"import os, runvitals; runvitals.init(id='run1').log({{'pid': os.getpid()}}); {ending}"],
+        [*FIRST_PROCESS, *shell, sys.executable, "-c", script],
         env=environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
-    assert done.returncode == (exit_code or 0), done.stderr
-    assert [row["data"] for row in journals.history("run1")] == [{"pid": 1}]
-    (end,) = journals.lifecycle("end", "run1")
-    assert (end["state"], end.get("exit_code")) == (state, exit_code)
+    code = 1 if ending else 0
+    assert done.returncode == code, done.stderr
+    assert [row["data"]["pid"] == 1 for row in journals.history("run1")] == [not shell]
+    expected, *observed = journals.lifecycle("end", "run1")
+    assert (expected["state"], expected["expected"]) == ("failed" if code else "finished", True)
+    assert [end["exit_code"] for end in observed] in ([], [code])
 
 
 ON_A_FULL_DISK = """

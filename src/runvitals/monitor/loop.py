@@ -59,6 +59,8 @@ class Monitor:
     Attributes:
         relay: the connection to the process that delivers the run; None without a destination.
         affinity: keeps the monitor off the training's processors; None if that makes no difference.
+        in_container: whether the kernel ends the monitor together with another process, the first one of its
+            container.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Monitor:
         self.clock = clock
         self.relay: RelayConnection | None = None
         self.affinity: CpuAffinity | None = None
+        self.in_container = False
         self.processes: list[WatchedProcess] = []
         self._live: list[WatchedProcess] = []  # those that are not over
         self.started_s = clock()
@@ -300,15 +303,23 @@ class Monitor:
         code = _integer(message, "exit_code")
         self._stop_requested = self._stop_requested or bool(message.get("stopped"))
         for process in self._live_processes(pid, "train"):
-            pidfd = process.pidfd
             if message.get("closing"):
                 process.begin_closing(code, self.clock())
             else:
+                self._descriptors.unwatch(process.pidfd)
                 process.leave(code)
-            if process.over:
-                self._descriptors.unwatch(pidfd)
             self.recorder.note(frames.LIFECYCLE, what="finish", pid=pid, exit_code=code)
+            if process.state == CLOSING and self.in_container and len(self.processes) == 1:
+                self._record_expected_end(process)
         self._update_live()
+
+    def _record_expected_end(self, process: WatchedProcess) -> None:
+        """Record how the run will have ended: if its only process, or a shell that waits for it, is the first
+        one of a container, the kernel kills the monitor before the end could be recorded. If the monitor
+        lives on, the record of the real end takes the place of this one.
+        """
+        ending = host_ending([process.announced_exit], self._stop_requested)
+        self.recorder.note(frames.LIFECYCLE, what="end", expected=True, **ending.as_dict())
 
     def _confirm_finish(self, client: ClientConnection) -> None:
         """Take the last sample of a process that leaves while the run continues. If it is the last process,

@@ -15,9 +15,7 @@ A process is in one of four states::
 running: it has attached.
 closing: its interpreter is shutting down, with an announced exit code. It is watched for up to
     `CLOSING_GRACE_S`, because how it really ends is not known yet.
-left: it has finished its part in the run, or took too long to close. It may continue to exist. The first
-    process of a container, such as a training that `docker run` has started, has left as soon as it is
-    closing: the kernel kills the monitor with it, so its end could not be recorded.
+left: it has finished its part in the run, or took too long to close. It may continue to exist.
 gone: it has ended, and its exit is recorded.
 
 `left` and `gone` are final (`over`): `exit` does not change any more.
@@ -51,7 +49,6 @@ CLOSING_GRACE_S = 60.0
 CHECK_EVERY_S = 1.0
 NEVER = float("inf")
 
-_FIRST_PID = 1  # of a PID namespace
 _PF_EXITING = 0x4  # include/linux/sched.h
 _PENDING_KILL = 1 << 8  # SIGKILL in a signal mask
 
@@ -128,6 +125,11 @@ class WatchedProcess:
         """Whether the state is final."""
         return self.state in (LEFT, GONE)
 
+    @property
+    def announced_exit(self) -> ProcessExit:
+        """How a closing process expects to end."""
+        return ProcessExit(self._announced_code, None)
+
     def leave(self, exit_code: int | None) -> None:
         """It has finished its part in the run, with this exit code; None counts as 0."""
         self.exit = ProcessExit(exit_code or 0, None)
@@ -135,10 +137,6 @@ class WatchedProcess:
 
     def begin_closing(self, exit_code: int | None, now_s: float) -> None:
         """Its interpreter is shutting down, with this exit code; None: unknown."""
-        if self.pid == _FIRST_PID:
-            self.exit = ProcessExit(exit_code, None)
-            self._end(LEFT)
-            return
         self.state = CLOSING
         self._announced_code = exit_code
         self._closing_until_s = now_s + CLOSING_GRACE_S
@@ -147,7 +145,7 @@ class WatchedProcess:
     def mark_gone(self) -> None:
         """It has ended. If how is unknown, the exit code that it announced counts."""
         if not self.exit.known and self.state == CLOSING:
-            self.exit = ProcessExit(self._announced_code, None)
+            self.exit = self.announced_exit
         elif not self.exit.known:
             self.exit.unannounced = True
         self._end(GONE)
@@ -161,7 +159,7 @@ class WatchedProcess:
                 return True
             self.check_at_s = min(now_s + CHECK_EVERY_S, self._closing_until_s)
         if now_s >= self._closing_until_s:
-            self.exit = ProcessExit(self._announced_code, None)
+            self.exit = self.announced_exit
             self._end(LEFT)
         return False
 
