@@ -228,6 +228,7 @@ def test_option_and_value_in_separate_arguments() -> None:
         "--pad_token=</s> --eos-token=<|end|>",
         "/Users/ADA/Documents/Experiments/LARGEOnes",
         "fw_someFunctionOfTheFramework",
+        "GATTACAgattacaCATCATcatcat" * 3,
         "rvt-cluster-of-the-second-floor",
         "sk-learn-comparison-of-models-2024-v1.py",
         "hf_to_megatron_converter_2024.py",

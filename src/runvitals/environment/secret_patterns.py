@@ -398,5 +398,7 @@ def _is_random(run: str) -> bool:
     slashes = run.count("/")
     if slashes * 10 > len(run) or (slashes > 1 and run.startswith("/")):
         return False  # a path
+    if run.isalpha():
+        return False  # such as a sequence of DNA
     counts = (sum(map(kind, run)) for kind in (str.isdigit, str.isupper, str.islower))
     return all(count * 16 >= len(run) for count in counts) or _mixed_case(run)
