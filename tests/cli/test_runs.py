@@ -101,6 +101,9 @@ def test_runs_that_were_kept_elsewhere_are_mentioned(data: Path, capsys: pytest.
     elsewhere.chmod(0o700)
     assert main(["runs"]) == 0
     assert f"not writable: runvitals runs --dir {elsewhere}\n" in capsys.readouterr().err
+    (data / "runs").write_text("no folder, so it cannot be listed")
+    assert main(["runs"]) == 1
+    assert f"not writable: runvitals runs --dir {elsewhere}\n" in capsys.readouterr().err
     assert main(["runs", "--dir", str(elsewhere)]) == 0
     assert capsys.readouterr().err == ""
 

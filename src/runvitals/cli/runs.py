@@ -42,6 +42,15 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     runs = RunList(directory(arguments))
+    try:
+        _print_runs(runs, arguments)
+    finally:  # also if the data folder cannot be read
+        if not arguments.dir and not arguments.json:
+            _mention_runs_kept_elsewhere(runs.directory)
+    return 0
+
+
+def _print_runs(runs: RunList, arguments: argparse.Namespace) -> None:
     wanted = Filter(project=arguments.project, terms=parse(" ".join(arguments.filter)))
     found = matching(listed := runs.runs(now_ms()), wanted, _statistics(listed, wanted, runs.directory))
     if arguments.json:
@@ -70,14 +79,16 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"no runs{of_project} in {inert(runs.directory)} match the filter")
         else:
             print(f"no runs{of_project} in {inert(runs.directory)}; start one with `runvitals run -- CMD`")
-    elsewhere = None if arguments.dir or arguments.json else runs_kept_elsewhere(runs.directory)
+
+
+def _mention_runs_kept_elsewhere(folder: str) -> None:
+    elsewhere = runs_kept_elsewhere(folder)
     if elsewhere is not None:
         print(
             f"runs that were recorded while the data folder was not writable: runvitals runs --dir"
             f" {shlex.quote(elsewhere)}",
             file=sys.stderr,
         )
-    return 0
 
 
 def _statistics(runs: Sequence[Run], wanted: Filter, folder: str) -> SystemStatistics:
