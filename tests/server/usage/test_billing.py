@@ -126,14 +126,14 @@ def check_statements_from_the_draft_to_the_correction(server: AccountsServer) ->
     issued = server.ask("bella", "POST", f"{path}/issue")
     assert (issued["number"], issued["state"], issued["total"]) == ("RV-2026-000001", "issued", 6.02)
     server.ask("bella", "POST", f"{path}/issue", 409)
-    told = server.metadata_store.alerts.outbox.due(DECEMBER, 100)
+    told = server.metadata_store.alerts.outbox.beginning_with([f"statement:{issued['number']}:"])
     bella = server.accounts.users.by_name("bella").id
     text = "Statement RV-2026-000001 of CC-1 for 2026-11: 6.02 EUR"
-    assert [(one.target, one.text) for one in told if one.kind == "billing.statement"] == [
-        (f"user:{bella}", text)
+    assert [(one.kind, one.target, one.text) for one in told] == [
+        ("billing.statement", f"user:{bella}", text)
     ]
     mails = server.accounts.outgoing_mail.due(DECEMBER)
-    assert [(mail.kind, mail.address) for mail in mails] == [("statement", "pay@example.org")]
+    assert [mail.address for mail in mails if mail.kind == "statement"] == ["pay@example.org"]
     late = {**PRICE, "valid_from": "2026-11-30"}
     assert "2026-11" in server.ask("olga", "POST", "billing/rates", 409, json=late)["error"]
     move = {"entity": "vision", "valid_from": "2026-11-30", "cost_centre": None}
