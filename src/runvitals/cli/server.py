@@ -263,6 +263,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
                 files=files,
             )
         stack.callback(app.close)
+        stops = stack.enter_context(serve.signals_noted())
         retention = RetentionPolicy(arguments.keep, arguments.max_size, arguments.keep_deleted)
         start_background(stack, app, store, metadata_store, retention, clock, files)
         _start_listening(listener)
@@ -270,7 +271,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
             _write_audit_file(stack, arguments.audit_file, app, metadata_store, clock)
             _announce(url, store.name, welcome)
             _receive_grpc(stack, arguments.otlp_grpc, listener)
-        serve.serve(app, listener, arguments.log_format)
+        serve.serve(app, listener, arguments.log_format, stops)
     return 0
 
 

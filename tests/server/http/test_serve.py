@@ -14,7 +14,9 @@ from typing import Any
 import httpx
 import pytest
 
+from runvitals.server.http.serve import listen, serve, signals_noted
 from tests.patience import PATIENCE_S
+from tests.server.http.program import Application
 
 ROOT = Path(__file__).parents[3]
 PENDING = 20
@@ -82,3 +84,28 @@ def test_requests_that_are_unanswered_at_the_end_get_503_and_no_traceback(served
     logged = served.stderr.read_text()
     assert "Traceback" not in logged
     assert logged.count("request failed") == PENDING
+
+
+def test_signals_are_only_noted_until_the_third() -> None:
+    """The first could arrive while the main thread holds a lock that other threads wait for."""
+    before = signal.getsignal(signal.SIGTERM)
+    with signals_noted() as stops:
+        assert not stops()
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        assert stops()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_signal_before_the_server_serves() -> None:
+    listener = listen(0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    application = Application()
+    with signals_noted() as stops:
+        signal.raise_signal(signal.SIGTERM)
+        serve(application, listener, stops=stops)
+    assert application.closing.is_set()
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(url, timeout=PATIENCE_S)

@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
 from typing import Protocol
 
@@ -28,6 +28,8 @@ _BACKLOG = 1024
 _MAX_CONNECTIONS = 10_000
 """Each takes a file descriptor and about 10 kB."""
 _SPARE_FILES = 256
+_IMPATIENT = 3
+"""Signals at which a server ends without waiting for its threads."""
 _SWITCH_S = 0.001
 """Thread switch interval. With Python's 5 ms the server answers a fifth fewer requests, because they wait for
 the threads that commit and seal samples.
@@ -104,6 +106,7 @@ class Server(uvicorn.Server):
     Args:
         limits: of connections.
         rejected: called for each rejected connection with the client's address, the status and the reason.
+        stops: whether a signal arrived before this server handled them itself.
     """
 
     def __init__(
@@ -111,6 +114,7 @@ class Server(uvicorn.Server):
         app: FastAPI | Application,
         limits: ConnectionLimits | None = None,
         rejected: Callable[[str, int, str], None] = lambda client, status, reason: None,
+        stops: Callable[[], bool] = lambda: False,
     ) -> None:
         config = ConnectionConfig(
             app,
@@ -127,6 +131,13 @@ class Server(uvicorn.Server):
         )
         super().__init__(config)
         self._closing = app.state.closing if isinstance(app, FastAPI) else app.closing
+        self._stops = stops
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._stops():
+            self._closing.set()
+            self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._closing.set()
@@ -138,22 +149,55 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def serve(app: FastAPI | Application, listener: socket.socket, log_format: LogFormat = "text") -> None:
+def serve(
+    app: FastAPI | Application,
+    listener: socket.socket,
+    log_format: LogFormat = "text",
+    stops: Callable[[], bool] | None = None,
+) -> None:
     """Serve until SIGINT or SIGTERM, and return when the requests in flight are answered.
 
     Failed, rejected and slow requests are logged to stderr.
+
+    Args:
+        stops: of the `signals_noted` block that this is called in; None if there is none.
     """
     configure(log_format)
-    with until_interrupted(), listener, _tuned_interpreter():
-        log = AccessLog(app)
-        Server(log, ConnectionLimits(connections=_max_connections()), log.rejected).run(sockets=[listener])
+    with until_interrupted(), ExitStack() as stack, listener, _tuned_interpreter():
+        log, limits = AccessLog(app), ConnectionLimits(connections=_max_connections())
+        stops = stops or stack.enter_context(signals_noted())
+        Server(log, limits, log.rejected, stops).run(sockets=[listener])
+
+
+@contextmanager
+def signals_noted() -> Iterator[Callable[[], bool]]:
+    """Only note that SIGINT or SIGTERM has arrived. Yields the function that says so.
+
+    An error that is raised at an arbitrary place may leave a lock held, such as that of `logging`. Threads
+    that need it would then never end. So a program with threads ends where it looks whether it should; only
+    the third signal raises an error.
+
+    While uvicorn serves, it handles both signals itself, and raises them again after a graceful shutdown.
+    """
+    arrived: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        arrived.append(number)
+        if len(arrived) >= _IMPATIENT:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(arrived)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
 def until_interrupted() -> Iterator[None]:
-    """Leave the block, without an error, at SIGINT or SIGTERM.
-
-    While uvicorn serves, it handles both itself: after a graceful shutdown it raises the signal again.
+    """Leave the block, without an error, at SIGINT or SIGTERM. For programs without threads so far, which may
+    take long to start: see `signals_noted`.
     """
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
