@@ -238,9 +238,8 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
 
     folder, _ = store_locations(arguments)
     with ExitStack() as stack:
-        cold = cold_settings(arguments, not is_clickhouse(arguments))
+        cold, clock = cold_settings(arguments, not is_clickhouse(arguments)), Clock()
         store, metadata_store = open_stores(stack, arguments, worker, cold)
-        clock = Clock()
         token_required = _token_required(arguments, listener)
         url = _url(listener)
         welcome = [] if worker else _welcome(metadata_store, arguments, token_required, clock())
