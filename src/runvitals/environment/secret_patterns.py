@@ -43,18 +43,18 @@ def _mixed_case(rest: str) -> bool:
 
 def _letters_and_digits(rest: str) -> bool:
     """A run of letters and digits: a long one, or a shorter one with a digit."""
-    return len(rest) >= 30 or _name_with_digit(rest)
+    return len(rest) >= 30 or _random_name(rest)
 
 
-def _name_with_digit(rest: str) -> bool:
+def _random_name(rest: str) -> bool:
     return len(rest) >= 16 and _digit_or_mixed_case(rest)
 
 
-def _short_name_with_digit(rest: str) -> bool:
+def _short_random_name(rest: str) -> bool:
     return len(rest) >= 8 and _digit_or_mixed_case(rest)
 
 
-def _long_with_digit(rest: str) -> bool:
+def _long_random_name(rest: str) -> bool:
     """Long enough for prefixes that also begin names in programs: `ddp_`, `key_`."""
     return len(rest) >= 24 and _digit_or_mixed_case(rest)
 
@@ -134,57 +134,57 @@ _FORMS: tuple[_Form, ...] = (
     # Amazon
     *_forms("AKIA ASIA ABIA ACCA", _UPPER_AND_DIGITS, _aws_id),
     *_forms("A3T", _UPPER_AND_DIGITS, lambda rest: len(rest) == 17),
-    *_forms("ABSK bedrock-api-key-", _BASE64, _name_with_digit),
+    *_forms("ABSK bedrock-api-key-", _BASE64, _random_name),
     # GitHub, GitLab, Atlassian
     *_forms("ghp_ gho_ ghu_ ghs_ ghr_", _ALNUM, _letters_and_digits),
-    *_forms("github_pat_", _ALNUM | {"_"}, _name_with_digit),
-    *_forms("glpat- glptt- gldt- glrt- glcbt- glft- glsoat- glimt- glagent-", _NAME, _name_with_digit),
-    *_forms("ATATT3 ATCTT3 ATBB", _NAME | {"="}, _name_with_digit),
+    *_forms("github_pat_", _ALNUM | {"_"}, _random_name),
+    *_forms("glpat- glptt- gldt- glrt- glcbt- glft- glsoat- glimt- glagent-", _NAME, _random_name),
+    *_forms("ATATT3 ATCTT3 ATBB", _NAME | {"="}, _random_name),
     # packages and images
     *_forms("npm_ rubygems_ CLOJARS_", _ALNUM, _letters_and_digits),
     *_forms("pypi-", _NAME, _mixed),
-    *_forms("dckr_pat_ dckr_oat_", _NAME, _name_with_digit),
+    *_forms("dckr_pat_ dckr_oat_", _NAME, _random_name),
     # models
     *_forms("hf_ api_org_ r8_ gsk_ csk- xai- pplx- tgp_v1_ fw_ fal_", _ALNUM, _letters_and_digits),
-    *_forms("sk-ant- sk-proj- sk-svcacct- sk-admin- sk-or- nvapi- wandb_v1_ lsv2_", _NAME, _name_with_digit),
+    *_forms("sk-ant- sk-proj- sk-svcacct- sk-admin- sk-or- nvapi- wandb_v1_ lsv2_", _NAME, _random_name),
     *_forms("sk-", _ALNUM, _letters_and_digits),
     *_forms("sk-", _NAME, _mixed),
     # Google, Azure, DigitalOcean, Databricks, HashiCorp, Pulumi
-    *_forms("AIza ya29. GOCSPX- 1//0", _NAME, _name_with_digit),
+    *_forms("AIza ya29. GOCSPX- 1//0", _NAME, _random_name),
     *_forms("dop_v1_ doo_v1_ dor_v1_", _ALNUM, _letters_and_digits),
     *_forms("dapi key- SK", _HEX, _hex_32),
-    *_forms("hvs. hvb. hvr. pul- tskey- sntrys_ sntryu_ glsa_", _NAME, _name_with_digit),
-    *_forms("glc_", _NAME | _BASE64, _name_with_digit),
+    *_forms("hvs. hvb. hvr. pul- tskey- sntrys_ sntryu_ glsa_", _NAME, _random_name),
+    *_forms("glc_", _NAME | _BASE64, _random_name),
     # chat
-    *_forms("xoxb- xoxp- xoxa- xoxr- xoxs- xoxe- xoxe. xoxo- xapp-", _NAME, _short_name_with_digit),
+    *_forms("xoxb- xoxp- xoxa- xoxr- xoxs- xoxe- xoxe. xoxo- xapp-", _NAME, _short_random_name),
     # money and mail
     *_forms("sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_ whsec_ rzp_live_ rzp_test_", _ALNUM,
-            _short_name_with_digit),
+            _short_random_name),
     *_forms("SG.", _NAME, _mixed),
-    *_forms("xkeysib- shpat_ shpss_ shpca_ shppa_ sq0atp- sq0csp-", _NAME, _name_with_digit),
+    *_forms("xkeysib- shpat_ shpss_ shpca_ shppa_ sq0atp- sq0csp-", _NAME, _random_name),
     # the rest
-    *_forms("PMAK- NRAK- sbp_ figd_ lin_api_ dp.pt. dp.st. phx_ ops_eyJ ntn_", _NAME, _name_with_digit),
-    *_forms("AGE-SECRET-KEY-1", _UPPER_AND_DIGITS, _name_with_digit),
+    *_forms("PMAK- NRAK- sbp_ figd_ lin_api_ dp.pt. dp.st. phx_ ops_eyJ ntn_", _NAME, _random_name),
+    *_forms("AGE-SECRET-KEY-1", _UPPER_AND_DIGITS, _random_name),
     *_forms("dt0c01. dnkey- FLWSECK- HRKU- pat-na1- pat-eu1- glffct- gloas- GR1348941", _NAME,
-            _name_with_digit),
-    *_forms("FLWSECK_TEST-", _ALNUM, _short_name_with_digit),
-    *_forms("scauth_ authress_ fio-u- EAAA s-s4t2af-", _NAME | {"="}, _long_with_digit),
+            _random_name),
+    *_forms("FLWSECK_TEST-", _ALNUM, _short_random_name),
+    *_forms("scauth_ authress_ fio-u- EAAA s-s4t2af-", _NAME | {"="}, _long_random_name),
     *_forms("EAAB EAAC EAAG EAAM", _ALNUM, _very_long),
     *_forms("AAAAAAAAAAAAAAAAAAAAAA", _ALNUM | {"%"}, _very_long),  # bearer tokens of Twitter
     *_forms("sat. pat.", _NAME, _harness),
     *_forms("t1.", _NAME | {"="}, _yandex),
     *_forms("access-sandbox- access-development- access-production- xoxc- xoxd- s-s4t2ud- tk-us- CFPAT-",
-            _NAME | {"%"}, _name_with_digit),
+            _NAME | {"%"}, _random_name),
     *_forms("pscale_pw_ pscale_tkn_ pscale_oauth_ sb_secret_ duffel_live_ duffel_test_ tfp_ pcsk_ fo1_ AQVN",
             _NAME, _mixed),
     *_forms("sha256~ v1.0- fm1r_ fm2_ fm1a_", _NAME | _BASE64, _mixed_or_long_hex),
     *_forms("bkua_ nfp_ pnu_ rdme_ sqp_ squ_ sqa_ slk_ ddp_ rnd_ vcp_ vck_ phc_ rpa_ key_ sk_ secret_ pat_",
-            _ALNUM, _long_with_digit),
-    *_forms("p8e- ico- NRII- EZAK EZTK cio", _ALNUM, _long_with_digit),
-    *_forms("sgp_", _ALNUM | {"_"}, _long_with_digit),
+            _ALNUM, _long_random_name),
+    *_forms("p8e- ico- NRII- EZAK EZTK cio", _ALNUM, _long_random_name),
+    *_forms("sgp_", _ALNUM | {"_"}, _long_random_name),
     *_forms("sm_aat_ sm_pat_ sm_sat_ shippo_live_ shippo_test_ sk_org_live_ sk_org_test_ NRJS- endr+",
             _ALNUM, _letters_and_digits),
-    *_forms("LTAI", _ALNUM, _name_with_digit),
+    *_forms("LTAI", _ALNUM, _random_name),
     *_forms("LTAI", _ALNUM, _letters_of(12)),
     *_forms("4b1d", _ALNUM, _letters_of(38)),
     *_forms("s.", _ALNUM, _letters_of(24)),
@@ -195,8 +195,8 @@ _FORMS: tuple[_Form, ...] = (
     *_forms("local-", _HEX, _hex_40),  # a key of a self-hosted W&B server
     *_forms("api- sdk- mob-", _NAME, _uuid),
     *_forms("pat", _NAME, _airtable),
-    *_forms("oauth:", _ALNUM, _long_with_digit),
-    *_forms("API- A3-", _UPPER_AND_DIGITS | {"-"}, _long_with_digit),
+    *_forms("oauth:", _ALNUM, _long_random_name),
+    *_forms("API- A3-", _UPPER_AND_DIGITS | {"-"}, _long_random_name),
     *_forms("MT Mz Nj Nz OD OT", _NAME, _discord),
     *_forms("AA", _ALNUM | {"_", "-"}, _telegram),  # after the id of a bot
     *_forms("eyJ", _NAME, _mixed),  # a JSON web token

@@ -214,15 +214,16 @@ class Attachment:
     def after_fork(self) -> None:
         """In a forked child: close the child's copy of the parent's connection."""
         self._monitor.close()
-        from runvitals.sdk.opener import Opener  # few runs are forked
-
-        self._opener = Opener(self._spec["attach"]["pid"], self.folder)
 
     def take_over(self, journal: JournalWriter) -> bool:
         """In a forked child, which writes `journal`: attach to the run if the process that opened it has
         handed it over.
         """
-        if self._opener is None or not self._opener.has_handed_over():
+        if self._opener is None:
+            from runvitals.sdk.opener import Opener  # few forked processes log
+
+            self._opener = Opener(self._spec["attach"]["pid"], self.folder)
+        if not self._opener.has_handed_over():
             return False
         self._opener = None
         self.journal = journal

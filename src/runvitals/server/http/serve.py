@@ -28,8 +28,8 @@ _BACKLOG = 1024
 _MAX_CONNECTIONS = 10_000
 """Each takes a file descriptor and about 10 kB."""
 _SPARE_FILES = 256
-_IMPATIENT = 3
-"""Signals at which a server ends without waiting for its threads."""
+_RAISED_SIGNAL = 3
+"""The signal that is raised as an error while a server ends, for whoever does not want to wait."""
 _SWITCH_S = 0.001
 """Thread switch interval. With Python's 5 ms the server answers a fifth fewer requests, because they wait for
 the threads that commit and seal samples.
@@ -183,7 +183,7 @@ def signals_noted() -> Iterator[Callable[[], bool]]:
 
     def note(number: int, frame: FrameType | None) -> None:
         arrived.append(number)
-        if len(arrived) >= _IMPATIENT:
+        if len(arrived) >= _RAISED_SIGNAL:
             raise KeyboardInterrupt
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
