@@ -8,6 +8,7 @@ from runvitals.journal import frames
 from runvitals.journal.frames import CONSOLE, SAMPLE, SCHEMA
 from runvitals.journal.json_codec import loads
 from runvitals.journal.samples import split, unpack_row
+from runvitals.journal.sealing import whole_records
 from runvitals.model import records
 from runvitals.model.limits import INT64, TIME_MS
 
@@ -128,3 +129,21 @@ def _console_time(payload: bytes) -> int:
 
 def _invalid_time(time_ms: int) -> ValueError:
     return ValueError(f"its time is {time_ms}; expected ms UTC from 1970 to 9998")
+
+
+def json_records(data: bytes, types: tuple[int, ...]) -> list[dict[str, Any]]:
+    """The values of the records of these types in part of a file. Damaged records are skipped.
+
+    Args:
+        types: of records whose payload is JSON, such as `frames.LIFECYCLE`.
+    """
+    values: list[dict[str, Any]] = []
+    for frame in whole_records(data):
+        if frame.type in types:
+            try:
+                record = decode("", frame, {})
+            except ValueError:
+                continue
+            if record is not None:
+                values.append(record.value)
+    return values

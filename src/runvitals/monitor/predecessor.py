@@ -96,19 +96,9 @@ def _times_ms(data: bytes) -> list[int]:
 
 
 def _json_records(data: bytes, types: tuple[int, ...]) -> list[dict[str, Any]]:
-    """The records of these types in part of a file. Damaged records are skipped."""
-    from runvitals.journal.records import decode  # most monitors have no predecessor, and save the memory
+    from runvitals.journal.records import json_records  # most monitors have no predecessor: saves memory
 
-    values: list[dict[str, Any]] = []
-    for frame in _records(data):
-        if frame.type in types:
-            try:
-                record = decode("", frame, {})
-            except ValueError:
-                continue
-            if record is not None:
-                values.append(record.value)
-    return values
+    return json_records(data, types)
 
 
 def _records(data: bytes) -> Iterator[frames.Frame]:

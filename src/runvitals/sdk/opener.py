@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from runvitals.backoff import Backoff
 from runvitals.journal import frames, paths
-from runvitals.journal.records import decode
-from runvitals.journal.sealing import whole_records
+from runvitals.journal.records import json_records
 
 _CHECK_EVERY_S = 0.1
 _LONGEST_WAIT_S = 60.0
@@ -65,20 +63,13 @@ class Opener:
         return max(exits, key=lambda value: int(value["t"]), default=None)
 
 
-def _lifecycle(path: str) -> Iterator[dict[str, Any]]:
+def _lifecycle(path: str) -> list[dict[str, Any]]:
     """The lifecycle records at the end of a journal file."""
     try:
         data = paths.read_range(path, max(0, os.stat(path).st_size - _PEEK_BYTES), _PEEK_BYTES)
     except OSError:
-        return  # sealed and renamed since the listing, or deleted
-    for frame in whole_records(data):
-        if frame.type == frames.LIFECYCLE:
-            try:
-                record = decode("", frame, {})
-            except ValueError:
-                continue  # damaged; readers report it
-            if record is not None:
-                yield record.value
+        return []  # sealed and renamed since the listing, or deleted
+    return json_records(data, (frames.LIFECYCLE,))
 
 
 def _has_ended(pid: int) -> bool:
