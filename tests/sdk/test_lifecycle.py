@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -27,6 +28,39 @@ TRAIN_FOREVER = """
 
 def sampled(journals: Journals) -> bool:
     return len(journals.samples()) >= 2
+
+
+def kill_monitor(journals: Journals) -> None:
+    """Kill the run's monitor after its first samples, and wait until it has ended."""
+    (monitor,) = eventually(lambda: sampled(journals) and journals.monitors())
+    os.kill(monitor, signal.SIGKILL)
+    eventually(lambda: has_ended(monitor))
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process has closed its files. Before, its memory is freed, and it has no command line."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return stat.rpartition(")")[2].split()[0] in ("Z", "X")
+
+
+def log(process: subprocess.Popen[str]) -> None:
+    say(process, "log")
+    assert line(process) == "logged"
+
+
+def log_until_replaced(process: subprocess.Popen[str], journals: Journals) -> None:
+    """Log until there is a new monitor. A child that the old one had just forked may keep its socket open for
+    a moment, so that only a later call notices the death.
+    """
+
+    def new_monitor() -> list[int]:
+        log(process)
+        return journals.monitors()
+
+    eventually(new_monitor)
 
 
 def test_successful_run(train: Start, journals: Journals) -> None:
@@ -169,13 +203,9 @@ def test_killed_monitor_is_restarted_and_the_gap_recorded(train: Start, journals
         run.finish()
     """)
     assert line(process) == "up"
-    eventually(lambda: sampled(journals))
-    (monitor,) = journals.monitors()
-    os.kill(monitor, signal.SIGKILL)
-    eventually(lambda: not journals.monitors())
+    kill_monitor(journals)
     before = len(journals.samples())
-    say(process, "log")
-    assert line(process) == "logged"
+    log_until_replaced(process, journals)
     eventually(lambda: len(journals.samples()) > before + 1)
     (gap,) = journals.lifecycle("gap")
     assert 0 <= gap["t"] - gap["since"] < 60_000
@@ -201,11 +231,8 @@ def test_a_new_monitor_does_not_undo_a_later_description(train: Start, journals:
     eventually(lambda: sampled(journals))
     joined = 'import runvitals\nwith runvitals.init(id="run1", name="second", project="vision"): pass'
     assert finished(train(joined))[0] == 0
-    (monitor,) = journals.monitors()
-    os.kill(monitor, signal.SIGKILL)
-    eventually(lambda: not journals.monitors())
-    say(process, "log")
-    assert line(process) == "logged"
+    kill_monitor(journals)
+    log_until_replaced(process, journals)
     eventually(lambda: journals.lifecycle("gap"))
     say(process, "end")
     end = journals.end()
@@ -227,22 +254,10 @@ def test_run_finishes_although_its_monitor_is_killed_repeatedly(train: Start, jo
     """)
     assert line(process) == "up"
 
-    def kill_monitor() -> None:
-        (monitor,) = eventually(lambda: sampled(journals) and journals.monitors())
-        os.kill(monitor, signal.SIGKILL)
-        eventually(lambda: not journals.monitors())
-
-    def log() -> list[int]:
-        say(process, "log")
-        assert line(process) == "logged"
-        return journals.monitors()
-
-    kill_monitor()
-    # A child that the monitor has just forked may hold its socket open for a moment: then the next call
-    # notices the death.
-    eventually(log)
-    kill_monitor()
-    log()
+    kill_monitor(journals)
+    log_until_replaced(process, journals)
+    kill_monitor(journals)
+    log(process)
     say(process, "end")
     assert line(process) == "finished"
     end = journals.end()
