@@ -125,6 +125,21 @@ def test_runs_are_deleted_also_on_a_node_that_is_away(
         assert len(samples_of(store.read([1], None, *ALL))[1, 1]) == 10
 
 
+def test_nothing_is_deleted_later_of_a_run_that_has_nothing(
+    cluster: Cluster, addresses: list[ClickHouseAddress], tmp_path: Path
+) -> None:
+    """Nodes delete when they come to it: of rows that are inserted until then, they would delete those too."""
+    database = addresses[FIRST].database
+    queued = "SELECT count() FROM system.zookeeper WHERE path = '/clickhouse/task_queue/ddl'"
+    with open_store(addresses[FIRST], tmp_path / "store") as store:
+        store.append([batch(1, [0], [1.0], run=1)])
+        before = cluster.count(FIRST, queued, database)
+        store.delete([2])
+        assert cluster.count(FIRST, queued, database) == before
+        store.delete([1])
+        assert cluster.count(FIRST, queued, database) > before
+
+
 def test_tables_of_a_cluster_and_of_one_server_are_not_confused(
     addresses: list[ClickHouseAddress], cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -137,8 +137,11 @@ class Removal:
         if layout.cluster is None:
             self._clickhouse.command(statement)
             return
+        count = f"SELECT count() FROM (SELECT 1 FROM {table} WHERE {condition} LIMIT 1)"
+        if not int(self._clickhouse.command(count)):
+            return  # a node may execute it at any later time, also on rows that are inserted after this call
         self._clickhouse.command(statement, {"distributed_ddl_task_timeout": "0"})
-        self._wait_until_zero(f"SELECT count() FROM (SELECT 1 FROM {table} WHERE {condition} LIMIT 1)", table)
+        self._wait_until_zero(count, table)
 
     def _wait_until_zero(self, count: str, table: str) -> None:
         """Wait until a query that counts what is left to delete of a table returns 0."""
