@@ -73,6 +73,13 @@ def test_only_the_selected_sources_are_probed(tmp_path: Path) -> None:
     assert found.reasons == {}
 
 
+def test_a_source_that_is_known_to_be_absent_is_not_probed(tmp_path: Path) -> None:
+    scope = plant(tmp_path, RAPL)
+    found = probe_all(scope, wanted={"energy", "memory"}, absent={"energy": "known"})
+    assert [collector.name for collector in found.collectors] == ["memory"]
+    assert found.reasons == {"energy": "known"}
+
+
 def test_every_collector_has_the_name_of_its_source(tmp_path: Path) -> None:
     scope = plant(tmp_path, BARE_VM)
     for name in LINUX:

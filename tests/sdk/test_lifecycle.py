@@ -240,6 +240,33 @@ def test_a_new_monitor_does_not_undo_a_later_description(train: Start, journals:
     assert (run.name, run.project) == ("second", "vision")
 
 
+def test_a_vendor_tool_that_hangs_does_not_stand_in_for_a_killed_monitor(
+    train: Start, journals: Journals, tmp_path: Path
+) -> None:
+    """It would if it had a copy of the socket that the run's processes connect to."""
+    tool = tmp_path / "bin/neuron-monitor"
+    tool.parent.mkdir()
+    tool.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 600\n")
+    tool.chmod(0o755)
+    script = """
+        import runvitals
+        run = runvitals.init(id="run1", settings={"sampling_interval": 0.1})
+        print("up", flush=True)
+        while input() != "end":
+            run.log({"loss": 1.0})
+            print("logged", flush=True)
+    """
+    process = train(script, PATH=f"{tool.parent}:{os.environ['PATH']}")
+    assert line(process) == "up"
+    hanging = int(eventually((tmp_path / "pid").read_text))
+    try:
+        kill_monitor(journals)
+        log_until_replaced(process, journals)
+        assert not has_ended(hanging)
+    finally:
+        os.kill(hanging, signal.SIGKILL)
+
+
 def test_run_finishes_although_its_monitor_is_killed_repeatedly(train: Start, journals: Journals) -> None:
     process = train("""
         import runvitals

@@ -25,7 +25,7 @@ GROUP = "runvitals.collectors"
 
 # The process tree comes first: its CPU share is a difference over time, and collectors that ran before it
 # would add jitter to the time of its reading.
-LINUX = {
+_USUAL = {
     "process": "runvitals.collectors.host.process:probe",
     "cpu": "runvitals.collectors.host.cpu:probe",
     "load": "runvitals.collectors.host.load:probe",
@@ -35,6 +35,8 @@ LINUX = {
     "disk": "runvitals.collectors.host.disk:probe",
     "filesystem": "runvitals.collectors.host.filesystem:probe",
     "network": "runvitals.collectors.host.network:probe",
+}
+RARE = {
     "infiniband": "runvitals.collectors.host.probes:infiniband",
     "ena": "runvitals.collectors.host.ena:probe",
     "energy": "runvitals.collectors.host.probes:energy",
@@ -68,6 +70,8 @@ LINUX = {
     # Last: it may wait a moment for responses, which must not delay the others.
     "openmetrics": "runvitals.collectors.openmetrics.collector:probe",
 }
+"""Those that most machines lack."""
+LINUX = {**_USUAL, **RARE}
 # macOS and Windows: what psutil reports.
 PORTABLE = {
     "process": "runvitals.collectors.host.psutil_sources:process",
@@ -128,7 +132,10 @@ def built_in(platform: str = sys.platform) -> Mapping[str, str]:
 
 
 def probe_all(
-    scope: Scope, wanted: Container[str] | None = None, site_folders: Sequence[str] = ()
+    scope: Scope,
+    wanted: Container[str] | None = None,
+    site_folders: Sequence[str] = (),
+    absent: Mapping[str, str] | None = None,
 ) -> Sources:
     """Run every probe. A collector whose probe fails is absent, with the error as the reason.
 
@@ -136,6 +143,7 @@ def probe_all(
         wanted: names of the collectors to probe; None for all.
         site_folders: folders of installed packages, searched for collectors of other packages. They are
             appended to ``sys.path`` if there are any, or if the built-in collectors need a package (psutil).
+        absent: name -> reason of built-in collectors that are known to be absent, and not probed.
 
     Example:
         >>> found = probe_all(Scope(pids=[1234]))
@@ -155,7 +163,9 @@ def probe_all(
         sys.path.extend(folder for folder in site_folders if folder not in sys.path)
     found.reasons.update(clashes)
     for name, place in table.items():
-        if wanted is None or name in wanted:
+        if absent and name in absent:
+            found.reasons[name] = absent[name]
+        elif wanted is None or name in wanted:
             _ask(found, name, place, scope)
     return found
 

@@ -1,25 +1,25 @@
-"""Connections of the run's processes to the monitor: an inherited listening Unix socket, with one JSON object
-per line in either direction.
+"""Connections of the run's processes to the monitor: Unix sockets, with one JSON object per line in either
+direction. The process that starts the monitor passes it one end of a connection, and a listening socket for
+the others.
 
 From a process: `{"op": "attach", "pid": …, "role": …, "rank": …, "writer": …}`,
 `{"op": "finish", "pid": …, "exit_code": …, "closing": …}`, and
 `{"op": "exited", "pid": …, "exit_code": …, "signal": …}` from a parent that has waited for its child.
 To a process, when its last sample is written: `{"op": "done", "state": …}`.
 
-Only connections of our own user are accepted. Uses `_socket`, the C half of `socket`, because the Python half
-would cost 1 MB.
+Only connections of our own user are accepted. `_socket`, the C half of `socket`, is loaded when there is one
+to accept: it costs 0.16 MB, and most runs have a single process. The Python half would cost 1 MB.
 """
 
 from __future__ import annotations
 
-import _socket
 import os
 
 from runvitals.journal.json_codec import dumps, loads
-from runvitals.monitor.peer import peer_credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _socket
     from typing import Any
 
 _LONGEST_LINE = 256 * 1024
@@ -27,14 +27,21 @@ _MOST_AT_ONCE = 64  # connections accepted per call: other users may open them w
 
 
 class ClientConnection:
-    """The connection of one process of this run."""
+    """The connection of one process of this run.
 
-    __slots__ = ("_buffer", "fd", "pid", "sock")
+    Args:
+        fd: descriptor of a connected socket; closed by `close`.
+        pid: of the process, not from a message of it.
+    """
 
-    def __init__(self, sock: _socket.socket, pid: int) -> None:
-        self.sock = sock
-        self.fd = sock.fileno()
-        self.pid = pid  # as reported by the kernel, not by the client
+    __slots__ = ("_buffer", "fd", "pid")
+
+    def __init__(self, fd: int, pid: int) -> None:
+        os.set_blocking(fd, False)
+        # A tool with a copy of it would hide the monitor's death from the process.
+        os.set_inheritable(fd, False)
+        self.fd = fd
+        self.pid = pid
         self._buffer = b""
 
     def messages(self) -> list[dict[str, Any]] | None:
@@ -44,7 +51,7 @@ class ClientConnection:
             ValueError: the client sent something other than one JSON object per line.
         """
         try:
-            data = self.sock.recv(65536)
+            data = os.read(self.fd, 65536)
         except BlockingIOError:
             return []
         except OSError:
@@ -62,22 +69,29 @@ class ClientConnection:
     def send(self, message: dict[str, object]) -> None:
         """Send a message without waiting. It is dropped if the client has gone or does not read."""
         try:
-            self.sock.send(dumps(message) + b"\n")
+            os.write(self.fd, dumps(message) + b"\n")
         except OSError:
             return
 
     def close(self) -> None:
-        self.sock.close()
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
 
 
 class Listener:
-    """The listening socket."""
+    """The listening socket.
 
-    __slots__ = ("fd", "sock")
+    Args:
+        fd: its descriptor, which this object owns.
+    """
+
+    __slots__ = ("_sock", "fd")
 
     def __init__(self, fd: int) -> None:
-        self.sock = _socket.socket(fileno=fd)
-        self.sock.setblocking(False)
+        # A tool with a copy of it would still accept the connections of the run if the monitor were killed.
+        os.set_inheritable(fd, False)
+        self._sock: _socket.socket | None = None
         self.fd = fd
 
     def accept(self) -> ClientConnection | None:
@@ -86,18 +100,30 @@ class Listener:
         Raises:
             OSError: no descriptor is free.
         """
+        import _socket
+
+        from runvitals.monitor.peer import peer_credentials
+
+        if self._sock is None:
+            self._sock = _socket.socket(fileno=self.fd)
+            self._sock.setblocking(False)
         for _ in range(_MOST_AT_ONCE):
             try:
-                fd, _ = self.sock._accept()  # type: ignore[attr-defined]  # the C half of `socket.accept`
+                fd, _ = self._sock._accept()  # type: ignore[attr-defined]  # the C half of `socket.accept`
             except (BlockingIOError, ConnectionAbortedError):
                 return None
             sock = _socket.socket(fileno=fd)
-            sock.setblocking(False)
             pid, uid = peer_credentials(sock)
+            sock.detach()
             if uid == os.geteuid():
-                return ClientConnection(sock, pid)
-            sock.close()
+                return ClientConnection(fd, pid)
+            os.close(fd)
         return None
 
     def close(self) -> None:
-        self.sock.close()
+        if self._sock is not None:
+            self._sock.detach()
+            self._sock = None
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1

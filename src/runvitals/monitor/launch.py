@@ -1,8 +1,8 @@
 """Connects a process to the monitor of its run, and starts the monitor if necessary. Takes 1 to 3 ms, without
 a thread, a fork or waiting.
 
-The first process of a run on a host binds the run's socket, starts a monitor and passes it the listening
-descriptor; every other process connects.
+The first process of a run on a host binds the run's socket, starts a monitor, and passes it the listening
+descriptor and one end of a connection; every other process connects.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runvitals.monitor.socket_address import NO_SIGNAL, SocketAddress
 if sys.platform != "win32":
     import fcntl  # here and not in `_spawn`: loading it takes 0.3 ms, which would be part of `init()`
 
-_SPEC_FD, _LISTENER_FD, _TRAINER_FD = 3, 4, 5
+_SPEC_FD, _LISTENER_FD, _CONNECTION_FD, _TRAINER_FD = 3, 4, 5, 6
 _ATTEMPTS = 5
 _LONGEST_ANSWER = 65_536
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from runvitals.monitor.main import main; main()"
@@ -122,7 +122,7 @@ class MonitorSocket:
 
 
 def connect(spec: Mapping[str, Any]) -> MonitorSocket:
-    """Connect to the monitor of a run, and start it if there is none. Sends `spec["attach"]`.
+    """Connect to the monitor of a run, and start it if there is none. It gets `spec["attach"]`.
 
     Args:
         spec: run, directory, project, host, boot_id, clock_ms (see `journal.clock`), settings (as recorded),
@@ -151,52 +151,58 @@ def connect(spec: Mapping[str, Any]) -> MonitorSocket:
 
 def _connect_or_start(monitor_address: SocketAddress, spec: Mapping[str, Any]) -> MonitorSocket:
     for _ in range(_ATTEMPTS):
-        connection = _connect(monitor_address)
-        if connection is None and _start(monitor_address, spec):
-            connection = _connect(monitor_address)
-            if connection is not None:
-                connection.started_monitor = True
-        if connection is not None and connection.send(spec["attach"]):
-            return connection
+        sock = monitor_address.connect()
+        if sock is not None:
+            connection = MonitorSocket(sock)
+            if connection.send(spec["attach"]):
+                return connection
+        elif (started := _start(monitor_address, spec)) is not None:
+            return started
     raise Unavailable("the monitor's socket exists but the monitor does not respond")
 
 
-def _connect(monitor_address: SocketAddress) -> MonitorSocket | None:
-    sock = monitor_address.connect()
-    return None if sock is None else MonitorSocket(sock)
-
-
-def _start(monitor_address: SocketAddress, spec: Mapping[str, Any]) -> bool:
-    """Bind the address and start a monitor on it. Returns False if another process was first."""
+def _start(monitor_address: SocketAddress, spec: Mapping[str, Any]) -> MonitorSocket | None:
+    """Bind the address and start a monitor on it. Returns None if another process was first."""
     try:
         listener = monitor_address.listen()
         if listener is None:
-            return False
+            return None
         try:
-            _spawn(listener, spec)
+            connection = MonitorSocket(_spawn(listener, spec))
         finally:
             listener.close()
     except OSError as error:
         raise Unavailable(f"the monitor could not be started: {error}") from error
-    return True
+    connection.started_monitor = True
+    return connection
 
 
-def _spawn(listener: _socket.socket, spec: Mapping[str, Any]) -> None:
-    targets = {_SPEC_FD: _memory_file(dumps(spec)), _LISTENER_FD: os.dup(listener.fileno())}
-    pidfd = _pidfd(int(spec["attach"]["pid"]))
-    if pidfd >= 0:
-        targets[_TRAINER_FD] = pidfd
-    # Copies above the target numbers, so that no target overwrites the source of another.
+def _spawn(listener: _socket.socket, spec: Mapping[str, Any]) -> _socket.socket:
+    """Start a monitor. Returns our end of the connection to it."""
+    ours, monitors = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    opened = []
     try:
-        for target, fd in targets.items():
-            targets[target] = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _TRAINER_FD + 1)
-            os.close(fd)
-        actions = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in targets.items()]
+        opened.append(_memory_file(dumps({**spec, "starter": os.getpid()})))
+        inherited = {_SPEC_FD: opened[0], _LISTENER_FD: listener.fileno(), _CONNECTION_FD: monitors.fileno()}
+        pidfd = _pidfd(int(spec["attach"]["pid"]))
+        if pidfd >= 0:
+            opened.append(pidfd)
+            inherited[_TRAINER_FD] = pidfd
+        actions = []
+        for target, fd in inherited.items():
+            # A copy above the target numbers, so that no target overwrites the source of another.
+            opened.append(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _TRAINER_FD + 1))
+            actions.append((os.POSIX_SPAWN_DUP2, opened[-1], target))
         environ = {**os.environ, "LC_ALL": "C"}  # saves the tables of a locale: 0.15 MB
         spawn.start(_command(str(spec["run"])), actions, environ)
+    except BaseException:
+        ours.close()
+        raise
     finally:
-        for fd in targets.values():
+        monitors.close()
+        for fd in opened:
             os.close(fd)
+    return ours
 
 
 def _memory_file(text: bytes) -> int:

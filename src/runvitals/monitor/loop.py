@@ -220,7 +220,7 @@ class Monitor:
     def _accept_clients(self) -> None:
         try:
             while (client := self.listener.accept()) is not None:
-                self._add_client(client)
+                self.add_client(client)
         except OSError as error:
             # No descriptor is free. Poll would report the waiting connection again and again.
             self._descriptors.unwatch(self.listener.fd)
@@ -229,7 +229,8 @@ class Monitor:
             text = f"could not accept a connection; retrying in {ACCEPT_PAUSE_S:.0f} s: {error.strerror}"
             self.recorder.warn("accept_failed", text)
 
-    def _add_client(self, client: ClientConnection) -> None:
+    def add_client(self, client: ClientConnection) -> None:
+        """Answer the messages of a connection until it is closed."""
         self._clients[client.fd] = client
         self._descriptors.watch(client.fd, lambda: self._read_client(client))
 

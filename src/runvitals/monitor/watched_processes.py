@@ -265,6 +265,7 @@ def inherited_pidfd(fd: int, pid: int) -> int:
         words = []  # not open, or no /proc
     # After the process was reaped, its number is -1.
     if any(int(number) in (pid, -1) for line in words for number in line[1:]):
+        os.set_inheritable(fd, False)
         return fd
     try:
         os.close(fd)

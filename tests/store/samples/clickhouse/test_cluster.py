@@ -128,7 +128,7 @@ def test_runs_are_deleted_also_on_a_node_that_is_away(
 def test_nothing_is_deleted_later_of_a_run_that_has_nothing(
     cluster: Cluster, addresses: list[ClickHouseAddress], tmp_path: Path
 ) -> None:
-    """Nodes delete when they come to it: of rows that are inserted until then, they would delete those too."""
+    """Nodes delete when they come to it, and would delete rows that are inserted until then."""
     database = addresses[FIRST].database
     queued = "SELECT count() FROM system.zookeeper WHERE path = '/clickhouse/task_queue/ddl'"
     with open_store(addresses[FIRST], tmp_path / "store") as store:
