@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from runvitals.environment import launcher
 from runvitals.journal import paths
@@ -21,8 +21,9 @@ _LONGEST_NAME = 128
 _begun: dict[str, int] = {}
 
 
-class RunIdentity(NamedTuple):
-    """The run a process belongs to, and its ranks.
+class RunIdentity:
+    """The run a process belongs to, and its ranks. A `NamedTuple` would take 1 ms to define at every script's
+    start.
 
     Args:
         run_id: the run.
@@ -32,11 +33,16 @@ class RunIdentity(NamedTuple):
         number: counts the runs that this process has started in its job, from 1.
     """
 
-    run_id: str
-    shared: bool
-    ranks: dict[str, int | None]
-    job: dict[str, str]
-    number: int = 1
+    __slots__ = ("job", "number", "ranks", "run_id", "shared")
+
+    def __init__(
+        self, run_id: str, shared: bool, ranks: dict[str, int | None], job: dict[str, str], number: int = 1
+    ) -> None:
+        self.run_id = run_id
+        self.shared = shared
+        self.ranks = ranks
+        self.job = job
+        self.number = number
 
     def default_name(self, project: str, directory: str) -> str:
         """The name of a run that was given none: the job's name, else words and a number."""
