@@ -70,7 +70,9 @@ RARE = {
     # Last: it may wait a moment for responses, which must not delay the others.
     "openmetrics": "runvitals.collectors.openmetrics.collector:probe",
 }
-"""Those that most machines lack."""
+"""Those that most machines lack. The monitor probes them in a forked child, and those that are there again:
+a probe is cheap, and starts nothing that it does not end.
+"""
 LINUX = {**_USUAL, **RARE}
 # macOS and Windows: what psutil reports.
 PORTABLE = {

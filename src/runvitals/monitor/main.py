@@ -119,8 +119,8 @@ def build(spec: dict[str, Any], journal: JournalWriter) -> Monitor:
     )
     predecessor = Predecessor.find(journal.folder, spec["host"], journal.writer)
     selection = Selection(settings["collectors"])
-    absent = absent_here(scope, [name for name in sources.RARE if name in selection])
-    probed = sources.probe_all(scope, selection, spec["site"], absent)
+    rare = [name for name in sources.RARE if name in selection]
+    probed = sources.probe_all(scope, selection, spec["site"], absent_here(scope, rare) if rare else {})
     baselines = predecessor.baselines(spec["boot_id"])
     sampler = Sampler(probed.collectors, interval_s, SourceReporter(journal), settings["gpu_ids"], baselines)
     oom_kills = OomKillDetector(cgroup.OomKills(scope))
