@@ -12,6 +12,7 @@ import pytest
 
 from runvitals.environment import git
 from tests.patience import PATIENCE_S
+from tests.processes import has_ended
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 ONE, TWO = "1" * 40, "2" * 40
@@ -300,18 +301,9 @@ def test_a_hanging_git_is_killed_with_its_children(tmp_path: Path, monkeypatch: 
     assert time.monotonic() - began < PATIENCE_S
     child = int((tmp_path / "child").read_text())
     deadline = time.monotonic() + PATIENCE_S
-    while alive(child) and time.monotonic() < deadline:
+    while not has_ended(child) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not alive(child)
-
-
-def alive(pid: int) -> bool:
-    """Whether a process still runs; zombies do not count."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
+    assert has_ended(child)
 
 
 def test_endless_output_of_git_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

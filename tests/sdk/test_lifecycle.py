@@ -14,6 +14,7 @@ from runvitals.journal import frames
 from runvitals.query.run_handle import open_run
 from runvitals.query.runs import RunList
 from tests.patience import PATIENCE_S
+from tests.processes import has_ended
 from tests.sdk.runs import Journals, Start, eventually, finished, line, say
 
 TRAIN_FOREVER = """
@@ -35,15 +36,6 @@ def kill_monitor(journals: Journals) -> None:
     (monitor,) = eventually(lambda: sampled(journals) and journals.monitors())
     os.kill(monitor, signal.SIGKILL)
     eventually(lambda: has_ended(monitor))
-
-
-def has_ended(pid: int) -> bool:
-    """Whether a process has closed its files. Before, its memory is freed, and it has no command line."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-    return stat.rpartition(")")[2].split()[0] in ("Z", "X")
 
 
 def log(process: subprocess.Popen[str]) -> None:
