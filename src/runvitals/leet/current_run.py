@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from runvitals.leet.run_data import RunData
+from runvitals.leet.shared_use import SharedUse
 from runvitals.leet.sources.run_source import RunSource
 
 
@@ -22,6 +23,7 @@ class CurrentRun:
     def __init__(self, open_run: Callable[[str], RunSource]) -> None:
         self._open = open_run
         self._id: str | None = None
+        self._use = SharedUse(self._close)
         self._lock = threading.Lock()
         self.data: RunData | None = None
 
@@ -31,7 +33,7 @@ class CurrentRun:
         Raises:
             OSError: the run cannot be read.
         """
-        with self._lock:
+        with self._use(), self._lock:
             is_new = self._id != run_id
             if is_new:
                 self._close()
@@ -44,9 +46,8 @@ class CurrentRun:
             return is_new
 
     def close(self) -> None:
-        """Close the run."""
-        with self._lock:
-            self._close()
+        """Close the run, after what is being read. Nothing can be read afterwards."""
+        self._use.close()
 
     def _close(self) -> None:
         data, self.data, self._id = self.data, None, None

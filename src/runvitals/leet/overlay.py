@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from runvitals.leet.chart_view import ChartLine
 from runvitals.leet.charts import Chart, natural
 from runvitals.leet.run_data import RunData
+from runvitals.leet.shared_use import Closed
 from runvitals.leet.sources.run_source import RunSource
 from runvitals.model.errors import UnknownRun
 from runvitals.terminal import inert
@@ -48,6 +49,8 @@ class RunOverlay:
                 is_new |= data.poll()
                 while data.progress < 1.0:
                     is_new |= data.poll()
+            except Closed:
+                continue  # it was deselected meanwhile
             except (UnknownRun, FileNotFoundError):
                 is_new |= self._runs.pop(run_id, None) is not None
                 data.source.close()

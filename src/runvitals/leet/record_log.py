@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from runvitals.journal import frames
 from runvitals.journal.reader import Tail
 from runvitals.journal.records import Record
+from runvitals.leet.shared_use import SharedUse
 from runvitals.model.run_json import finite
 from runvitals.protobuf import Malformed, fields
 from runvitals.query import console
@@ -154,6 +155,7 @@ class RecordLog:
 
     def __init__(self, reader: RecordReader) -> None:
         self._reader = reader
+        self._use = SharedUse(reader.close)
         self._size = 0
         self.records: deque[LoggedRecord] = deque()
         self.left_out = 0
@@ -164,11 +166,12 @@ class RecordLog:
         Raises:
             OSError: the records cannot be read.
         """
-        return list(self._reader.poll())
+        with self._use():
+            return list(self._reader.poll())
 
     def close(self) -> None:
         """Close what they are read from."""
-        self._reader.close()
+        self._use.close()
 
     def add(self, records: Iterable[LoggedRecord]) -> None:
         """Add what was read."""

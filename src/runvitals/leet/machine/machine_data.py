@@ -9,6 +9,7 @@ from typing import Any
 
 from runvitals.leet.charts import Chart, SeriesName, system_charts
 from runvitals.leet.series_column import SeriesColumn
+from runvitals.leet.shared_use import SharedUse
 from runvitals.query.rates import rate_of
 from runvitals.top.gpu_processes import GpuProcesses, GpuUse, open_nvml
 from runvitals.top.live import MachineSampler
@@ -35,6 +36,7 @@ class MachineData:
         self.host = host
         self._sampler = MachineSampler(values, interval_s)
         self._gpu_processes = GpuProcesses(f"{values['host_root']}/proc", open_nvml())
+        self._use = SharedUse(self._close)
         self._clock_ms = clock_ms
         self._series: dict[str, SeriesColumn] = {}
         self._lock = threading.Lock()
@@ -48,7 +50,15 @@ class MachineData:
         return self._sampler.vitals
 
     def poll(self) -> None:
-        """Take a sample."""
+        """Take a sample.
+
+        Raises:
+            Closed: it was closed.
+        """
+        with self._use():
+            self._sample()
+
+    def _sample(self) -> None:
         self._sampler.sample_everything()
         processes = self._sampler.processes
         gpu_use = self._gpu_processes.read([process.pid for process in processes], time.monotonic())
@@ -80,6 +90,9 @@ class MachineData:
             return {name: self._series[name.key].snapshot() for name in names if name.key in self._series}
 
     def close(self) -> None:
-        """Release the sources."""
+        """Release the sources, after the sample that is being taken."""
+        self._use.close()
+
+    def _close(self) -> None:
         self._sampler.close()
         self._gpu_processes.close()

@@ -13,6 +13,7 @@ from runvitals.client.connection import ApiConnection
 from runvitals.client.remote_files import RemoteFiles
 from runvitals.leet.charts import SeriesName
 from runvitals.leet.series_column import SeriesColumn
+from runvitals.leet.shared_use import SharedUse
 from runvitals.leet.sources.credentials import with_remedy
 from runvitals.leet.sources.run_source import LoggedLine, SystemKeys
 from runvitals.model.logged_media import LoggedMedia, MediaKey
@@ -53,6 +54,7 @@ class ServerSource:
     def __init__(self, connection: ApiConnection, run_id: str, remedy: str = "") -> None:
         self.run: Run | None = None
         self._connection = connection
+        self._use = SharedUse(connection.close)
         self._id = run_id
         self._remedy = remedy
         self._files = RemoteFiles(connection, run_id)
@@ -71,7 +73,7 @@ class ServerSource:
 
     def poll(self) -> bool:
         """Request what is new, and what was wanted since the last poll."""
-        with self._asking, with_remedy(self._remedy):
+        with self._use(), self._asking, with_remedy(self._remedy):
             is_new = self._news() if self._cursor else self._start()
             return self._fetch_series() | self._fetch_logged() | is_new
 
@@ -263,20 +265,20 @@ class ServerSource:
         return self._media_keys
 
     def media(self, key: str) -> list[LoggedMedia]:
-        with self._asking:
+        with self._use(), self._asking:
             return list(self._files.media(key, None, None))
 
     def content(self, item: Mapping[str, Any]) -> bytes:
         if int(item.get("bytes") or 0) > MAX_CONTENT_BYTES:
             raise OSError(f"the file has {item['bytes']:,} bytes; expected at most {MAX_CONTENT_BYTES:,}")
-        with self._asking:
+        with self._use(), self._asking:
             return b"".join(self._files.parts(item))
 
     def records(self) -> None:
         """A server keeps values, not records."""
 
     def close(self) -> None:
-        self._connection.close()
+        self._use.close()
 
 
 def _append(column: SeriesColumn, times: list[float], values: list[float]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.client import responses
 from runvitals.client.connection import ApiConnection
+from runvitals.leet.shared_use import SharedUse
 from runvitals.leet.sources.credentials import with_remedy
 from runvitals.model.errors import UnknownRun
 from runvitals.model.run import Run
@@ -38,11 +39,12 @@ class ServerCatalogue:
         self._url, self._token, self._project = url, login.token(url, environ), project
         self._remedy = login.remedy(url, environ)
         self._connection = ApiConnection(url, self._token, TIMEOUT_S)
+        self._use = SharedUse(self._connection.close)
         self.title = self._connection.url + (f" · {project}" if project else "")
 
     def runs(self, now_ms: int, filter_text: str) -> tuple[list[Run], int]:
         wanted = [("filter", filter_text or None), ("project", self._project), ("limit", _RUNS)]
-        with with_remedy(self._remedy):
+        with self._use(), with_remedy(self._remedy):
             page = self._connection.get("/runs", wanted)
         return [_listed(row) for row in page["runs"]], int(page["total"])
 
@@ -70,7 +72,7 @@ class ServerCatalogue:
         return ServerSource(ApiConnection(self._url, self._token, TIMEOUT_S), run_id, self._remedy)
 
     def close(self) -> None:
-        self._connection.close()
+        self._use.close()
 
 
 def _listed(row: Mapping[str, Any]) -> Run:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runvitals.leet.record_log import RecordReader, WandbRecords
+from runvitals.leet.shared_use import SharedUse
 from runvitals.leet.sources.journals import MAX_CONTENT_BYTES, JournalSource
 from runvitals.model.logged_media import LoggedMedia, MediaKey
 from runvitals.wandb_files.following import WandbFollower
@@ -32,13 +33,15 @@ class WandbSource(JournalSource):
         except BaseException:
             self._folder.cleanup()
             raise
+        self._use = SharedUse(self._close)
         super().__init__(self._follower.run_id, self._folder.name)
 
     def poll(self) -> bool:
         """Read what was added to the file: of a long one a part, so that it is drawn while it is read."""
-        self._follower.poll(self._portion_bytes)
-        self._portion_bytes *= 2
-        return super().poll()
+        with self._use():
+            self._follower.poll(self._portion_bytes)
+            self._portion_bytes *= 2
+            return super().poll()
 
     def progress(self) -> float:
         return self._follower.progress
@@ -50,14 +53,19 @@ class WandbSource(JournalSource):
         return self._follower.images.keys()
 
     def media(self, key: str) -> list[LoggedMedia]:
-        return self._follower.images.of(key)
+        with self._use():
+            return self._follower.images.of(key)
 
     def content(self, item: Mapping[str, Any]) -> bytes:
-        return self._follower.images.content(item, MAX_CONTENT_BYTES)
+        with self._use():
+            return self._follower.images.content(item, MAX_CONTENT_BYTES)
 
     def records(self) -> RecordReader:
         return WandbRecords(self._follower.path)
 
     def close(self) -> None:
+        self._use.close()
+
+    def _close(self) -> None:
         self._follower.close()
         self._folder.cleanup()
