@@ -5,8 +5,10 @@ Nothing leaves this machine: names and connections are led to a server of the te
 
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
+import time
 from http.server import BaseHTTPRequestHandler
 
 import pytest
@@ -153,6 +155,22 @@ def test_an_answer_in_drips_ends_at_the_deadline(site: Site, length: dict[str, s
     with pytest.raises(FetchFailed):
         site.fetcher().get("https://site.example/", FetchLimits(total_s=1.0, body_bytes=2_000_000))
     assert ended.wait(PATIENCE_S), "the connection was not ended"
+
+
+def test_a_connection_that_is_made_too_late_is_closed(site: Site) -> None:
+    made: list[socket.socket] = []
+
+    def connect_late(address: str, port: int, timeout_s: float) -> socket.socket:
+        made.append(site.connect(address, port, timeout_s))
+        time.sleep(timeout_s)
+        return made[0]
+
+    with pytest.raises(FetchFailed, match="took too long"):
+        Fetcher(OutboundPolicy, site.resolve, connect_late, site.tls).get(
+            "https://site.example/", FetchLimits(total_s=0.2)
+        )
+    with made[0] as connection:  # an open one would keep the site from ending
+        assert connection.fileno() == -1
 
 
 def test_a_resolver_that_hangs_does_not_hold_the_caller(site: Site) -> None:

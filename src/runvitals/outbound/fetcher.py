@@ -204,7 +204,7 @@ class Fetcher:
                 connected = self._connected(target, addresses, until_s)
             else:
                 connected = self._connect(*proxy, _left_s(until_s))
-            with _ending_at(until_s, connected):
+            with connected, _ending_at(until_s, connected):
                 if proxy is not None:
                     _open_tunnel(connected, target)
                 connection = http.client.HTTPConnection(target.host, target.port)
@@ -302,16 +302,14 @@ def _answer(url: str, response: http.client.HTTPResponse, body_bytes: int) -> Fe
 def _ending_at(until_s: float, connected: socket.socket) -> Iterator[None]:
     """End the connection at the deadline: timeouts of sockets begin anew with every byte that arrives."""
     connected.settimeout(_left_s(until_s))
-    watched = connected.dup()  # TLS detaches the socket that it wraps
-    timer = threading.Timer(_left_s(until_s), _shut, (watched,))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        watched.close()
-        connected.close()
+    with connected.dup() as watched:  # TLS detaches the socket that it wraps
+        timer = threading.Timer(_left_s(until_s), _shut, (watched,))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 def _shut(watched: socket.socket) -> None:
