@@ -56,6 +56,7 @@ class ClickHouse:
         self._timeout_s = timeout_s
         self._tls = ssl.create_default_context() if address.tls else None
         self._idle: list[http.client.HTTPConnection] = []
+        self._closed = False
         self._lock = threading.Lock()
         self.layout = Layout(address.database, address.cluster)
         self.settings: dict[str, str] = {}
@@ -87,7 +88,9 @@ class ClickHouse:
         self._request({"query": sql, **block, **(settings or {})}, rows.tobytes(), None)
 
     def close(self) -> None:
+        """Close all connections; those of requests in flight when these are answered."""
         with self._lock:
+            self._closed = True
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
@@ -153,7 +156,7 @@ class ClickHouse:
 
     def _keep(self, connection: http.client.HTTPConnection) -> None:
         with self._lock:
-            if len(self._idle) < _IDLE_CONNECTIONS:
+            if not self._closed and len(self._idle) < _IDLE_CONNECTIONS:
                 self._idle.append(connection)
                 return
         connection.close()
