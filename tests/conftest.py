@@ -17,6 +17,9 @@ import pytest
 from tests.leftovers import left_running
 from tests.shared_statements import share_statements
 
+# Before another test module imports them. They are not called test_*, and contain assertions.
+pytest.register_assert_rewrite("tests.store.samples.conformance", "tests.store.samples.comparison")
+
 # CI accepts a skip whose reason begins like this: no script can install what is missing, such as a kernel's
 # feature.
 ACCEPTED_SKIP = ("this machine", "this kernel")
@@ -94,6 +97,13 @@ def no_process_is_left_running(tmp_path_factory: pytest.TempPathFactory) -> Iter
     found = left_running(folder)
     if found:
         pytest.fail("the tests left processes running:\n" + "\n".join(found), pytrace=False)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def garbage_is_collected() -> Iterator[None]:
+    """Have a file or socket that was not closed fail its own module, not one that happens to run later."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.register_assert_rewrite("tests.store.samples.conformance", "tests.store.samples.comparison")
-
 
 @pytest.fixture
 def folder() -> Iterator[str]:
