@@ -142,7 +142,7 @@ def written() -> list[Series]:
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     folder = tmp_path_factory.mktemp("promql")
-    with serving(folder / "ours") as served, Prometheus(folder / "theirs") as prometheus:
+    with serving(folder / "ours") as served, Prometheus(folder / "theirs") as prometheus, CLIENT:
         series = written()
         sent = post(
             served.url,
