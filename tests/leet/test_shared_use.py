@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from fastapi import Request, Response
 
+from runvitals.leet.current_run import CurrentRun
 from runvitals.leet.overlay import RunOverlay
 from runvitals.leet.shared_use import Closed, SharedUse
 from runvitals.leet.sources.server_catalogue import ServerCatalogue
@@ -98,6 +99,19 @@ def test_runs_that_are_deselected_while_they_are_read(gate: Gate) -> None:
         overlay.select({})
         gate.may_answer.set()
         assert polled.result(PATIENCE_S), "the first run was being read"
+    assert gate.open_connections() == 0
+
+
+def test_the_screen_does_not_wait_for_the_run_at_the_cursor_when_it_is_left(gate: Gate) -> None:
+    current = CurrentRun(ServerCatalogue(gate.url, {}).open)
+    with ThreadPoolExecutor(1) as thread:
+        read = thread.submit(current.read, "abc")
+        assert gate.asked.wait(PATIENCE_S)
+        current.close()
+        assert not read.done()
+        gate.may_answer.set()
+        assert read.result(PATIENCE_S)
+    assert current.data is None
     assert gate.open_connections() == 0
 
 
