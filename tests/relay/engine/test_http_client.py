@@ -119,3 +119,11 @@ def test_a_connection_is_used_again_with_its_whole_timeout(serve: Serve) -> None
     client = HttpClient(serve(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", b""))
     assert [client.post("/", b"{}", {}).body for _ in range(3)] == [b"{}"] * 3
     client.close()
+
+
+def test_a_client_that_nobody_closed_is_reported_where_it_was_dropped(serve: Serve) -> None:
+    """Not later, by the garbage collector."""
+    client = HttpClient(serve(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", b""))
+    client.post("/", b"{}", {})
+    with pytest.warns(ResourceWarning, match=r"unclosed <socket"):
+        del client

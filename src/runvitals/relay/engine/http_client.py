@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Mapping
 from email.message import Message
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -208,11 +209,12 @@ class HttpClient:
     def _connect(self) -> http.client.HTTPConnection:
         proxy = self._proxy()
         host, port = (self._host, self._port) if proxy is None else (proxy.hostname or "", proxy.port or 80)
+        response: Any = partial(_timed_response, self._timeout_s)  # instead of a class: it is only called
         if not self._secure:
             if proxy is not None:
                 self._absolute = f"http://{_bracketed(self._host)}:{self._port}"
             plain = http.client.HTTPConnection(host, port, timeout=self._timeout_s)
-            plain.response_class = self._timed_response  # type: ignore[assignment]  # it is only called
+            plain.response_class = response
             return plain
         import ssl  # 5 MB that plain HTTP does not need
 
@@ -220,15 +222,8 @@ class HttpClient:
         secure = http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=context)
         if proxy is not None:
             secure.set_tunnel(self._host, self._port, headers=_proxy_headers(proxy))
-        secure.response_class = self._timed_response  # type: ignore[assignment]  # it is only called
+        secure.response_class = response
         return secure
-
-    def _timed_response(self, sock: socket.socket, *arguments: Any, **more: Any) -> http.client.HTTPResponse:
-        """A response that is read from now on, within its time limit."""
-        response = http.client.HTTPResponse(sock, *arguments, **more)
-        until_s = time.monotonic() + _WHOLE_RESPONSE * self._timeout_s
-        response.fp = io.BufferedReader(_TimedReader(response.fp.detach(), sock, self._timeout_s, until_s))
-        return response
 
     def _proxy(self) -> Any:
         """The proxy the environment sets for this host, or None."""
@@ -246,6 +241,16 @@ class HttpClient:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _timed_response(
+    timeout_s: float, sock: socket.socket, *arguments: Any, **more: Any
+) -> http.client.HTTPResponse:
+    """A response that is read from now on, within its time limit."""
+    response = http.client.HTTPResponse(sock, *arguments, **more)
+    until_s = time.monotonic() + _WHOLE_RESPONSE * timeout_s
+    response.fp = io.BufferedReader(_TimedReader(response.fp.detach(), sock, timeout_s, until_s))
+    return response
 
 
 class _TimedReader(io.RawIOBase):
