@@ -46,7 +46,7 @@ class CurrentRun:
             return is_new
 
     def close(self) -> None:
-        """Close the run, after what is being read. Nothing can be read afterwards."""
+        """Close the run as soon as no thread reads it any more. No other run can be read afterwards."""
         self._use.close()
 
     def _close(self) -> None:

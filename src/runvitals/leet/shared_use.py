@@ -14,8 +14,8 @@ class Closed(OSError):
 class SharedUse:
     """Counts the uses of something that the screen may close at any time.
 
-    A screen reads in threads, which go on when the user leaves it. If it closed a connection meanwhile, the
-    thread would fail, or open another one that nobody closes.
+    A screen reads in threads, which continue when the user leaves it. If it closed a file meanwhile, the
+    thread would fail. If it closed a connection, the thread would open another one, which nobody would close.
 
     Args:
         close: called once, when no use is left after `close()`.
@@ -42,7 +42,7 @@ class SharedUse:
         """
         with self._lock:
             if self._is_closed:
-                raise Closed("it was closed")
+                raise Closed("it was closed before it could be read")
             self._uses += 1
         try:
             yield

@@ -101,7 +101,7 @@ class RunSource(Protocol):
         ...
 
     def close(self) -> None:
-        """Close files and connections, after the last poll or other use by a thread."""
+        """Close files and connections as soon as no thread uses them any more."""
         ...
 
 
@@ -129,5 +129,5 @@ class RunCatalogue(Protocol):
         ...
 
     def close(self) -> None:
-        """Close connections, after the last use by a thread."""
+        """Close connections as soon as no thread uses them any more."""
         ...

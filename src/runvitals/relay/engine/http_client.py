@@ -209,12 +209,13 @@ class HttpClient:
     def _connect(self) -> http.client.HTTPConnection:
         proxy = self._proxy()
         host, port = (self._host, self._port) if proxy is None else (proxy.hostname or "", proxy.port or 80)
-        response: Any = partial(_timed_response, self._timeout_s)  # instead of a class: it is only called
+        # Not a class, but http.client only calls it.
+        response_class: Any = partial(_timed_response, self._timeout_s)
         if not self._secure:
             if proxy is not None:
                 self._absolute = f"http://{_bracketed(self._host)}:{self._port}"
             plain = http.client.HTTPConnection(host, port, timeout=self._timeout_s)
-            plain.response_class = response
+            plain.response_class = response_class
             return plain
         import ssl  # 5 MB that plain HTTP does not need
 
@@ -222,7 +223,7 @@ class HttpClient:
         secure = http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=context)
         if proxy is not None:
             secure.set_tunnel(self._host, self._port, headers=_proxy_headers(proxy))
-        secure.response_class = response
+        secure.response_class = response_class
         return secure
 
     def _proxy(self) -> Any:

@@ -88,7 +88,7 @@ class ClickHouse:
         self._request({"query": sql, **block, **(settings or {})}, rows.tobytes(), None)
 
     def close(self) -> None:
-        """Close all connections; those of requests in flight when these are answered."""
+        """Close idle connections now, and the others when their requests have been answered."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
