@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runvitals.model.gap import GAP
 from runvitals.query.series import Series
 from runvitals.server.doors.wandb import history_rows
 from runvitals.server.doors.wandb.history_rows import HistoryRows, json_safe, system_rows
@@ -54,9 +55,10 @@ def test_processes_have_rows_of_their_own() -> None:
     assert [(row["_step"], row["loss"]) for row in rows] == [(0, 1.0), (0, 3.0), (1, 2.0), (1, 4.0)]
 
 
-def test_nan_is_no_value_and_infinity_is_one() -> None:
-    rows = rows_of(process(loss=[(0.0, math.nan), (1.0, math.inf)]))
-    assert values(rows, "loss") == [None, math.inf]
+def test_a_logged_nan_is_a_value_and_a_gap_is_none() -> None:
+    rows = rows_of(process(loss=[(0.0, math.nan), (1.0, math.inf), (2.0, GAP)]))
+    assert str(values(rows, "loss")) == "[nan, inf, None]"
+    assert len(rows_of(process(loss=[(0.0, math.nan), (2.0, GAP)]), keys=("loss",))) == 1
     assert json_safe({"a": [math.inf, -math.inf, math.nan, 1.0]}) == {
         "a": ["Infinity", "-Infinity", "NaN", 1.0]
     }

@@ -10,6 +10,7 @@ import numpy as np
 
 from runvitals import deadline
 from runvitals.buckets import Floats, Integers
+from runvitals.model.gap import GAP_BITS
 from runvitals.query.series import Series
 from runvitals.server.run_library import LoggedColumns, TooMuch
 
@@ -32,7 +33,7 @@ def logged_names(keys: Iterable[str]) -> tuple[str, ...]:
 
 class HistoryRows:
     """Rows by step. What a process logged at one step in several calls is one row, in which the last value of
-    a name counts. NaN stands for no value, as in what clients send together.
+    a name counts. A NaN that was logged is a value, unlike a gap.
 
     Args:
         started_ms: when the run started, from which `_runtime` counts.
@@ -59,7 +60,7 @@ class HistoryRows:
                 deadline.check()
                 rows = np.searchsorted(steps, of_steps)
                 np.maximum.at(times, rows, of_times)
-                there = ~np.isnan(values)
+                there = values.view(np.int64) != GAP_BITS
                 self._columns.setdefault(name, []).append((rows[there] + before, values[there]))
             all_steps.append(steps)
             all_times.append(times)

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.model.gap import GAP
 from runvitals.model.names import TRUE_TIME
 from runvitals.server.doors import recording
 from runvitals.server.doors.recording import door_recorder
@@ -84,7 +85,7 @@ async def _overwrite(context: GraphQLContext, writers: RunWriters, removed: Sequ
         count = max(1, _VALUES_PER_ENVELOPE // len(rows.keys))
         for first in range(0, len(rows.t), count):
             t = rows.t[first : first + count]
-            nothing = np.full((len(t), len(rows.keys)), math.nan)
+            nothing = np.full((len(t), len(rows.keys)), GAP)
             envelope: Envelope = recording.samples(
                 writers.run.uid,
                 rows.writer,
