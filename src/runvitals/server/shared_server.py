@@ -44,6 +44,7 @@ from runvitals.server.doors.recording import DoorRecorder
 from runvitals.server.doors.remote_write import routes as remote_write
 from runvitals.server.doors.remote_write.receiver import RemoteWrite
 from runvitals.server.doors.routers import DOOR_ROUTERS
+from runvitals.server.doors.wandb.resuming_clients import ResumingClients
 from runvitals.server.housekeeping import HousekeepingTotals
 from runvitals.server.http.fast_path import Headers
 from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
@@ -210,6 +211,7 @@ class SharedServer:
         self.api.state.usage_reports = UsageReports(metadata_store, clock)
         self.statements = self.api.state.statements = Statements(metadata_store, clock)
         self.usage_gauges = UsageGauges(self.api.state.usage_reports)
+        self.api.state.resuming_clients = ResumingClients(monotonic)
         self.api.state.mlflow_door = MlflowDoor(store, metadata_store)
         self.api.state.project_rules = ProjectRules(metadata_store, self.access.directory, monotonic)
         self.api.state.sample_store = store

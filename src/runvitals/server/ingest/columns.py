@@ -8,6 +8,7 @@ import numpy as np
 
 from runvitals.buckets import Floats, Integers
 from runvitals.model import batch_body
+from runvitals.model.gap import GAP
 from runvitals.model.limits import STEP as MAX_STEP
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.ingest.errors import HttpRejection, malformed, out_of_range, too_large
@@ -113,8 +114,11 @@ def _values(v: bytes | list[list[float | None]] | None, rows: int, count: int) -
     for index, column in enumerate(v):
         if len(column) != rows:
             raise malformed(f"v[{index}]: expected {rows} values, one per time in t, got {len(column)}")
-    listed: Floats = np.array(v, np.float64).reshape(count, rows).T
-    return listed
+    listed: Floats = np.array(v, np.float64).reshape(count, rows)
+    for index, column in enumerate(v):
+        if None in column:  # a gap, unlike a NaN that was logged
+            listed[index, [value is None for value in column]] = GAP
+    return listed.T
 
 
 def _steps(step: bytes | list[float], rows: int) -> Floats:

@@ -31,12 +31,12 @@ from runvitals.server.stored.hosts import StoredHosts
 from runvitals.server.stored.logged_extents import LoggedExtent, logged_extents
 from runvitals.server.stored.metric_selection import MetricSelection
 from runvitals.server.stored.plans import StoredPlans
-from runvitals.server.stored.rows_after import RowsAfter, rows_after
 from runvitals.server.stored.run import StoredRun
 from runvitals.server.stored.run_changes import StoredChanges
 from runvitals.server.stored.run_facts import LastValues, last_values, listed_runs
 from runvitals.server.stored.sparklines import sparklines_of
 from runvitals.server.stored.storage import run_storage_of, storage_of
+from runvitals.server.stored.stored_rows import StoredRows, stored_rows
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 from runvitals.store.metadata import Filter, MetadataStore, Predicate, RunRow, RunSort
 from runvitals.store.samples.interface import SampleStore
@@ -253,9 +253,9 @@ class StoredLibrary(StoredChanges):
         """How many rows runs have logged, by id; call it in a thread."""
         return logged_extents(self._store, self._metadata_store, run_ids)
 
-    def rows_after(self, run_id: int, step: float) -> list[RowsAfter]:
-        """The rows that a run logged after a step, as they are stored; call it in a thread."""
-        return rows_after(self._store, self._metadata_store, run_id, step)
+    def stored_rows(self, run_id: int) -> list[StoredRows]:
+        """The rows that a run logged, as they are stored; call it in a thread."""
+        return stored_rows(self._store, self._metadata_store, run_id)
 
     def newest_values(self, run_ids: Sequence[int]) -> dict[int, LastValues]:
         """The newest values of the system metrics of runs, by id; call it in a thread."""

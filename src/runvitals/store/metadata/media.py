@@ -108,9 +108,21 @@ class MediaTable:
         statement = delete(media).where(media.c.run_id == run_id, media.c.kind == model.FILE, named)
         self._database.write(lambda connection: connection.execute(statement))
 
-    def delete_after(self, run_id: int, step: float) -> None:
-        """Delete the records of steps after one; those without a step stay."""
+    def times(self, run_id: int) -> set[tuple[int, float | None]]:
+        """Time in ms UTC and step of the records of a run."""
+        of_run = select(media.c.time_ms, media.c.step).where(media.c.run_id == run_id)
+        with self._database.read() as connection:
+            return {(row.time_ms, row.step) for row in connection.execute(of_run)}
+
+    def delete_after(self, run_id: int, step: float, before_ms: int | None = None) -> None:
+        """Delete the records of steps after one; those without a step stay.
+
+        Args:
+            before_ms: only records from before this time.
+        """
         later = delete(media).where(media.c.run_id == run_id, media.c.step > step)
+        if before_ms is not None:
+            later = later.where(media.c.time_ms < before_ms)
         self._database.write(lambda connection: connection.execute(later))
 
     def copy_until(self, source_id: int, run_id: int, writer_id: int, step: float) -> None:

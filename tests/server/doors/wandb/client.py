@@ -69,9 +69,30 @@ def everything() -> None:
     for step in range(100):
         offline.log({"loss": step})
     offline.finish()
-    subprocess.run([sys.executable, "-m", "wandb", "sync", *glob("wandb/offline-run-*")], check=True)
+    sync(*glob("wandb/offline-run-*"))
+
+
+def sync(*folders: str) -> None:
+    command = [sys.executable, "-m", "wandb", "sync", "--include-synced", *folders]
+    subprocess.run(command, check=True)
+
+
+def slices() -> None:
+    """Three sessions of a preempted job, synced in two orders, and all again. The second goes on from a
+    checkpoint that is ten steps old."""
+    for run in ("forward", "backward"):
+        for session, steps in enumerate((range(50), range(40, 80), range(80, 100)), 1):
+            os.environ["WANDB_DIR"] = f"{run}-{session}"
+            os.mkdir(f"{run}-{session}")
+            with begin(id=run, resume="allow", mode="offline") as recorded:
+                for step in steps:
+                    recorded.log({"loss": 100 * session + step}, step=step)
+    for run, order in (("forward", (1, 2, 3)), ("backward", (3, 2, 1))):
+        for _ in range(2):
+            for session in order:
+                sync(*glob(f"{run}-{session}/wandb/offline-run-*"))
 
 
 if __name__ == "__main__":
     os.environ["WANDB_SILENT"] = "true"
-    {"until_killed": until_killed, "everything": everything}[sys.argv[1]]()
+    {"until_killed": until_killed, "everything": everything, "slices": slices}[sys.argv[1]]()

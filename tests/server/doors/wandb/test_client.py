@@ -127,3 +127,22 @@ def test_a_run_whose_process_was_killed_is_resumed(served: Served, printed: str)
 def test_a_run_that_was_logged_offline_is_synced(served: Served, printed: str) -> None:
     assert steps(served, "offline") == list(range(100))
     assert Door(served, "offline").shown()["state"] == "finished"
+
+
+def test_recorded_sessions_of_a_run_are_merged_in_any_order(served: Served, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, CLIENT, "slices"],
+        env=environment(served, tmp_path),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    losses = {step: (100 if step < 40 else 200 if step < 80 else 300) + step for step in range(100)}
+    for run in ("forward", "backward"):
+        groups = Door(served, run).shown("/history", keys="loss")["groups"]
+        rows = [row for group in groups for row in zip(group["step"], group["series"]["loss"], strict=True)]
+        assert sorted(rows) == sorted(losses.items())
+        assert Door(served, run).shown()["summary"]["loss"] == 399

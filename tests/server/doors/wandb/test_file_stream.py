@@ -196,6 +196,64 @@ def test_a_process_that_does_not_resume_the_run_replaces_what_was_logged(door: D
     assert losses(door) == {0: 2.0, 1: 2.0, 2: 2.0, 3: 3.0}
 
 
+def session(number: int, steps: range, **more: Any) -> dict[str, Any]:
+    """What a recorded session logged, each an hour after the one before."""
+    started_s = NOW_S - 36_000 + 3600 * number
+    history = [
+        json.dumps({"_step": step, "_timestamp": started_s + step, "loss": 100 * number + step, **more})
+        for step in steps
+    ]
+    system = [json.dumps({"_timestamp": started_s + step, "system.cpu": number}) for step in steps]
+    summary = json.dumps({"loss": 100 * number + steps[-1], "_timestamp": started_s + steps[-1]})
+    return {
+        HISTORY: {"offset": 0, "content": history},
+        EVENTS: {"offset": 0, "content": system},
+        SUMMARY: {"offset": 0, "content": [summary]},
+    }
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 3, 1), (1, 3, 2, 1, 3)])
+def test_recorded_sessions_are_merged_in_any_order(door: Door, order: tuple[int, ...]) -> None:
+    steps = {1: range(50), 2: range(40, 80), 3: range(80, 100)}
+    for number in order:
+        door.begin()
+        files = session(number, steps[number])
+        send(door, files)
+        send(door, files)
+    assert losses(door) == {
+        step: (100 if step < 40 else 200 if step < 80 else 300) + step for step in range(100)
+    }
+    assert door.shown()["summary"]["loss"] == 399
+    (cpu,) = door.shown("/statistics", keys="cpu")
+    assert cpu["n"] == 110
+
+
+def test_a_session_that_is_sent_in_parts_replaces_and_is_replaced(door: Door) -> None:
+    door.begin()
+    send(door, session(2, range(100, 120)))
+    door.begin()
+    earlier = session(1, range(150))[HISTORY]["content"]
+    for first in range(0, 150, 30):
+        send(door, {HISTORY: {"offset": first, "content": earlier[first : first + 30]}})
+    assert losses(door) == {step: (100 if step < 100 else 200) + step for step in range(120)}
+    texts = [event["text"] for event in door.shown()["events"]]
+    assert texts == [
+        f"{count} rows of an earlier session were left out: a later one logged their steps again"
+        for count in (20, 30)
+    ]
+
+
+def test_media_of_a_session_that_is_replaced_are_removed_with_its_rows(door: Door) -> None:
+    caption = {"_type": "html-file", "path": "media/html/a.html", "size": 1, "sha256": "0" * 64}
+    for number, steps in ((1, range(3)), (3, range(4, 6)), (2, range(2, 4))):
+        door.begin()
+        files = session(number, steps, page=caption)
+        send(door, files)
+        send(door, files)
+    page = door.shown("/media/records", key="page")
+    assert [record["step"] for record in page["records"]] == [0, 1, 2, 3, 4, 5]
+
+
 def test_processes_that_share_a_run_have_lines_of_their_own(door: Door) -> None:
     door.begin()
     for client, value in (("one", 1.0), ("two", 2.0)):

@@ -67,11 +67,13 @@ class GraphQLContext:
     Attributes:
         resolving: held while a field is found in a thread. The other fields of the request wait here, and not
             where those of other clients wait.
+        follows_viewer: whether the client's previous request asked whose key it uses.
     """
 
     def __init__(self, request: Request, requester: Requester | None = None) -> None:
         self.request = request
         self.requester = requester or requester_of(request)
+        self.follows_viewer = False
         self._read = 0
         self._rows = 0
         self._refusal: InvalidArgument | None = None

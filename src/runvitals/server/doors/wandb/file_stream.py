@@ -11,6 +11,7 @@ of a run that is stored. Their times tell which it is.
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -28,17 +29,20 @@ from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb import stream_body
 from runvitals.server.doors.wandb.console_lines import console_record
 from runvitals.server.doors.wandb.context import GraphQLContext
+from runvitals.server.doors.wandb.history_rows import TIMESTAMP
 from runvitals.server.doors.wandb.logged_rows import (
     HistoryLine,
+    ParsedRows,
     event_envelopes,
     history_envelopes,
     parse_history,
     sent_ms,
 )
 from runvitals.server.doors.wandb.logged_values import media_records, summary_sections
-from runvitals.server.doors.wandb.row_removal import replace_rows
+from runvitals.server.doors.wandb.recorded_sessions import MergedRows, merge_rows
+from runvitals.server.doors.wandb.row_removal import replace_rows, replace_sessions
 from runvitals.server.doors.wandb.run_end import ending, monitors_to_end
-from runvitals.server.doors.wandb.run_ids import ClientRun, find_run
+from runvitals.server.doors.wandb.run_ids import RESUMED_LINES, SECTION, ClientRun, find_run
 from runvitals.server.doors.wandb.run_writers import (
     CONSOLE,
     MONITOR,
@@ -47,8 +51,9 @@ from runvitals.server.doors.wandb.run_writers import (
     event_number,
     host_name,
 )
-from runvitals.server.doors.wandb.stream_body import StreamBody, new_lines
+from runvitals.server.doors.wandb.stream_body import NewLines, StreamBody, StreamFile, new_lines
 from runvitals.server.ingest.envelope import Ack, Envelope
+from runvitals.server.stored.run_library import StoredLibrary
 from runvitals.store.metadata import ConsoleLine
 from runvitals.store.metadata.wandb_clients import WandbClient
 
@@ -59,17 +64,32 @@ _MAX_CLIENT_NAME: Final = 256
 _IN_THREAD_BYTES: Final = 64 << 10
 
 
+class _History(NamedTuple):
+    """The rows of a request.
+
+    Args:
+        lines: how many lines are stored with them.
+        replaced_from: the step from which on they replace those of earlier processes; None: they do not.
+        merged: what they replace if they are of a recorded session.
+    """
+
+    parsed: ParsedRows
+    lines: int
+    replaced_from: float | None = None
+    merged: MergedRows | None = None
+
+
 class _Prepared(NamedTuple):
     """What a request adds to its run.
 
     Args:
         client: its state once that is durable.
-        replaced_from: the step from which on its rows replace those of earlier processes; None: they do not.
+        history: its rows.
     """
 
     envelopes: list[Envelope]
     client: WandbClient
-    replaced_from: float | None
+    history: _History
     rewritten: list[ConsoleLine]
     console_writer: str
 
@@ -136,8 +156,11 @@ async def _store(
     context: GraphQLContext, writers: RunWriters, body: StreamBody, body_bytes: int
 ) -> dict[str, Any]:
     prepared = await anyio.to_thread.run_sync(_prepare, context, writers, body)
-    if prepared.replaced_from is not None:
-        await replace_rows(context, writers, prepared.replaced_from)
+    history = prepared.history
+    if history.replaced_from is not None:
+        await replace_rows(context, writers, history.replaced_from)
+    elif history.merged is not None and history.merged.replaced:
+        await replace_sessions(context, writers, history.merged)
     recorder = door_recorder(context.request)
     acks = await recorder.record(context.request.scope, prepared.envelopes, body_bytes)
     if any(ack.deleted for ack in acks):
@@ -152,25 +175,18 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
     writers = replace(writers, client=client)
     now_ms = context.now_ms()
 
-    def after_stored(line: str) -> bool:
-        return (sent_ms(line, now_ms) or 0) > client.row_ms
-
-    def of_this_process(line: str) -> bool:
-        return (sent_ms(line, now_ms) or 0) >= client.started_ms
-
-    history = new_lines(body.file(stream_body.HISTORY), client.history_lines, after_stored)
-    begins_again = bool(history.lines) and history.first < client.history_lines
-    events = new_lines(body.file(stream_body.EVENTS), client.event_lines, of_this_process)
-    parsed = parse_history(history, client.row_ms, now_ms)
-    envelopes = history_envelopes(parsed.rows, writers)
-    envelopes += [writers.records(TRAIN, part) for part in _parts(media_records(parsed.rows))]
+    history = _history(context, client, body.file(stream_body.HISTORY), now_ms)
+    rows = history.parsed.rows
+    envelopes = history_envelopes(rows, writers)
+    envelopes += [writers.records(TRAIN, part) for part in _parts(media_records(rows))]
+    events = _events(client, body.file(stream_body.EVENTS), now_ms)
     samples, damaged = event_envelopes(events, writers, now_ms)
     envelopes += samples
     printed = _printed(body, now_ms)
     fresh = [one for one in printed if one[0] >= client.console_lines or one[2]["t"] >= client.started_ms]
     envelopes += [writers.records(CONSOLE, part) for part in _parts(fresh)]
-    facts = _facts(body, parsed.damaged + damaged, client, now_ms)
-    outdated = _outdated_summary(context, client, body, parsed.rows)
+    facts = _facts(context, body, history, damaged, client, now_ms)
+    outdated = _outdated_summary(context, client, body, rows)
     if outdated:
         facts.append((0, "info", {"t": now_ms, "removed": {"summary": outdated}}))
     # Always one, so that the run is alive: without facts, a heartbeat.
@@ -179,10 +195,10 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
         envelopes += _end(context, writers, body, now_ms)
     after = replace(
         client,
-        history_lines=history.end if begins_again else max(client.history_lines, history.end),
+        history_lines=history.lines,
         event_lines=max(client.event_lines, events.end),
         console_lines=max(client.console_lines, printed[-1][0] + 1 if printed else 0),
-        row_ms=max(client.row_ms, parsed.row_ms),
+        row_ms=max(client.row_ms, history.parsed.row_ms),
         ended=bool(body.complete),
     )
     rewritten = [
@@ -190,8 +206,61 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
         for number, _, value in printed
         if number < client.console_lines
     ]
-    replaced_from = parsed.rows[0].step if begins_again and parsed.rows else None
-    return _Prepared(envelopes, after, replaced_from, rewritten, writers.name(CONSOLE))
+    return _Prepared(envelopes, after, history, rewritten, writers.name(CONSOLE))
+
+
+def _history(context: GraphQLContext, client: WandbClient, file: StreamFile, now_ms: int) -> _History:
+    """The rows of a request that are not stored yet. Reads the database."""
+
+    def after_stored(line: str) -> bool:
+        return (sent_ms(line, now_ms) or 0) > client.row_ms
+
+    if client.row_ms and _is_recorded(client, file, now_ms):
+        goes_on = file.offset == client.history_lines and after_stored(file.content[0])
+        if not goes_on and not _counts_from_others(context, client):
+            return _merged_history(context, client, file, now_ms)
+    history = new_lines(file, client.history_lines, after_stored)
+    begins_again = bool(history.lines) and history.first < client.history_lines
+    parsed = parse_history(history, client.row_ms, now_ms)
+    if not begins_again:
+        return _History(parsed, max(client.history_lines, history.end))
+    return _History(parsed, history.end, parsed.rows[0].step if parsed.rows else None)
+
+
+def _is_recorded(client: WandbClient, file: StreamFile, now_ms: int) -> bool:
+    """Whether the lines of a process that has the run for itself are from before it began to send."""
+    if client.client or not file.content:
+        return False
+    last_ms = sent_ms(file.content[-1], now_ms)
+    return last_ms is not None and last_ms < client.started_ms
+
+
+def _counts_from_others(context: GraphQLContext, client: WandbClient) -> bool:
+    """Whether a client has been told of the rows of earlier sessions, and counts its steps from them."""
+    stored = context.metadata_store.sections.read([client.run_id], (SECTION,))[client.run_id].shared
+    return stored.get(SECTION, {}).get(RESUMED_LINES, 0) > 0
+
+
+def _merged_history(context: GraphQLContext, client: WandbClient, file: StreamFile, now_ms: int) -> _History:
+    library: StoredLibrary = context.state.library
+    parsed = parse_history(NewLines(file.offset, file.content), 0, now_ms)
+    media = context.metadata_store.media.times(client.run_id)
+    merged = merge_rows(parsed.rows, library.stored_rows(client.run_id), media)
+    last_ms = max((row.time_ms for row in merged.new), default=0)
+    lines = max(client.history_lines, file.offset + len(file.content))
+    return _History(ParsedRows(merged.new, last_ms, parsed.damaged), lines, None, merged)
+
+
+def _events(client: WandbClient, file: StreamFile, now_ms: int) -> NewLines:
+    """The system metrics of a request that are not stored yet. Those of a recorded session are stored again
+    in their place."""
+
+    def of_this_process(line: str) -> bool:
+        return (sent_ms(line, now_ms) or 0) >= client.started_ms
+
+    if _is_recorded(client, file, now_ms):
+        return NewLines(file.offset, file.content)
+    return new_lines(file, client.event_lines, of_this_process)
 
 
 def _printed(body: StreamBody, now_ms: int) -> list[tuple[int, str, dict[str, Any]]]:
@@ -208,17 +277,30 @@ def _parts(entries: list[tuple[int, str, dict[str, Any]]]) -> list[list[tuple[in
 
 
 def _facts(
-    body: StreamBody, damaged: int, client: WandbClient, now_ms: int
+    context: GraphQLContext,
+    body: StreamBody,
+    history: _History,
+    damaged: int,
+    client: WandbClient,
+    now_ms: int,
 ) -> list[tuple[int, str, dict[str, Any]]]:
     """Records of the monitor: the summary, and what happened."""
     entries: list[tuple[int, str, dict[str, Any]]] = []
+    damaged += history.parsed.damaged
     summary = body.file(stream_body.SUMMARY).content
     if summary:
         sections, unreadable = summary_sections(summary[-1])
         damaged += unreadable
+        if not client.client and (sent_ms(summary[-1], now_ms) or 0) < client.started_ms:
+            sections = _not_outdated(context, client, sections)
         if sections:
             entries.append((0, "info", {"t": now_ms, **sections}))
     number = event_number(now_ms)
+    if history.merged is not None and history.merged.left_out:
+        count = history.merged.left_out
+        text = f"{count} rows of an earlier session were left out: a later one logged their steps again"
+        entries.append((number, "event", {"t": now_ms, "name": "restarted", "level": "info", "text": text}))
+        number += 1
     if damaged:
         text = f"{damaged} lines of the client are no JSON objects, and were left out"
         event = {"t": now_ms, "name": "bad_message", "level": "warning", "text": text, "count": damaged}
@@ -234,12 +316,26 @@ def _facts(
     return entries
 
 
+def _not_outdated(context: GraphQLContext, client: WandbClient, sections: dict[str, Any]) -> dict[str, Any]:
+    """A summary; of a recorded session only what is not known yet, if a later session has sent its own."""
+    stored = context.metadata_store.sections.read([client.run_id], ("summary", SECTION))[client.run_id].shared
+    known = stored.get(SECTION, {}).get("summary", {})
+    own = sections.get(SECTION, {}).get("summary", {})
+    if TIMESTAMP not in own:  # nothing was logged yet
+        return {**sections, SECTION: {"summary": {**known, **own}}}
+    if own[TIMESTAMP] >= known.get(TIMESTAMP, -math.inf):
+        return sections
+    summary = sections.get("summary", {})
+    missing = {name: value for name, value in summary.items() if name not in stored.get("summary", {})}
+    return {"summary": missing} if missing else {}
+
+
 def _outdated_summary(
     context: GraphQLContext, client: WandbClient, body: StreamBody, rows: list[HistoryLine]
 ) -> list[str]:
     """Names in the summary that rows have new values of, though the client sends no summary with them: it
     leaves out one that has become too large. What the rows say then counts."""
-    names = {name for row in rows for name in row.numbers}
+    names = {name for row in rows if row.time_ms > client.row_ms for name in row.numbers}
     if not names or body.file(stream_body.SUMMARY).content:
         return []
     known = context.metadata_store.sections.read([client.run_id], ("summary",))[client.run_id]

@@ -14,9 +14,10 @@ from runvitals.model.errors import UnknownRun
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.file_stream import writers_of
+from runvitals.server.doors.wandb.history_rows import RUNTIME, STEP, TIMESTAMP
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT, SECTION, find_run
-from runvitals.server.doors.wandb.run_settings import INTERNAL
+from runvitals.server.doors.wandb.run_settings import INTERNAL, was_offline
 from runvitals.server.doors.wandb.run_writers import MONITOR, event_number
 from runvitals.store.metadata.log_summaries import summary_of
 from runvitals.store.metadata.wandb_clients import WandbClient
@@ -66,16 +67,22 @@ def bucket(
     config = {key: {"value": value} for key, value in sections.shared.get("config", {}).items()}
     if internal:
         config[INTERNAL] = {"value": internal}
-    tail = {key: value for key, value in own.get("summary", {}).items() if _is_own(key, value)}
+    stored = own.get("summary", {})
+    lines = client.history_lines
+    if was_offline(internal) and not context.follows_viewer:
+        # A run whose last session was recorded most likely has another one, whose rows keep their steps.
+        context.state.resuming_clients.note_synced(context, run_id)
+        stored, lines = {key: value for key, value in stored.items() if key != STEP}, 0
+    tail = {key: value for key, value in stored.items() if _is_own(key, value)}
     about = sections.shared.get("run", {})
     return {
         "id": node_id("Run", run_id),
         "name": run.name,
         "displayName": row.name,
         "project": project,
-        "summaryMetrics": json.dumps({**summary_of(sections), **own.get("summary", {})}),
+        "summaryMetrics": json.dumps({**summary_of(sections), **stored}),
         "config": json.dumps(config),
-        "historyLineCount": client.history_lines,
+        "historyLineCount": lines,
         "eventsLineCount": client.event_lines,
         "logLineCount": client.console_lines,
         "historyTail": json.dumps([json.dumps(tail)]),
@@ -87,7 +94,7 @@ def bucket(
 
 
 def _is_own(key: str, value: Any) -> bool:
-    return key in ("_step", "_runtime", "_timestamp") and isinstance(value, (int, float))
+    return key in (STEP, RUNTIME, TIMESTAMP) and isinstance(value, (int, float))
 
 
 def _may_know(context: GraphQLContext, project_id: int) -> bool:

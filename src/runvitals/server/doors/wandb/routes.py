@@ -38,7 +38,9 @@ async def graphql(request: Request) -> Response:
     try:
         with recorder.in_flight() as in_flight:
             wanted = decoded_request(await read_body(request, recorder, in_flight))
-            answer = await _EXECUTOR.execute(wanted, GraphQLContext(request))
+            context = GraphQLContext(request)
+            context.state.resuming_clients.begin_request(context)
+            answer = await _EXECUTOR.execute(wanted, context)
     except InvalidArgument as error:
         answer = GraphQLAnswer(errors_body(str(error)), 400)
     except HttpRejection as error:

@@ -14,16 +14,27 @@ from runvitals.model.names import TRUE_TIME
 from runvitals.server.doors import recording
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import GraphQLContext
+from runvitals.server.doors.wandb.recorded_sessions import MergedRows
 from runvitals.server.doors.wandb.run_writers import MONITOR, RunWriters, event_number
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.run_library import RunView, TooMuch
-from runvitals.server.stored.rows_after import RowsAfter
 from runvitals.server.stored.run_library import StoredLibrary
+from runvitals.server.stored.stored_rows import StoredRows
 from runvitals.store.metadata.log_summaries import LoggedValues, replace_logged_rows
 from runvitals.store.metadata.sections import SectionUpdate
 
 _VALUES_PER_ENVELOPE: Final = 500_000
 _MAX_REMOVED: Final = 20_000_000
+
+
+async def replace_sessions(context: GraphQLContext, writers: RunWriters, merged: MergedRows) -> None:
+    """Remove the rows of earlier sessions that those of a later one replace."""
+    rows = sum(len(part.t) for part in merged.replaced)
+    first = min(row.step for row in merged.new)
+    text = f"{rows} rows from step {first:g} on were replaced by those of a later session"
+    before_ms = min(row.time_ms for row in merged.new)
+    before = math.nextafter(first, -math.inf)
+    await remove_rows(context, writers, merged.replaced, before, text, "restarted", before_ms)
 
 
 async def replace_rows(context: GraphQLContext, writers: RunWriters, step: float) -> None:
@@ -41,31 +52,33 @@ async def replace_rows(context: GraphQLContext, writers: RunWriters, step: float
         await remove_rows(context, writers, removed, before, text, name="restarted")
 
 
-def rows_to_remove(context: GraphQLContext, run_id: int, step: float) -> list[RowsAfter]:
+def rows_to_remove(context: GraphQLContext, run_id: int, step: float) -> list[StoredRows]:
     """The rows of a run after a step; call it in a thread.
 
     Raises:
         TooMuch: they have too many values to be removed.
     """
     library: StoredLibrary = context.state.library
-    found = library.rows_after(run_id, step)
-    if sum(len(one.t) * len(one.keys) for one in found) > _MAX_REMOVED:
+    later = [rows.where(rows.steps > step) for rows in library.stored_rows(run_id)]
+    if sum(len(rows.t) * len(rows.keys) for rows in later) > _MAX_REMOVED:
         raise TooMuch(f"has more than {_MAX_REMOVED:,} values after step {step:g}")
-    return found
+    return [rows for rows in later if len(rows.t)]
 
 
 async def remove_rows(
     context: GraphQLContext,
     writers: RunWriters,
-    removed: Sequence[RowsAfter],
+    removed: Sequence[StoredRows],
     step: float,
     text: str,
     name: str = "rewound",
+    before_ms: int | None = None,
 ) -> None:
-    """Remove rows and media after a step. The summary is then that of the rows that are left.
+    """Remove rows, and media after a step. The summary is then that of the rows that are left.
 
     Args:
         name, text: of the event that notes it.
+        before_ms: only media from before this time.
     """
     await _overwrite(context, writers, removed)
     await _note(context, writers, name, text)
@@ -74,11 +87,12 @@ async def remove_rows(
     opened = await library.open(writers.run.uid, run_id)
     opened.invalidate()
     left = await opened.use(_summaries)
-    await run_in_threadpool(_replace_summary, context, run_id, left, step)
+    await run_in_threadpool(_replace_summary, context, run_id, left)
+    await run_in_threadpool(context.metadata_store.media.delete_after, run_id, step, before_ms)
     opened.invalidate()
 
 
-async def _overwrite(context: GraphQLContext, writers: RunWriters, removed: Sequence[RowsAfter]) -> None:
+async def _overwrite(context: GraphQLContext, writers: RunWriters, removed: Sequence[StoredRows]) -> None:
     """Overwrite rows with nothing."""
     recorder = door_recorder(context.request)
     for rows in removed:
@@ -141,9 +155,7 @@ def _joined(one: LoggedValues, other: LoggedValues) -> LoggedValues:
     )
 
 
-def _replace_summary(
-    context: GraphQLContext, run_id: int, left: Mapping[str, LoggedValues], step: float
-) -> None:
+def _replace_summary(context: GraphQLContext, run_id: int, left: Mapping[str, LoggedValues]) -> None:
     """Let the summary of a run be that of the rows that are left."""
     store, now_ms = context.metadata_store, context.now_ms()
     store.pending_summaries.flush({run_id})  # not after the summary is that of fewer rows
@@ -152,4 +164,3 @@ def _replace_summary(
     known = store.sections.read([run_id], ("summary",))[run_id].shared.get("summary", {})
     names = set(logged) if left else {*logged, *known}
     store.sections.merge([SectionUpdate(run_id, "summary", {}, now_ms, removed=tuple(names))])
-    store.media.delete_after(run_id, step)

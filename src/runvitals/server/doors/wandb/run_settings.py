@@ -10,6 +10,9 @@ from runvitals.environment import redaction
 from runvitals.server.doors.wandb.executor import InvalidArgument
 
 INTERNAL: Final = "_wandb"
+_FEATURES: Final = "3"
+_OFFLINE: Final = 4
+"""Numbers in wandb's message TelemetryRecord: the list of features, and one of these."""
 _MAX_CHARACTERS: Final = 4 << 20
 _GOALS: Final[Mapping[int, str]] = {1: "minimize", 2: "maximize"}
 # The fields of a metric definition, by the numbers that clients send.
@@ -76,6 +79,13 @@ def internal_values(sent: Mapping[str, Any]) -> dict[str, Any]:
     """wandb's own entries of a configuration: the client's version, metric definitions, machines."""
     found = _unwrapped(sent.get(INTERNAL, {}))
     return found if isinstance(found, dict) else {}
+
+
+def was_offline(internal: Mapping[str, Any]) -> bool:
+    """Whether wandb's own entries are of a session that was recorded offline and is sent by `wandb sync`."""
+    telemetry = internal.get("t")
+    features = telemetry.get(_FEATURES) if isinstance(telemetry, dict) else None
+    return isinstance(features, list) and _OFFLINE in features
 
 
 def metric_definitions(internal: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -14,7 +15,7 @@ from runvitals.server.doors.wandb.branches import branch_point, copy_media, copy
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
-from runvitals.server.doors.wandb.run_ids import SECTION, ClientRun, find_run
+from runvitals.server.doors.wandb.run_ids import RESUMED_LINES, SECTION, ClientRun, find_run
 from runvitals.server.doors.wandb.run_settings import (
     config_values,
     internal_values,
@@ -23,6 +24,7 @@ from runvitals.server.doors.wandb.run_settings import (
     parsed_json,
     removed_config,
     run_values,
+    was_offline,
 )
 from runvitals.server.doors.wandb.run_updates import update_run
 from runvitals.server.doors.wandb.run_writers import MONITOR, RunWriters, host_name
@@ -72,6 +74,9 @@ async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str,
     entity = wanted.entity.name if context.has_accounts else None
     writers = RunWriters(wanted.run, entity, client)
     values = await run_in_threadpool(_sections, context, wanted, input)
+    if begins:
+        lines = _resumed_lines(context, wanted, values) if input.get("id") else 0
+        values.setdefault(SECTION, {})[RESUMED_LINES] = lines
     branch = branch_point(values.get(SECTION, {}).get("config", {}))
     if wanted.client is None and branch is not None:
         client = replace(client, row_ms=await copy_rows(context, writers, input.get("entity_name"), branch))
@@ -87,6 +92,26 @@ async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str,
             await run_in_threadpool(_number, context, wanted),
         )
     return await run_in_threadpool(_begun, context, wanted, client if begins else None, input.get("sweep"))
+
+
+def _resumed_lines(context: GraphQLContext, wanted: _Wanted, values: Mapping[str, Any]) -> int:
+    """How many lines of history a client that begins to send has been told of, and counts its own from.
+
+    Raises:
+        InvalidArgument: it was taken for `wandb sync` when it asked where the run had ended.
+    """
+    if wanted.run.place is None or wanted.client is None:
+        return 0
+    clients = context.state.resuming_clients
+    if not clients.was_synced(context, wanted.run.place.run_id):
+        return wanted.client.history_lines
+    if not was_offline(values.get(SECTION, {}).get("config", {})):
+        clients.note_viewer(context)
+        raise InvalidArgument(
+            "the last session of this run was recorded offline, and its steps would be counted from 0 again: "
+            "resume it once more"
+        )
+    return 0
 
 
 def _wanted(context: GraphQLContext, sent: dict[str, Any], client: str) -> _Wanted:
