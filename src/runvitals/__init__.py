@@ -222,7 +222,7 @@ def __getattr__(name: str) -> object:
 
         return Artifact
     if name in _OF_ACTIVE_RUN:
-        return getattr(_active(), name)
+        return _of_active_run(name)
     if name == "run":
         from runvitals.sdk import start
 
@@ -244,6 +244,24 @@ def __getattr__(name: str) -> object:
 
         return getattr(functions, name)
     return _of_wandb(name)
+
+
+def _of_active_run(name: str) -> object:
+    """
+    Raises:
+        NotOpenAttribute: no run is open. `hasattr` and tools that list the package expect such an error.
+    """
+    from runvitals import errors
+
+    try:
+        return getattr(_active(), name)
+    except errors.NotOpen as error:
+        raise errors.NotOpenAttribute(str(error)) from None
+
+
+def __dir__() -> list[str]:
+    """The public names, also those that are loaded on first use: for completion in shells and notebooks."""
+    return sorted({*globals(), *__all__, *_ERRORS, *_OF_WANDB, "mlflow"})
 
 
 def _of_wandb(name: str) -> object:

@@ -43,6 +43,10 @@ class NotOpen(UsageError, RuntimeError):
     """No run is open in this process, or this one is finished."""
 
 
+class NotOpenAttribute(NotOpen, AttributeError):
+    """No run is open, so the package has no `config` and no `summary`: `hasattr` answers False."""
+
+
 class UnsupportedArgument(UnsupportedError, TypeError):
     """An argument that is not supported. The message says what to use instead."""
 

@@ -125,6 +125,21 @@ def test_errors_are_one_line(command: Command) -> None:
         assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "words", [("token", "list"), ("user", "list"), ("organisation", "settings"), ("usage", "show")]
+)
+def test_no_store_is_created_where_there_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    store = tmp_path / "typo"
+    assert main([*words, "--store", str(store)]) == 1
+    assert f"{store / 'catalogue.db'} does not exist: expected --store" in capsys.readouterr().err
+    assert not store.exists()
+    assert main(["token", "create", "first", "--store", str(store)]) == 0
+    assert f"creating a new store: {store / 'catalogue.db'}" in capsys.readouterr().err
+    assert main([*words, "--store", str(store)]) == 0
+
+
 def test_users_and_teams_are_suspended_and_deleted(command: Command) -> None:
     command("user", "create", "ada", "--admin")
     command("user", "create", "bob")
@@ -163,6 +178,7 @@ def test_custom_roles(command: Command) -> None:
 
 
 def test_settings_and_the_audit_log(command: Command) -> None:
+    command("token", "create", "first")
     command("organisation", "set", "signup=open", "trash_days=7", "allow_public_links=false")
     settings = as_json(command("organisation", "settings", "--json"))
     assert (settings["signup"], settings["trash_days"], settings["allow_public_links"]) == ("open", 7, False)
@@ -180,6 +196,7 @@ def test_settings_and_the_audit_log(command: Command) -> None:
 
 
 def test_a_secret_for_scim(command: Command, where: str) -> None:
+    command("token", "create", "first")
     secret = command("organisation", "scim-secret").strip()
     with open_metadata_store(where) as metadata_store:
         assert metadata_store.accounts.scim.check(secret)

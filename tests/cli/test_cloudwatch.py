@@ -53,6 +53,18 @@ def test_estimate_without_boto3() -> None:
     assert "Metrics   4: 1.20 USD a month" in out
 
 
+def test_globs_without_a_metric_are_named(tmp_path: Path) -> None:
+    text = line(inferentia())
+    _, out, _ = ran(text, "--dry-run", "--include", "nosuch", "--include", "neuroncore_utilization")
+    assert "no metric matches nosuch" in out
+    _, out, _ = ran(text, "--dry-run", "--exclude", "typo*")
+    assert "no metric matches typo*" in out
+    _, out, _ = ran(text, "--dry-run")
+    assert "no metric matches" not in out
+    _, _, err = ran(text, "--emf", str(tmp_path / "emf"), "--include", "nosuch")
+    assert "no metric matches nosuch" in err
+
+
 def test_estimate_for_several_instances() -> None:
     text = line(inferentia())
     _, out, _ = ran(text, "--dry-run", "--instances", "10", "--dimension", "InstanceId")

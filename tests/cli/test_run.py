@@ -189,7 +189,7 @@ def test_command_not_executable(command: Command, tmp_path: Path) -> None:
 def test_invalid_setting_is_reported_before_the_start(command: Command, journals: Journals) -> None:
     code, out, err = finished(command("echo", "started", options=("--disk-paths", "relative")))
     assert (code, out) == (1, "")
-    assert "invalid setting disk_paths = 'relative' (argument): expected absolute paths" in err
+    assert "invalid setting disk_paths = 'relative' (--disk-paths): expected absolute paths" in err
     assert journals.folders() == []
 
 
@@ -227,6 +227,37 @@ def test_settings_and_labels_are_recorded(command: Command, journals: Journals) 
     assert settings["sampling_interval"] == 0.1
     starts = [r.value for r in journals.records() if r.type == frames.START]
     assert starts[0]["labels"] == {"team": "x"}
+
+
+def test_options_with_lists_may_be_repeated(command: Command, journals: Journals) -> None:
+    options = (
+        "--tags",
+        "a,b",
+        "--tags",
+        "c",
+        "--labels",
+        "x=1",
+        "--labels",
+        "y=2",
+        "--name",
+        "n",
+        "--name",
+        "m",
+    )
+    finished(command("true", options=(*options, "--collectors", "cpu", "--collectors", "memory")))
+    infos = [r.value for r in journals.records() if r.type == frames.INFO]
+    (about,) = (info["run"] for info in infos if "run" in info)
+    assert (about["tags"], about["name"]) == (["a", "b", "c"], "m")
+    (settings,) = (info["settings"] for info in infos if "settings" in info)
+    assert settings["collectors"] == ["cpu", "memory"]
+    starts = [r.value for r in journals.records() if r.type == frames.START]
+    assert starts[0]["labels"] == {"x": "1", "y": "2"}
+
+
+def test_an_unknown_source_is_reported_before_the_start(command: Command, journals: Journals) -> None:
+    code, _, err = finished(command("true", options=("--collectors", "nvidea")))
+    assert code == 1
+    assert "unknown source 'nvidea'; did you mean nvidia?" in err
 
 
 def test_console_output_is_passed_through_and_recorded(command: Command, journals: Journals) -> None:

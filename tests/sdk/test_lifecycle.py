@@ -452,6 +452,32 @@ def test_second_init_in_a_script_returns_the_open_run(train: Start, journals: Jo
     assert journals.end()["state"] == "finished"
 
 
+def test_second_init_says_which_arguments_it_ignores(train: Start) -> None:
+    code, _, err = finished(
+        train("""
+        import runvitals
+        a = runvitals.init(project="digits", tags=["x"], config={"lr": 1})
+        runvitals.init(project="digits", tags=["x"])
+        print("now", flush=True, file=__import__("sys").stderr)
+        runvitals.init(project="letters", tags=["y"], config={"lr": 2}, settings={"sampling_interval": 5})
+        assert a.project == "digits" and dict(a.config) == {"lr": 1}
+        """)
+    )
+    assert code == 0, err
+    before, _, after = err.partition("now")
+    assert "already open" not in before
+    assert "is already open, so project, config, tags, settings had no effect" in after
+    assert "init(reinit=True) finishes it" in after
+
+
+@pytest.mark.parametrize("names", ["nvidea", "cpu,-netwrok"])
+def test_an_unknown_source_is_an_error(train: Start, names: str) -> None:
+    code, _, err = finished(train("import runvitals\nrunvitals.init()", RUNVITALS_COLLECTORS=names))
+    assert code == 1
+    assert "invalid setting collectors" in err
+    assert f"did you mean {'nvidia' if 'nvidea' in names else 'network'}?" in err
+
+
 def test_disabled_mode_writes_and_starts_nothing(train: Start, journals: Journals) -> None:
     code, out, err = finished(
         train("""

@@ -158,5 +158,15 @@ def test_errors_name_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert why in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert main(["import", str(tmp_path / "empty"), *ours]) == 1
-    assert "no .wandb file found in" in capsys.readouterr().err
+    assert "no .wandb file found; expected a .wandb file, a folder of them" in capsys.readouterr().err
+    for name, why in (
+        ("x.csv", "x.csv: expected a .wandb file, a folder of them, wandb:ENTITY/PROJECT"),
+        ("events.out.tfevents.1.host", f"use tensorboard:{tmp_path} for the event files"),
+        ("mlflow.db", f"use mlflow:{tmp_path / 'mlflow.db'} for a store of MLflow"),
+    ):
+        (tmp_path / name).touch()
+        assert main(["import", str(tmp_path / name), *ours]) == 1
+        assert why in capsys.readouterr().err
+    assert main(["import", "comet:team/project", *ours]) == 1
+    assert "expected a .wandb file" in capsys.readouterr().err
     assert not (tmp_path / "ours/runs").exists() or os.listdir(tmp_path / "ours/runs") == []

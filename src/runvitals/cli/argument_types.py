@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.model.limits import INT64
 from runvitals.model.numbers import parse_integer, parse_number
+from runvitals.sdk.settings import SETTINGS
 
 _TIMES_MS = {"h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS, "y": 8766 * HOUR_MS}
 _SIZES = {f"{prefix}B": 1000**power for power, prefix in enumerate(("K", "M", "G", "T", "P"), 1)}
@@ -46,6 +48,27 @@ def _parsed(text: str, units: dict[str, int], expected: str) -> int:
     if not 0 < value < INT64:
         raise argparse.ArgumentTypeError(f"invalid value {text!r:.80}: expected {expected}")
     return value
+
+
+def joined_setting(name: str, texts: Sequence[str] | None) -> Any:
+    """The value of a setting whose option may be repeated: lists and tables are joined; of other values, the
+    last one counts.
+
+    Raises:
+        SettingError: an invalid value.
+
+    Example:
+        >>> joined_setting("tags", ["a,b", "c"]), joined_setting("project", ["x", "y"])
+        (['a', 'b', 'c'], 'y')
+    """
+    if not texts:
+        return None
+    values = [SETTINGS[name].parse(text, f"--{name.replace('_', '-')}") for text in texts]
+    if all(isinstance(value, list) for value in values):
+        return [item for value in values for item in value]
+    if all(isinstance(value, dict) for value in values):
+        return {key: item for value in values for key, item in value.items()}
+    return texts[-1]
 
 
 def positive_integer(text: str) -> int:

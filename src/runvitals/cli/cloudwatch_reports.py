@@ -68,19 +68,15 @@ def _dry_run(arguments: argparse.Namespace) -> int:
         resolution_s=arguments.resolution,
         dimensions=dimensions,
     )
+    standard = () if arguments.run else NEURON_STANDARD
+    selection = MetricGlobs(arguments.include or standard, arguments.exclude)
     if arguments.run:
-        add_run(
-            estimate,
-            MetricGlobs(arguments.include, arguments.exclude),
-            arguments.run,
-            directory(arguments),
-        )
-        source = f"run {arguments.run}"
+        add_run(estimate, selection, arguments.run, directory(arguments))
+        read = [f"run {arguments.run}"]
     else:
-        selection = MetricGlobs(arguments.include or NEURON_STANDARD, arguments.exclude)
         reader = add_reports(estimate, selection, 0)
-        source = "; ".join([f"{reader.reports} reports", *reader.problems()])
-    print(f"Nothing is sent. Read: {inert(source)}\n")
+        read = [f"{reader.reports} reports", *reader.problems()]
+    print(f"Nothing is sent. Read: {inert('; '.join([*read, *selection.problems()]))}\n")
     if not estimate.sent and not estimate.left_out:
         print("runvitals: no metrics found", file=sys.stderr)
         return 1

@@ -56,7 +56,12 @@ def add(subparsers: Any) -> None:
     parser.add_argument("id", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--format", choices=("csv", "jsonl"), default="csv", help="default: csv")
     parser.add_argument(
-        "--keys", nargs="+", default=[], metavar="GLOB", help="only matching keys, e.g. cpu 'gpu.*'"
+        "--keys",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="GLOB",
+        help="only matching keys, e.g. cpu 'gpu.*'",
     )
     parser.add_argument(
         "--names",

@@ -38,7 +38,9 @@ def add(subparsers: Any) -> None:
         "everything else that it logged, as NAME/STEP. With --output, copies them into a folder.",
     )
     parser.add_argument("id", metavar="RUN", help=RUN_HELP)
-    parser.add_argument("--names", nargs="+", metavar="GLOB", help="only files whose names match")
+    parser.add_argument(
+        "--names", nargs="+", action="extend", metavar="GLOB", help="only files whose names match"
+    )
     parser.add_argument("--media", action="store_true", help="also what was logged besides numbers")
     parser.add_argument(
         "-o", "--output", metavar="FOLDER", help="copy them into this folder; created if missing"

@@ -169,13 +169,28 @@ def files(path: str) -> Iterator[str]:
 
     Raises:
         FileNotFoundError: no such file.
+        ValueError: a file of another kind.
     """
     if not os.path.isdir(path):
+        if not path.endswith(".wandb") and (os.path.exists(path) or ":" in path):
+            raise ValueError(f"{path}: {_other_kind(path)}")
         yield path
         return
     found = []
     for folder, _, names in os.walk(path):  # without following `latest-run`
         found += [os.path.join(folder, name) for name in names if name.endswith(".wandb")]
     if not found:
-        raise FileNotFoundError(f"no .wandb file found in {path}")
+        raise FileNotFoundError(f"{path}: no .wandb file found; {_other_kind(path)}")
     yield from sorted(found)
+
+
+def _other_kind(path: str) -> str:
+    """How to import what is at a path."""
+    name = os.path.basename(path.rstrip("/"))
+    inside = os.listdir(path) if os.path.isdir(path) else [name]
+    if any("tfevents" in name for name in inside):
+        folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
+        return f"use tensorboard:{folder} for the event files of TensorBoard"
+    if name == "mlruns" or "mlruns" in inside or name.endswith((".db", ".sqlite")):
+        return f"use mlflow:{path} for a store of MLflow"
+    return "expected a .wandb file, a folder of them, wandb:ENTITY/PROJECT, mlflow:URI or tensorboard:FOLDER"

@@ -7,6 +7,7 @@ import os
 import sys
 from typing import Any
 
+from runvitals.cli.argument_types import joined_setting
 from runvitals.cli.command_list import COMMANDS
 from runvitals.sdk.settings import SETTINGS, Settings, trace
 
@@ -25,7 +26,11 @@ def add(subparsers: Any) -> None:
         setting = SETTINGS[name]
         flags = ["--" + name.replace("_", "-")] + (["--id"] if name == "run_id" else [])
         parser.add_argument(
-            *flags, dest=name, metavar="VALUE", help=f"{setting.text} ({setting.allowed}; {setting.variable})"
+            *flags,
+            dest=name,
+            action="append",
+            metavar="VALUE",
+            help=f"{setting.text} ({setting.allowed}; {setting.variable})",
         )
     parser.add_argument(
         "--console", action="store_true", default=None, help="also record the command's output"
@@ -44,12 +49,15 @@ def run(arguments: argparse.Namespace) -> int:
     from runvitals.sdk.data_folder import working_folder
     from runvitals.sdk.delivery import check_kinds
     from runvitals.sdk.run_command import run_command
+    from runvitals.sdk.source_names import check_collectors
 
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
     if not words:
         raise ValueError("no command given; usage: runvitals run [options] -- CMD …")
-    given = Settings(**{name: getattr(arguments, name) for name in (*_OPTIONS, "quiet", "console")}).given
+    options = {name: joined_setting(name, getattr(arguments, name)) for name in _OPTIONS}
+    given = Settings(**options, quiet=arguments.quiet, console=arguments.console).given
     found = trace(given, os.environ, working_folder())
     values = {name: value for name, (value, _) in found.items()}
     check_kinds(values, found["destinations"][1])
+    check_collectors(values, found["collectors"][1])
     return run_command(words, values)

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-from runvitals.cli.argument_types import number_between
+from runvitals.cli.argument_types import joined_setting, number_between
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import moment
 from runvitals.sdk.probe import MachineReading, read_once, watch
@@ -35,11 +35,16 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--host-root", help="where the host's /proc, /sys and disks are mounted (RUNVITALS_HOST_ROOT)"
     )
-    parser.add_argument("--disk-paths", help="file systems to read, comma-separated (RUNVITALS_DISK_PATHS)")
+    parser.add_argument(
+        "--disk-paths",
+        action="append",
+        help="file systems to read, comma-separated (RUNVITALS_DISK_PATHS)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    given = Settings(host_root=arguments.host_root, disk_paths=arguments.disk_paths).given
+    disk_paths = joined_setting("disk_paths", arguments.disk_paths)
+    given = Settings(host_root=arguments.host_root, disk_paths=disk_paths).given
     values = resolve(given, os.environ, os.getcwd())
     if arguments.watch is None:
         reading = read_once(values)

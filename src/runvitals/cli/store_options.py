@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import glob
 import os
+import sys
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
@@ -58,12 +59,38 @@ def store_locations(arguments: argparse.Namespace) -> tuple[str, str]:
 
     If samples are kept in ClickHouse, the folder is for what else a server keeps.
     """
-    in_folder = None if is_clickhouse(arguments) else arguments.store
-    folder = os.path.abspath(in_folder or os.path.join(directory(arguments), "store"))
+    folder, address = _locations(arguments)
     try:
         make_private(folder)
     except OSError as error:
         raise OSError(f"could not create the store's folder {folder}: {error.strerror}") from None
+    return folder, address
+
+
+def metadata_address(arguments: argparse.Namespace) -> str:
+    """The address of the metadata store, for a command that works on it. Only an action that creates
+    something creates the store too, for a server that was not started yet.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    from runvitals.store.metadata.database import sqlite_path
+
+    _, address = _locations(arguments)
+    path = sqlite_path(address)
+    if path is None or os.path.exists(path):
+        return address
+    if arguments.action != "create":
+        raise FileNotFoundError(
+            f"{path} does not exist: expected --store with the folder of a server's store, or --metadata"
+        )
+    print(f"runvitals: creating a new store: {path}", file=sys.stderr)
+    return store_locations(arguments)[1]
+
+
+def _locations(arguments: argparse.Namespace) -> tuple[str, str]:
+    in_folder = None if is_clickhouse(arguments) else arguments.store
+    folder = os.path.abspath(in_folder or os.path.join(directory(arguments), "store"))
     return folder, arguments.catalogue or os.path.join(folder, METADATA_FILE)
 
 

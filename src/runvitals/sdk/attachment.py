@@ -59,7 +59,7 @@ def wandb_run() -> dict[str, Any] | None:
     }
 
 
-def _site_folders() -> list[str]:
+def site_folders() -> list[str]:
     """The folders of installed packages. `sys.path` may contain anything; like Python, use only strings."""
     paths = [path for path in sys.path if isinstance(path, str)]
     return [path for path in paths if path.endswith(("site-packages", "dist-packages"))]
@@ -111,7 +111,7 @@ def monitor_spec(
             "argv": argv,
             "cwd": working_folder(),
         },
-        "site": _site_folders(),
+        "site": site_folders(),
     }
 
 

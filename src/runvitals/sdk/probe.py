@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from runvitals.collectors import sources
 from runvitals.collectors.base import Scope, Tick
 from runvitals.collectors.selection import Selection
+from runvitals.sdk.attachment import site_folders
 
 if TYPE_CHECKING:
     from runvitals.collectors.base import Collector
@@ -61,8 +61,7 @@ def probe(values: Mapping[str, Any], interval_s: float) -> tuple[Sources, Select
     )
     scope.whole_machine = True
     selection = Selection(values["collectors"])
-    site_folders = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
-    return sources.probe_all(scope, selection, site_folders), selection
+    return sources.probe_all(scope, selection, site_folders()), selection
 
 
 def read_once(values: Mapping[str, Any]) -> MachineReading:

@@ -88,6 +88,12 @@ def init(
         open_run = _open_here()
         if open_run is not None:
             if not finish_open and not _in_notebook():
+                arguments = {
+                    "project": project, "name": name, "config": config, "tags": tags, "notes": notes,
+                    "group": group, "job_type": job_type, "id": id, "dir": dir, "mode": mode,
+                    "settings": settings, "entity": entity,
+                }  # fmt: skip
+                _notify_ignored(open_run, arguments)
                 return open_run
             open_run.finish()
         if config is not None:
@@ -106,6 +112,25 @@ def init(
 
         tensorboard_writer.follow(opened)
     return run
+
+
+def _notify_ignored(run: Run, arguments: Mapping[str, Any]) -> None:
+    """Say which arguments have no effect because a run is open that differs from them."""
+    present = {
+        "project": run.project, "name": run.name, "tags": list(run.tags), "notes": run.notes,
+        "group": run.group, "job_type": run.job_type, "id": run.id, "entity": run.entity,
+    }  # fmt: skip
+    ignored = [
+        name
+        for name, value in arguments.items()
+        if value is not None
+        and (name not in present or (list(value) if name == "tags" else value) != present[name])
+    ]
+    if ignored:
+        notify(
+            f"init(): run {run.id} is already open, so {', '.join(ignored)} had no effect; "
+            "init(reinit=True) finishes it and starts a new run"
+        )
 
 
 def _opened(values: dict[str, Any]) -> Run:
@@ -165,6 +190,10 @@ def resolved(given: Mapping[str, Any]) -> dict[str, Any]:
 
         values.update(wandb_environment.read(found, os.environ))
     check_kinds(values, found["destinations"][1])
+    if values["collectors"] != SETTINGS["collectors"].default:
+        from runvitals.sdk.source_names import check_collectors
+
+        check_collectors(values, found["collectors"][1])
     return values
 
 

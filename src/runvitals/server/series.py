@@ -12,6 +12,7 @@ import numpy as np
 from runvitals import deadline
 from runvitals.buckets import Buckets, Floats, Integers, grid, reduce
 from runvitals.metrics import mlflow
+from runvitals.query.globs import Glob, check_globs, is_glob
 from runvitals.query.key_filter import find
 from runvitals.query.series import Series
 from runvitals.server.run_library import (
@@ -176,6 +177,28 @@ class LoggedSelection:
     first_step: float | None = None
     last_step: float | None = None
 
+    def of_globs(self, view: RunView) -> LoggedSelection:
+        """The selection with the names that its globs match. A name that was logged with a wildcard in it is
+        that name. What matches nothing stays as it is.
+
+        Raises:
+            ValueError: too many globs, or one that is too long.
+        """
+        globs = [name for name in self.names if is_glob(name)]
+        check_globs(globs)
+        if not globs:
+            return self
+        logged = sorted(view.logged_names())
+        names: dict[str, None] = {}
+        for name in self.names:
+            matches = [name] if name in logged or not is_glob(name) else list(filter(Glob(name), logged))
+            names.update(dict.fromkeys(matches) or {name: None})
+        return replace(self, names=tuple(names))
+
+    def unmatched(self, view: RunView) -> list[str]:
+        """The names and globs under which nothing was logged."""
+        return sorted(set(self.names) - view.logged_names()) if self.names else []
+
     def columns(self, view: RunView) -> list[LoggedColumns]:
         """The selected values, of each process."""
         found = [columns for columns in view.logged(self.names) if self.rank in (None, columns.rank)]
@@ -205,11 +228,18 @@ def logged(view: RunView, selection: LoggedSelection, max_points: int | None) ->
     """
     problems = view.note_problems()
     position = view.position()
+    selection = selection.of_globs(view)
     groups: list[dict[str, Any]] = []
     for process in _logged_columns(view, selection, max_points):
         labels = {"host": process.host, "rank": process.rank}
         groups += [{**labels, **group} for group in _logged_groups(process, max_points)]
-    return {"run": view.run_id, "cursor": cursor(position), "groups": groups, "problems": list(problems)}
+    return {
+        "run": view.run_id,
+        "cursor": cursor(position),
+        "groups": groups,
+        "unmatched": selection.unmatched(view),
+        "problems": list(problems),
+    }
 
 
 def logged_series(
@@ -220,7 +250,7 @@ def logged_series(
     Raises:
         TooMuch: more than `MAX_RAW_VALUES` values.
     """
-    for process in _logged_columns(view, selection, max_points):
+    for process in _logged_columns(view, selection.of_globs(view), max_points):
         for key, (steps, times, values) in process.columns.items():
             if max_points is None or len(steps) <= max_points:
                 yield LoggedSeries(key, process.host, process.rank, steps, times, {"": values})

@@ -30,6 +30,22 @@ def test_logged_values_by_rank(tmp_path: Path, client: Client) -> None:
     assert group["series"] == {"eval": [0.5]}
 
 
+def test_keys_may_be_globs_and_those_without_a_match_are_named(tmp_path: Path, client: Client) -> None:
+    Trainer(tmp_path).log(T0, 0, **{"val/loss": 1.0, "val/acc": 2.0, "odd[1]": 3.0})
+
+    def names(*keys: str) -> tuple[list[str], list[str]]:
+        answer = client.ask("runs/abc/history", keys=list(keys))
+        return sorted(name for group in answer["groups"] for name in group["series"]), answer["unmatched"]
+
+    assert names("*") == (["odd[1]", "val/acc", "val/loss"], [])
+    assert names("val/*", "nothing", "x*") == (["val/acc", "val/loss"], ["nothing", "x*"])
+    assert names("odd[1]") == (["odd[1]"], [])
+    assert names("nothing") == ([], ["nothing"])
+    assert client.get("/api/v1/runs/abc/history?format=csv&keys=val/*").text.startswith(
+        "step,t,host,rank,val/loss,val/acc"
+    )
+
+
 def test_many_logged_rows_are_returned_as_buckets_of_steps(tmp_path: Path, client: Client) -> None:
     trainer = Trainer(tmp_path)
     for step in range(100):

@@ -35,7 +35,8 @@ async def run_history(
     run: TheRun,
     format: TheFormat,
     keys: Annotated[
-        list[str], Query(description="Names that were logged. All if none is given.", max_length=1000)
+        list[str],
+        Query(description="Names that were logged, or globs. All if none is given.", max_length=1000),
     ] = [],  # noqa: B006
     rank: Annotated[int | None, Query(description="Only of this rank.", ge=0, le=2**31)] = None,
     max_points: MaxPoints = 1000,

@@ -291,6 +291,7 @@ class Logged(BaseModel):
     run: str
     cursor: str
     groups: list[LoggedGroup]
+    unmatched: list[str] = Field(description="Those of `keys` under which nothing was logged.")
     problems: list[str] = Field(description="Parts that could not be read.")
 
 

@@ -42,6 +42,14 @@ class MetricGlobs:
         self.include = tuple(include)
         self.exclude = tuple(exclude)
         self._known: dict[tuple[str, ...], bool] = {}
+        chosen = () if self.include == NEURON_STANDARD else self.include
+        self._unmatched = dict.fromkeys((*chosen, *self.exclude))
+
+    def problems(self) -> list[str]:
+        """Which globs of the user have matched no metric so far."""
+        if not self._unmatched:
+            return []
+        return [f"no metric matches {', '.join(self._unmatched)}"]
 
     def wants(self, reading: MetricReading) -> bool:
         names = spellings(reading)
@@ -50,6 +58,8 @@ class MetricGlobs:
             if len(self._known) >= 100_000:  # names are external input
                 self._known.clear()
             wanted = self._known[names] = self._decide(names)
+            for glob in [glob for glob in self._unmatched if _matches(names, (glob,))]:
+                del self._unmatched[glob]
         return wanted
 
     def _decide(self, names: Sequence[str]) -> bool:

@@ -244,7 +244,8 @@ class Pipe:
     def _problems(self) -> list[str]:
         rejected = self._aggregation.rejected
         invalid = [f"{rejected} readings that are not finite or too large"] if rejected else []
-        return [*self._reader.problems(), *invalid, *self._sink.problems()]
+        unmatched = self._selection.problems() if self._reader.reports else []
+        return [*self._reader.problems(), *unmatched, *invalid, *self._sink.problems()]
 
     def _summary(self) -> str:
         return "; ".join([f"{self._reader.reports} reports, {self._sink.report()}", *self._problems()])
