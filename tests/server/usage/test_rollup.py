@@ -203,6 +203,21 @@ def test_time_in_which_a_device_is_busy_but_no_step_is_logged_is_hung(stores: Us
     assert everything(stores) == before
 
 
+def test_charges_of_what_has_no_price_are_unknown(stores: UsageStores) -> None:
+    store = stores.metadata_store
+    team = store.accounts.teams.create("vision", CLI, 1).id
+    use(store, "r1", "2026-10-05", entity_id=team, project="p", hours=3, state="finished")
+    stores.now_ms = stores.calendar.day(date(2026, 10, 25)).start_ms
+    reports = UsageReports(store, lambda: stores.now_ms)
+
+    def charges() -> list[float | None]:
+        return [one.value for one in reports.uses() if one.category == "charges"]
+
+    assert charges() == [None, None]  # of the organisation, and of the team
+    store.usage.rates.add(StoredRate("device_hours", "*", 0, "2026-01-01"), CLI, 1)
+    assert charges() == [0.0, 0.0]
+
+
 def test_a_whole_month_is_the_sum_of_its_days(stores: UsageStores) -> None:
     chance, store, october = random.Random(7), stores.metadata_store, Month.named("2026-10")
     team = store.accounts.teams.create("vision", CLI, 1).id

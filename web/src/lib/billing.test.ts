@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { budgets, numbersOf, planOn, quantity, type Use } from './billing';
 
-const use = (entity: string | null, value: number, more: Partial<Use> = {}): Use => ({
+const use = (entity: string | null, value: number | null, more: Partial<Use> = {}): Use => ({
   entity,
   category: 'charges',
   value,
@@ -19,6 +19,7 @@ test('budgets tell who is over, and who will be', () => {
     use('vision', 50, { limit: 60, expected: 90 }),
     use('robots', 70, { limit: 60 }),
     use('nobody', 0),
+    use('unpriced', null, { limit: 60 }),
     use(null, 130),
     use('vision', 5, { category: 'energy' }),
   ]);
@@ -27,6 +28,7 @@ test('budgets tell who is over, and who will be', () => {
     ['robots', 'over'],
     ['vision', 'expected over'],
     ['speech', 'within'],
+    ['unpriced', 'within'],
   ]);
 });
 
@@ -50,5 +52,5 @@ test('lists of thresholds may be separated by anything', () => {
 test('quantities have their unit', () => {
   expect(quantity(1234.5, 'device_hours', 'EUR')).toMatch(/1.?234.5 h/);
   expect(quantity(3, 'charges', 'EUR')).toMatch(/3.00 EUR/);
-  expect(quantity(null, 'energy', 'EUR')).toBe('–');
+  expect(quantity(null, 'charges', 'EUR')).toBe('–');
 });

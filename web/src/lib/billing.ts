@@ -23,7 +23,8 @@ export const LIMIT_UNITS: Record<Category, string> = { tracked_hours: 'h', devic
 export interface Use {
   entity: string | null;
   category: Category;
-  value: number;
+  /** null: charges of what has no price. */
+  value: number | null;
   included: number;
   limit: number | null;
   percent: number | null;
@@ -162,7 +163,8 @@ export function quantity(value: number | null, category: Category, currency: str
 
 export interface Budget {
   entity: string | null;
-  charges: number;
+  /** null: nothing that was used has a price. */
+  charges: number | null;
   expected: number | null;
   /** The limit of charges of the plan; null: none. */
   budget: number | null;
@@ -172,12 +174,12 @@ export interface Budget {
 /** Charges against budgets: those of the organisation first, then the largest charges. */
 export function budgets(uses: readonly Use[]): Budget[] {
   return uses
-    .filter((use) => use.category === 'charges' && (use.entity === null || use.value > 0 || use.limit !== null))
+    .filter((use) => use.category === 'charges' && (use.entity === null || (use.value ?? 0) > 0 || use.limit !== null))
     .map(({ entity, value, expected, limit }) => {
-      const state: Budget['state'] = limit === null ? 'none' : value > limit ? 'over' : (expected ?? value) > limit ? 'expected over' : 'within';
+      const state: Budget['state'] = limit === null ? 'none' : (value ?? 0) > limit ? 'over' : (expected ?? value ?? 0) > limit ? 'expected over' : 'within';
       return { entity, charges: value, expected, budget: limit, state };
     })
-    .sort((a, b) => Number(b.entity === null) - Number(a.entity === null) || b.charges - a.charges);
+    .sort((a, b) => Number(b.entity === null) - Number(a.entity === null) || (b.charges ?? 0) - (a.charges ?? 0));
 }
 
 /** What billing roles are called. */

@@ -24,6 +24,7 @@ class Use:
     """How much of a category a team, a user or the organisation has used this month.
 
     Args:
+        value: None for charges if nothing that was used has a price.
         largest: the ids of projects, and what each has used, the largest first.
         expected: how much it will be at the end of the month, if it goes on so; None: not known. Storage is
             as it is.
@@ -31,10 +32,15 @@ class Use:
 
     entity_id: int
     category: str
-    value: float
+    value: float | None
     limit: PlanLimit | None
     largest: tuple[tuple[int | None, float], ...] = ()
     expected: float | None = None
+
+    @property
+    def quantity(self) -> float:
+        """How much counts against the limit."""
+        return self.value or 0.0
 
     @property
     def limit_units(self) -> float | None:
@@ -46,7 +52,7 @@ class Use:
         """Percent of the limit; None without a limit."""
         if self.limit is None or self.limit.limit_units is None:
             return None
-        return self.value / self.limit.limit_units * _FULL if self.limit.limit_units else float(_FULL)
+        return self.quantity / self.limit.limit_units * _FULL if self.limit.limit_units else float(_FULL)
 
     @property
     def refuses(self) -> bool:
@@ -90,15 +96,21 @@ def uses(metadata_store: MetadataStore, settings: UsageSettings, now_ms: int) ->
     for entity_id, of_entity in sorted(by_entity.items()):
         projects = _by_project(of_entity, month)
         for category, value in _values(of_entity, month).items():
-            used = ((number, values[category]) for number, values in projects.items() if values[category])
+            used = (
+                (number, of_project)
+                for number, values in projects.items()
+                if (of_project := values[category])
+            )
             largest = tuple(sorted(used, key=lambda pair: -pair[1]))
             limit = limits(entity_id).get(category)
-            expected = None if category == STORAGE else expect(value, settings.calendar, month, now_ms)
+            expected = None
+            if value is not None and category != STORAGE:
+                expected = expect(value, settings.calendar, month, now_ms)
             found_uses.append(Use(entity_id, category, value, limit, largest, expected))
     return found_uses
 
 
-def _by_project(of: Sequence[Atom], month: Month) -> dict[int | None, dict[str, float]]:
+def _by_project(of: Sequence[Atom], month: Month) -> dict[int | None, dict[str, float | None]]:
     by_project: dict[int | None, list[Atom]] = defaultdict(list)
     for atom in of:
         by_project[atom.project].append(atom)
@@ -110,19 +122,23 @@ def _newest_snapshot(of: Sequence[Atom]) -> str:
     return max((atom.day for atom in of if atom.storage_bytes), default="")
 
 
-def _values(of: Sequence[Atom], month: Month, newest: str | None = None) -> dict[str, float]:
-    """What was used by category. `newest`: the day whose storage counts; None: the last one with any."""
+def _values(of: Sequence[Atom], month: Month, newest: str | None = None) -> dict[str, float | None]:
+    """What was used by category; None for charges of what has no price.
+
+    Args:
+        newest: the day whose storage counts; None: the last one with any.
+    """
     sums: dict[str, int] = dict.fromkeys(CATEGORIES, 0)
     newest = _newest_snapshot(of) if newest is None else newest
     for atom in of:
         for category, quantity in atom.amounts().items():
             sums[category] += quantity if category != STORAGE or atom.day == newest else 0
-    values = {
+    values: dict[str, float | None] = {
         category: total / _GB if category == STORAGE else in_units(category, total, month)
         for category, total in sums.items()
     }
-    charges = sum(amount for atom in of for amount in atom.costs.values())
-    return {**values, CHARGES: charges / MICRO}
+    costs = [amount for atom in of for amount in atom.costs.values()]
+    return {**values, CHARGES: sum(costs) / MICRO if costs else None}
 
 
 def checked_plan(name: str, description: str, limits: Sequence[PlanLimit]) -> UsagePlan:

@@ -110,14 +110,14 @@ class _Telling:
         if share is not None:
             self._send(use, "percent", [one for one in self._wanted.percent if share >= one])
         if use.category == CHARGES and use.entity_id == ORGANISATION:
-            self._send(use, "amount", [one for one in self._wanted.amounts if use.value >= one])
+            self._send(use, "amount", [one for one in self._wanted.amounts if use.quantity >= one])
 
     def _send(self, use: Use, kind: Kind, thresholds: Sequence[int]) -> None:
         if not thresholds:
             return
         period, limit = self._month.name, use.limit_units
         about = period, use.entity_id, use.category, kind
-        passed = [UsageAlert(*about, threshold, use.value, limit) for threshold in thresholds]
+        passed = [UsageAlert(*about, threshold, use.quantity, limit) for threshold in thresholds]
         # With the limit: after it was raised, the same threshold may be passed again.
         key = ":".join(map(str, ("usage", *about, max(thresholds), limit)))
         billing = self._alerts.billing_administrators()
@@ -168,9 +168,7 @@ class _Telling:
         )
         limit = use.limit_units
         of_limit = "" if limit is None else f" of {limit:g}"
-        return (
-            f"{name} has used {use.value:.1f}{of_limit} {self._unit(use)} ({use.category.replace('_', ' ')})"
-        )
+        return f"{name} has used {use.quantity:.1f}{of_limit} {self._unit(use)} ({use.category.replace('_', ' ')})"
 
     def _unit(self, use: Use) -> str:
         if use.category == CHARGES:

@@ -100,7 +100,8 @@ def test_the_owner_of_all_runs_may_delete_the_project(digits: AccountsServer) ->
 
 def test_transfer_needs_both_sides_and_the_password(digits: AccountsServer) -> None:
     digits.accounts.teams.create("speech", CLI, T0, administrator=digits.accounts.users.by_name("eve").id)
-    digits.ask("ada", "POST", f"{DIGITS}/transfer", 404, json={"entity": "speech"})
+    refused = digits.ask("ada", "POST", f"{DIGITS}/transfer", 403, json={"entity": "speech"})
+    assert "needs the permission project:transfer for team or user 'speech'" in refused["error"]
     digits.accounts.members.add("speech", "ada", "admin", CLI, T0)
     with digits.client("ada", sudo=False) as ada:
         assert ada.post(f"{DIGITS}/transfer", json={"entity": "speech"}).status_code == 428

@@ -33,7 +33,7 @@ def test_members_as_csv(vision: AccountsServer) -> None:
         response = ada.get(f"{MEMBERS}?format=csv")
     assert response.headers["content-type"].startswith("text/csv")
     lines = response.text.splitlines()
-    assert lines[0].startswith("name,display_name,email,role")
+    assert lines[0].startswith("user_name,display_name,email,role")
     assert lines[2].startswith("bob,'=1+1,bob@example.org,member")
     vision.ask("eve", "GET", f"{MEMBERS}?format=csv", 403)
 

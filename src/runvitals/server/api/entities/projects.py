@@ -219,7 +219,8 @@ def transfer_project(
     what = f"team or user {transfer.entity!r}"
     if target is None:
         access.hide(requester, what)
-    access.require(requester, Action.PROJECT_TRANSFER, target, what)
+    is_known = access.may(requester, Action.TEAM_PROFILE, target)
+    access.require(requester, Action.PROJECT_TRANSFER, target, what, is_known=is_known)
     if target.owner_id is not None and project.visibility == Visibility.RESTRICTED.value:
         raise HTTPException(409, "a restricted project must be opened to its team first")
     access.accounts.project_members.transfer(project.id, target.id, requester.actor, access.clock())

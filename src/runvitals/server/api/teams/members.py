@@ -28,15 +28,16 @@ from runvitals.store.metadata.accounts.members import MemberRow
 from runvitals.store.metadata.accounts.teams import TeamRow
 
 _CSV_COLUMNS = (
-    "name",
+    "user_name",
     "display_name",
     "email",
     "role",
     "custom_role",
     "access",
-    "created_ms",
-    "last_seen_ms",
+    "joined",
+    "last_active",
 )
+"""Named as those of the organisation's members."""
 
 
 class TeamMemberChanges(BaseModel):
@@ -74,7 +75,7 @@ def team_members(
     if format == "csv":
         read_email, entity = Action.MEMBER_READ_EMAIL, entity_of(access, team)
         access.require(requester, read_email, entity, f"team {team.name!r}", changes=False)
-        return csv_response(_CSV_COLUMNS, [_member_json(row, emails) for row in rows])
+        return csv_response(_CSV_COLUMNS, [_csv_row(_member_json(row, emails)) for row in rows])
     pictures = access.accounts.pictures.digests_of_users(row.user_id for row in rows)
 
     def shown(row: MemberRow) -> dict[str, Any]:
@@ -174,6 +175,10 @@ def _existing(access: AccessControl, requester: Requester, team: TeamRow, name: 
         return access.accounts.members.get(team.name, name)
     except UnknownAccount:
         access.hide(requester, f"member {name!r}")
+
+
+def _csv_row(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "user_name": row["name"], "joined": row["created_ms"], "last_active": row["last_seen_ms"]}
 
 
 def _member_json(row: MemberRow, emails: bool) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def billing(reports: TheReports, access: TheAccess) -> dict[str, Any]:
     settings, names = reports.settings(), reports.names()
     found = reports.uses()
     uses = [_use_json(use, names.get(("entity", use.entity_id))) for use in found]
-    charged = any(use.category == CHARGES and use.value > 0 for use in found)
+    charged = any(use.category == CHARGES and use.quantity > 0 for use in found)
     return {
         "month": reports.this_month().name,
         "currency": settings.currency,
