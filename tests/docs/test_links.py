@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from scripts.docsite.links import problems
 from scripts.docsite.pages import relinked
+
+ROOT = Path(__file__).parents[2]
+_LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)")
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))], ids=lambda page: page.name
+)
+def test_pages_link_to_files_of_the_checkout(page: Path) -> None:
+    links = _LINK.findall(re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.DOTALL))
+    assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 def site(folder: Path, **pages: str) -> Path:

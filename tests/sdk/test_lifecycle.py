@@ -452,6 +452,26 @@ def test_second_init_in_a_script_returns_the_open_run(train: Start, journals: Jo
     assert journals.end()["state"] == "finished"
 
 
+def test_the_package_can_be_listed_and_asked_while_no_run_is_open(train: Start) -> None:
+    code, _, err = finished(
+        train("""
+        import runvitals
+        assert not hasattr(runvitals, "config") and not hasattr(runvitals, "summary")
+        try:
+            runvitals.config.lr
+        except RuntimeError as error:
+            assert "no run is open" in str(error)
+        names = set(dir(runvitals))
+        assert {"init", "Settings", "Image", "Api", "config", "errors", "termlog", "mlflow"} <= names
+        for name in names - {"config", "summary"}:
+            getattr(runvitals, name)
+        with runvitals.init():
+            assert hasattr(runvitals, "config")
+        """)
+    )
+    assert code == 0, err
+
+
 def test_second_init_says_which_arguments_it_ignores(train: Start) -> None:
     code, _, err = finished(
         train("""

@@ -11,7 +11,7 @@ _LINKS = "an alias; W&B's own client links artifacts on a server of runvitals, t
 _CHARTS = "log a Table, or a figure of matplotlib or plotly itself"
 _SWEEPS = "the page of the project on the server; the id is run.sweep_id"
 _CONTROLLER = "runvitals.sweep() and runvitals.agent(); the server chooses the parameters"
-_AUTOMATIC = "use a callback of runvitals.callbacks, or log() in the training loop"
+_BOOSTING = "call log() in a callback of the library, or in the training loop"
 _FRAMEWORK = "callbacks of frameworks are in runvitals.callbacks"
 ABSENT: dict[str, dict[str, str]] = {
     "module": {
@@ -34,9 +34,9 @@ ABSENT: dict[str, dict[str, str]] = {
         "keras": _FRAMEWORK,
         "integration": _FRAMEWORK,
         "sklearn": _CHARTS,
-        "xgboost": _AUTOMATIC,
-        "lightgbm": _AUTOMATIC,
-        "catboost": _AUTOMATIC,
+        "xgboost": _BOOSTING,
+        "lightgbm": _BOOSTING,
+        "catboost": _BOOSTING,
         "gym": "log a Video",
         "tensorboard": "init(sync_tensorboard=True), or `runvitals import tensorboard:FOLDER` afterwards",
         "tensorflow": "init(sync_tensorboard=True), or `runvitals import tensorboard:FOLDER` afterwards",

@@ -49,20 +49,6 @@ def test_errors_have_the_names_of_wandb() -> None:
         runvitals.init(fork_from="x?_step=1", mode="disabled")
 
 
-def test_the_package_can_be_listed_and_asked_while_no_run_is_open() -> None:
-    runvitals.finish()
-    assert not hasattr(runvitals, "config")
-    assert not hasattr(runvitals, "summary")
-    with pytest.raises(RuntimeError, match="no run is open"):
-        _ = runvitals.config
-    names = dir(runvitals)
-    assert {"init", "Settings", "Image", "Api", "config", "errors", "termlog", "mlflow"} <= set(names)
-    for name in set(names) - {"config", "summary"}:
-        getattr(runvitals, name)
-    with runvitals.init(mode="disabled"):
-        assert hasattr(runvitals, "config")
-
-
 def test_a_finished_run_is_an_error_of_usage(tmp_path: Path) -> None:
     run = runvitals.init(mode="offline", dir=str(tmp_path), reinit=True, settings={"quiet": True})
     run.finish()

@@ -1,4 +1,4 @@
-"""`/teams/{team}/webhooks`: where automations will send what happened. Nothing is sent yet."""
+"""`/teams/{team}/webhooks`: where automations send what happened."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Tells `wandb sync` with a recorded session from a process that resumes a run.
 
-Both ask the same question about the run, and count their steps from the one that they are told. That is right
-for a process. The rows of a recorded session have their steps already. A process has asked whose key it uses
-just before, and `wandb sync` has not.
+Both ask where the run has ended, and count their steps from there. That is right for a process. The rows of a
+recorded session have their steps already. A process has asked whose key it uses just before, and `wandb sync`
+has not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MAX_CLIENTS: Final = 10_000
 
 class ResumingClients:
     """What clients have asked lately. It is in memory: a client that resumes a run while the server starts
-    again is taken for `wandb sync` if the run was recorded offline, and told to resume it once more.
+    again is taken for `wandb sync` if the run was recorded offline, and gets an error: it can resume it again.
 
     Args:
         monotonic: seconds.

@@ -18,7 +18,7 @@ from runvitals.store.metadata.run_places import RunPlace
 SECTION: Final = "wandb"
 """The section of a run with what only wandb's clients need, such as `id` and `project`."""
 RESUMED_LINES: Final = "resumed_lines"
-"""In the section: how many lines of earlier sessions the present client was told of when it resumed."""
+"""In the section: after how many lines of earlier sessions the present client has resumed the run."""
 DEFAULT_PROJECT: Final = "uncategorized"
 """The project of a client that names none, as on wandb's servers."""
 _DIGITS: Final = 12

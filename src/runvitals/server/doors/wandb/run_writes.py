@@ -95,7 +95,7 @@ async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str,
 
 
 def _resumed_lines(context: GraphQLContext, wanted: _Wanted, values: Mapping[str, Any]) -> int:
-    """How many lines of history a client that begins to send has been told of, and counts its own from.
+    """After how many lines of history a client that begins to send goes on.
 
     Raises:
         InvalidArgument: it was taken for `wandb sync` when it asked where the run had ended.
