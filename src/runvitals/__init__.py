@@ -251,12 +251,12 @@ def _of_active_run(name: str) -> object:
     Raises:
         NotOpenAttribute: no run is open. `hasattr` and tools that list the package expect such an error.
     """
-    from runvitals import errors
+    from runvitals.errors import NotOpen, NotOpenAttribute
 
     try:
         return getattr(_active(), name)
-    except errors.NotOpen as error:
-        raise errors.NotOpenAttribute(str(error)) from None
+    except NotOpen as error:
+        raise NotOpenAttribute(str(error)) from None
 
 
 def __dir__() -> list[str]:
@@ -275,7 +275,7 @@ def _of_wandb(name: str) -> object:
 
         return Api
     if name in _ERRORS:
-        from runvitals import errors
+        import runvitals.errors as errors  # `from runvitals import` would ask for it here again
 
         return errors if name == "errors" else getattr(errors, name)
     if name in _OF_WANDB:

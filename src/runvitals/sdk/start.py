@@ -85,25 +85,20 @@ def init(
     """
     finish_open = bool(others or reinit is not None) and _finishes_open_run(others, reinit)
     with _lock:
-        open_run = _open_here()
-        if open_run is not None:
-            if not finish_open and not _in_notebook():
-                arguments = {
-                    "project": project, "name": name, "config": config, "tags": tags, "notes": notes,
-                    "group": group, "job_type": job_type, "id": id, "dir": dir, "mode": mode,
-                    "settings": settings, "entity": entity,
-                }  # fmt: skip
-                _notify_ignored(open_run, arguments)
-                return open_run
-            open_run.finish()
-        if config is not None:
-            config = _chosen(config, config_exclude_keys, config_include_keys)
-        given = _given(settings)
         arguments = {
             "project": project, "name": name, "tags": tags, "notes": notes, "group": group,
             "job_type": job_type, "run_id": id, "resume": _spelling(resume), "dir": dir,
             "mode": _spelling(mode), "entity": entity,
         }  # fmt: skip
+        open_run = _open_here()
+        if open_run is not None:
+            if not finish_open and not _in_notebook():
+                _notify_ignored(open_run, {**arguments, "config": config, "settings": settings})
+                return open_run
+            open_run.finish()
+        if config is not None:
+            config = _chosen(config, config_exclude_keys, config_include_keys)
+        given = _given(settings)
         given.update(Settings(**arguments).given)
         run = _opened(resolved(_placed(given) if _IN_SWEEP in os.environ else given))
         _configure(run, config)
@@ -118,12 +113,13 @@ def _notify_ignored(run: Run, arguments: Mapping[str, Any]) -> None:
     """Say which arguments have no effect because a run is open that differs from them."""
     present = {
         "project": run.project, "name": run.name, "tags": list(run.tags), "notes": run.notes,
-        "group": run.group, "job_type": run.job_type, "id": run.id, "entity": run.entity,
+        "group": run.group, "job_type": run.job_type, "run_id": run.id, "entity": run.entity,
     }  # fmt: skip
     ignored = [
-        name
+        "id" if name == "run_id" else name
         for name, value in arguments.items()
         if value is not None
+        and name != "resume"  # the open run is what a run with its id goes on in
         and (name not in present or (list(value) if name == "tags" else value) != present[name])
     ]
     if ignored:

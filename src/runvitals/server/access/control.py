@@ -96,30 +96,19 @@ class AccessControl:
         return sorted(action.value for action in actions if self.may(requester, action, resource))
 
     def require(
-        self,
-        requester: Requester,
-        action: Action,
-        resource: Resource,
-        what: str,
-        *,
-        changes: bool = True,
-        is_known: bool = False,
+        self, requester: Requester, action: Action, resource: Resource, what: str, *, changes: bool = True
     ) -> None:
         """Raise unless the requester may do an action on a resource.
 
         Args:
             what: the resource as the request named it: `run 'abc'`.
             changes: whether the request changes something, for which some actions need the password.
-            is_known: whether the requester may know of the resource without reading it, such as a team by its
-                profile.
 
         Raises:
             HTTPException: 401 if signing in may help; 404 if the requester may not know of the resource; 403
                 if the requester may read it but not do this; 428 if the password must be confirmed first.
         """
         decision = self.directory.decide(requester.principal, action, resource)
-        if decision is Decision.HIDDEN and is_known:
-            decision = Decision.DENIED
         if decision is not Decision.ALLOWED:
             self._record_refusal(requester, action, resource, changes and decision is Decision.DENIED)
         if decision is Decision.HIDDEN:

@@ -118,7 +118,8 @@ def _values(v: bytes | list[list[float | None]] | None, rows: int, count: int) -
     for index, column in enumerate(v):
         if None in column:  # a gap, unlike a NaN that was logged
             listed[index, [value is None for value in column]] = GAP
-    return listed.T
+    by_row: Floats = listed.T
+    return by_row
 
 
 def _steps(step: bytes | list[float], rows: int) -> Floats:

@@ -168,7 +168,8 @@ class _Telling:
         )
         limit = use.limit_units
         of_limit = "" if limit is None else f" of {limit:g}"
-        return f"{name} has used {use.quantity:.1f}{of_limit} {self._unit(use)} ({use.category.replace('_', ' ')})"
+        category = use.category.replace("_", " ")
+        return f"{name} has used {use.quantity:.1f}{of_limit} {self._unit(use)} ({category})"
 
     def _unit(self, use: Use) -> str:
         if use.category == CHARGES:

@@ -219,8 +219,12 @@ def transfer_project(
     what = f"team or user {transfer.entity!r}"
     if target is None:
         access.hide(requester, what)
-    is_known = access.may(requester, Action.TEAM_PROFILE, target)
-    access.require(requester, Action.PROJECT_TRANSFER, target, what, is_known=is_known)
+    if access.may(requester, Action.TEAM_PROFILE, target):
+        # Who sees a team may know why it is refused, which `require` would hide from those who are not in it.
+        needed = f"it needs the permission {Action.PROJECT_TRANSFER.value} for {what}"
+        if not access.may(requester, Action.PROJECT_TRANSFER, target):
+            raise HTTPException(403, f"you may not do this: {needed}")
+    access.require(requester, Action.PROJECT_TRANSFER, target, what)
     if target.owner_id is not None and project.visibility == Visibility.RESTRICTED.value:
         raise HTTPException(409, "a restricted project must be opened to its team first")
     access.accounts.project_members.transfer(project.id, target.id, requester.actor, access.clock())

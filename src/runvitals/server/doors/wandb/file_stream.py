@@ -238,7 +238,7 @@ def _is_recorded(client: WandbClient, file: StreamFile, now_ms: int) -> bool:
 def _counts_from_others(context: GraphQLContext, client: WandbClient) -> bool:
     """Whether a client knows of the rows of earlier sessions, and counts its steps from them."""
     stored = context.metadata_store.sections.read([client.run_id], (SECTION,))[client.run_id].shared
-    return stored.get(SECTION, {}).get(RESUMED_LINES, 0) > 0
+    return bool(stored.get(SECTION, {}).get(RESUMED_LINES, 0))
 
 
 def _merged_history(context: GraphQLContext, client: WandbClient, file: StreamFile, now_ms: int) -> _History:
