@@ -486,7 +486,7 @@ def test_second_init_says_which_arguments_it_ignores(train: Start) -> None:
     assert code == 0, err
     before, _, after = err.partition("now")
     assert "already open" not in before
-    assert "is already open, so project, config, tags, settings had no effect" in after
+    assert "is already open, so project, tags, config, settings had no effect" in after
     assert "init(reinit=True) finishes it" in after
 
 
