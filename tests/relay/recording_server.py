@@ -48,7 +48,7 @@ class RecordingServer:
                 self.end_headers()
                 self.wfile.write(answer)
 
-            do_GET = do_POST
+            do_GET = do_PUT = do_POST
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass

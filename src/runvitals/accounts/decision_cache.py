@@ -12,9 +12,15 @@ from collections.abc import Callable, Hashable
 from enum import Enum
 from typing import Any, Final, TypeVar, cast
 
+from runvitals.store.errors import MetadataStoreUnavailable
+
 CHECK_S: Final = 0.5
 KNOWN_S: Final = 1.0
 """How old the last reading of the generation may be for `known`, which cannot read it again."""
+AWAY_S: Final = 3.0
+"""Without a reading of the generation for so long, the metadata store is away, though nothing has failed: it
+does not answer."""
+_LOCK_S: Final = 5.0
 MAX_ENTRIES: Final = 20_000
 
 T = TypeVar("T")
@@ -46,6 +52,7 @@ class DecisionCache:
         self._check_s = check_s
         self._lock = threading.Lock()
         self._checked_s = -float("inf")
+        self._failed = False
         self._generation: int | None = None
         self._entries: dict[Hashable, object] = {}
 
@@ -53,6 +60,16 @@ class DecisionCache:
     def generation(self) -> int | None:
         """The generation at the last reading; None before the first."""
         return self._generation
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the metadata store cannot be reached, or does not answer."""
+        return self._failed or self.age_s > AWAY_S
+
+    @property
+    def age_s(self) -> float:
+        """How long ago the generation was read."""
+        return self._clock() - self._checked_s
 
     def get(self, key: Hashable, compute: Callable[[], T]) -> T:
         """The value under this key; computes it if it is not there, or from before the last change."""
@@ -62,7 +79,11 @@ class DecisionCache:
         value = entries.get(key, _MISSING)
         if value is not _MISSING:
             return cast(T, value)
-        computed: Any = compute()
+        try:
+            computed: Any = compute()
+        except MetadataStoreUnavailable:
+            self._failed = True
+            raise
         if len(entries) >= MAX_ENTRIES:
             entries.clear()
         # Into the entries of the generation before the computation: what changed meanwhile replaced them.
@@ -79,10 +100,22 @@ class DecisionCache:
         return self._entries.get(key, _MISSING)
 
     def check(self) -> None:
-        """Read the generation now. Call it after a change, so that the own process forgets at once."""
-        with self._lock:
+        """Read the generation now. Call it after a change, so that the own process forgets at once.
+
+        Raises:
+            MetadataStoreUnavailable: it could not be read.
+        """
+        if not self._lock.acquire(timeout=_LOCK_S):
+            raise MetadataStoreUnavailable("the metadata store does not answer")
+        try:
             now_s = self._clock()
-            generation = self._read_generation()
+            try:
+                generation = self._read_generation()
+            except MetadataStoreUnavailable:
+                self._failed = True
+                raise
             if generation != self._generation:
                 self._generation, self._entries = generation, {}
-            self._checked_s = now_s
+            self._checked_s, self._failed = now_s, False
+        finally:
+            self._lock.release()

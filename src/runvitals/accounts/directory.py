@@ -85,6 +85,15 @@ class Directory:
         """A number that changes with the rights that are in the cache."""
         return self._cache.generation
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the metadata store cannot be reached, so that nothing changes that is known."""
+        return self._cache.is_away
+
+    def away_s(self) -> float:
+        """For how long the metadata store has not answered; 0 if it does."""
+        return self._cache.age_s if self._cache.is_away else 0.0
+
     def policies(self) -> OrganisationPolicies:
         """The organisation's settings that change who may do what."""
         return self._cache.get("policies", self._policies)
@@ -112,6 +121,10 @@ class Directory:
         if without is not None:
             return Identity(without)
         return self._cache.get(("owner", owner, self._period()), lambda: self._owner_now(owner))
+
+    def has_expired(self, owner: Identity) -> bool:
+        """Whether the key of an owner has ended since it was looked up."""
+        return owner.expires_ms is not None and self._now_ms() >= owner.expires_ms
 
     def link_problem(self, secret: str) -> str | None:
         """Why a guest link that was made here is not valid; None if no such link exists."""
@@ -309,10 +322,12 @@ class Directory:
             return self._of_token(secret, now_ms) or self._of_other_service(secret)
         limits = _limits(key)
         if key.user_id is not None:
-            return self._of_user(key.user_id, limits, key.public_id)
-        if key.service_account_id is None:
+            owner = self._of_user(key.user_id, limits, key.public_id)
+        elif key.service_account_id is not None:
+            owner = self._of_service(key.service_account_id, limits, key.public_id)
+        else:
             return None
-        return self._of_service(key.service_account_id, limits, key.public_id)
+        return None if owner is None else replace(owner, expires_ms=key.expires_ms)
 
     def _owner_now(self, owner: CredentialOwner) -> Identity | None:
         limits, public_id = None, None

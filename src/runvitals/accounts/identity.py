@@ -29,12 +29,14 @@ class Identity:
         name: the user name, or the name of the service account.
         key_public_id: the shown part of the key, if it was one.
         session: the session, if it was one.
+        expires_ms: when the key ends, ms UTC; None: it does not, or there is none.
     """
 
     principal: Principal
     name: str = ""
     key_public_id: str | None = None
     session: SessionRow | None = None
+    expires_ms: int | None = None
 
 
 OwnerKind = Literal["user", "service account", "project link", "run link", "visitor", "operator"]

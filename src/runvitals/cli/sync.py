@@ -163,7 +163,7 @@ class DestinationSync:
         self._failures = 0
         where = f"{inert(run_id)} ({inert(cursor.host)}) to {inert(self._destination)}"
         print(inert(redaction.text(f"{where}: {_summary(cursor, before)}")))
-        return not cursor.held and cursor.counts["rejected"] == before["rejected"]
+        return not cursor.held and not cursor.counts["rejected"]
 
 
 def _print_wait(error: Exception, wait_s: float) -> None:
@@ -173,8 +173,9 @@ def _print_wait(error: Exception, wait_s: float) -> None:
 def _summary(cursor: Cursor, before: dict[str, int]) -> str:
     new = {name: count - before[name] for name, count in cursor.counts.items()}
     text = f"{new['samples']} samples, {new['logs']} log() rows, {new['notes']} other records"
-    if new["rejected"]:
-        text += f"; {new['rejected']} batches were rejected: {inert(cursor.rejection)}"
+    if cursor.counts["rejected"]:
+        when = "" if new["rejected"] else " before"
+        text += f"; {cursor.counts['rejected']} batches were rejected{when}: {inert(cursor.rejection)}"
     if cursor.held:
         text += f"; {cursor.held_records} records left: {inert(cursor.held_why)}"
     return text

@@ -41,8 +41,8 @@ The relay guarantees:
       1, 2, 4 … 60 s with jitter. OSError (network, timeouts) has the same effect.
     - `Unauthorized(text, remedied)`: like `Retry`, but a user must act first (set a token). The run's journal
       records it once as an event. The relay retries as soon as `remedied()` is true, else every 10 minutes.
-    - `TooEarly(text)`: the server will accept this batch later, and the next ones now. It is retried every
-      hour, and by `runvitals sync`.
+    - `TooEarly(text, after_s)`: the server will accept this batch later, and the next ones now. It is retried
+      after `after_s` (what the server asked for), else every hour, and by `runvitals sync`.
     - `Rejected(text)`: this batch, or the listed records of it, can never be delivered. They are counted and
       saved in a file next to the relay's position, `runvitals relay status` shows `text`, and delivery
       continues with the next batch.
@@ -96,7 +96,16 @@ class Unauthorized(Retry):
 
 
 class TooEarly(Exception):
-    """The server does not accept this batch yet; the text says why, and what the user can do."""
+    """The server does not accept this batch yet.
+
+    Args:
+        text: why, and what the user can do.
+        after_s: the delay that the server asked for; None: it may take hours.
+    """
+
+    def __init__(self, text: str, after_s: float | None = None) -> None:
+        super().__init__(text)
+        self.after_s = after_s
 
 
 class RejectedRecord(NamedTuple):

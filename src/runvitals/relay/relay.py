@@ -111,7 +111,7 @@ class Relay:
     def _is_done(self) -> bool:
         """Whether to exit: nothing left to do, or no client and no success for a long time."""
         now_s = time.monotonic()
-        idle = not self._undelivered and not self._waiting and all(t.idle for t in self._threads.values())
+        idle = not self._undelivered and not self._waiting and all(t.done for t in self._threads.values())
         if self._clients or not idle:
             self._busy_s = now_s
         if self._clients:
@@ -274,7 +274,7 @@ class Relay:
     def _stop_idle_threads(self) -> None:
         """Stop the threads of idle destinations: some destinations are used by one run only."""
         for text, thread in list(self._threads.items()):
-            if thread.idle and text not in self._undelivered:
+            if thread.done and text not in self._undelivered:
                 thread.stop()
                 del self._threads[text]
         running = self._running()

@@ -28,6 +28,7 @@ from runvitals.server.access.same_origin import LoopbackOnly
 from runvitals.server.api.component_names import use_plain_names
 from runvitals.server.api.known_parameters import check_known_parameters
 from runvitals.server.api.responses import REFUSALS, SHARED_ERRORS, ErrorResponses
+from runvitals.server.disk_space import NO_SPACE
 from runvitals.server.errors import DetailedError, field_name
 from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.ingest.request_body import ClientDisconnected
@@ -250,10 +251,13 @@ async def _busy(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _io_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, OSError)
     if isinstance(error, StoreError):  # its text names the folder, or the engine and its address
         text = f"the samples cannot be read: {error}"
         return JSONResponse({"error": text}, status_code=503, headers={"retry-after": "5"})
-    return JSONResponse({"error": f"the data folder cannot be read: {error}"}, status_code=503)
+    done = "written" if error.errno in NO_SPACE else "read"
+    text = f"the data folder cannot be {done}: {error}"
+    return JSONResponse({"error": text}, status_code=503, headers={"retry-after": "5"})
 
 
 async def _internal_error(request: Request, error: Exception) -> JSONResponse:

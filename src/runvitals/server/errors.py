@@ -7,6 +7,8 @@ from typing import Any
 
 from fastapi import HTTPException
 
+from runvitals.server.ingest.errors import HttpRejection
+
 
 class DetailedError(HTTPException):
     """An error with further members in its JSON: `{"error": text, **more}`."""
@@ -28,6 +30,12 @@ class InvalidFields(DetailedError):
 def too_many(text: str, wait_s: float) -> HTTPException:
     """429, with the seconds to wait."""
     return HTTPException(429, text, {"retry-after": str(max(1, round(wait_s)))})
+
+
+def http_error(error: HttpRejection) -> HTTPException:
+    """A rejection as routes raise it."""
+    headers = {} if error.retry_after_s is None else {"retry-after": str(error.retry_after_s)}
+    return HTTPException(error.status, error.text, headers)
 
 
 def field_name(path: Sequence[str | int]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import threading
 import time
 from collections import Counter
@@ -16,6 +15,8 @@ from typing import NamedTuple
 
 from runvitals.model.limits import FILE_BYTES
 from runvitals.model.media_types import HEAD_BYTES, media_type
+from runvitals.server.disk_space import DiskSpace, FileNotStored
+from runvitals.server.ingest.errors import HttpRejection
 from runvitals.server.run_library import OpenedContent
 from runvitals.store.files.folder_store import CONTENTS, FolderFileStore
 from runvitals.store.files.interface import FileStore
@@ -36,12 +37,11 @@ _CHECKED_PER_QUERY = 1000
 log = logging.getLogger("runvitals.server")
 
 
-class FileRejected(Exception):
-    """A file that the server does not accept. `status`: 413 too large, 507 no space for it."""
+class FileRejected(HttpRejection):
+    """413: a file exceeds a limit of this server, and is not accepted later either."""
 
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
+    def __init__(self, text: str) -> None:
+        super().__init__(413, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,7 @@ class ReceivedFiles:
 
     Attributes:
         limits: of what may be uploaded.
+        space: of the disk of the folder.
         parts: of files that arrive in parts; they count as unfinished uploads.
     """
 
@@ -108,6 +109,7 @@ class ReceivedFiles:
         self.parts = FileParts(os.path.join(folder, "uploads"))
         self._store = store or FolderFileStore(os.path.join(folder, CONTENTS))
         self.limits = limits or FileLimits()
+        self.space = DiskSpace(self._folder, lambda: self.limits.free_bytes)
         # Nothing is removed between a content and its row.
         self._changing = threading.Lock()
         self._being_kept: Counter[str] = Counter()
@@ -136,7 +138,8 @@ class ReceivedFiles:
 
         Raises:
             FileRejected: it exceeds a limit.
-            WrongOffset, ContentDiffers, ValueError, OSError: see `Uploads.append`.
+            FileNotStored: such as on a full disk.
+            WrongOffset, ContentDiffers, ValueError: see `Uploads.append`.
         """
         # At every piece: a client may name another size than at the first.
         self._check_limits(run_id, size, size - offset)
@@ -149,7 +152,8 @@ class ReceivedFiles:
                 self._files.add(run_id, StoredFile(sha256, size, found), self._clock())
 
         try:
-            complete = self._uploads.append(run_id, sha256, size, offset, piece, keep)
+            with self.space.writing():
+                complete = self._uploads.append(run_id, sha256, size, offset, piece, keep)
         except WrongOffset:
             # Two processes of a run may send the same file at the same time.
             if self._files.of_run(run_id, sha256) is None:
@@ -177,9 +181,7 @@ class ReceivedFiles:
         """
         limits = self.limits
         if size > limits.file_bytes:
-            raise FileRejected(
-                413, f"a file of {size:,} bytes; this server accepts at most {limits.file_bytes:,}"
-            )
+            raise FileRejected(f"a file of {size:,} bytes; this server accepts at most {limits.file_bytes:,}")
         self._check_run_space(run_id, missing)
         self._check_space(missing)
 
@@ -189,7 +191,7 @@ class ReceivedFiles:
             reserved.bytes for reserved in list(self._reserved.values()) if reserved.run_id == run_id
         )
         if self._files.run_bytes(run_id) + arriving + missing > limit:
-            raise FileRejected(507, f"the files of the run would exceed the limit of {limit:,} bytes")
+            raise FileRejected(f"the files of the run would exceed the limit of {limit:,} bytes")
 
     def _check_space(self, missing: int) -> None:
         limits = self.limits
@@ -198,10 +200,9 @@ class ReceivedFiles:
         total = self._files.total_bytes() + self._uploads.total_bytes(without=reserved) + arriving + missing
         if limits.total_bytes is not None and total > limits.total_bytes:
             raise FileRejected(
-                507, f"the files of this server would exceed the limit of {limits.total_bytes:,} bytes"
+                f"the files of this server would exceed the limit of {limits.total_bytes:,} bytes"
             )
-        if missing > shutil.disk_usage(self._folder).free - limits.free_bytes:
-            raise FileRejected(507, "the disk of this server has no space for the file")
+        self.space.check(missing)
 
     # Files that arrive whole
 
@@ -213,6 +214,7 @@ class ReceivedFiles:
 
         Raises:
             FileRejected: it exceeds a limit.
+            FileNotStored: the disk has no space for it.
         """
         path = self._uploads.new_path()
         self._reserve(path, size, size, run_id)
@@ -223,13 +225,14 @@ class ReceivedFiles:
 
         Raises:
             FileRejected: it exceeds a limit.
+            FileNotStored: the disk has no space for it.
         """
         reserved = self._reserved[path]
         if size > reserved.bytes:
             steps = -(-size // _RESERVED_AT_ONCE)
             try:
                 self._reserve(path, size, steps * _RESERVED_AT_ONCE, reserved.run_id)
-            except FileRejected:  # near a limit, only what is needed
+            except (FileRejected, FileNotStored):  # near a limit, only what is needed
                 self._reserve(path, size, size, reserved.run_id)
 
     def end(self, path: str) -> None:
@@ -246,7 +249,7 @@ class ReceivedFiles:
         limits = self.limits
         most = limits.artifact_file_bytes if run_id is None else limits.file_bytes
         if size > most:
-            raise FileRejected(413, f"a file of {size:,} bytes; this server accepts at most {most:,}")
+            raise FileRejected(f"a file of {size:,} bytes; this server accepts at most {most:,}")
         wanted = min(wanted, most)
         with self._reserving:
             before = self._reserved.pop(path, None)
@@ -254,7 +257,7 @@ class ReceivedFiles:
                 if run_id is not None:
                     self._check_run_space(run_id, wanted)
                 self._check_space(wanted)
-            except FileRejected:
+            except (FileRejected, FileNotStored):
                 if before is not None:
                     self._reserved[path] = before
                 raise

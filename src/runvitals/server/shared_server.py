@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from functools import partial
 
+import anyio
+import anyio.to_thread
 from fastapi import FastAPI
-from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -23,11 +24,13 @@ from runvitals.mail.mailer import Mailer
 from runvitals.outbound.fetcher import Fetcher
 from runvitals.server import page
 from runvitals.server.access import idempotency_openapi
+from runvitals.server.access.authenticator import KNOWN_WHILE_AWAY_S
 from runvitals.server.access.idempotency_keys import IdempotencyKeys
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
-from runvitals.server.access.requester import requester_of
+from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.sender_rights import may_of_sender
 from runvitals.server.access.server_access import ServerAccess
+from runvitals.server.access.token_required import METRICS_PATH
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
 from runvitals.server.alerting import Alerting
 from runvitals.server.api import uploads
@@ -51,6 +54,7 @@ from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.openapi import describe
 from runvitals.server.ingest.recorder import Recorder
+from runvitals.server.latest_reading import MOMENT_S
 from runvitals.server.notifications.automation_thread import AutomationThread
 from runvitals.server.notifications.channels import Channels
 from runvitals.server.notifications.delivery import NotificationDelivery, hold_back_messages
@@ -60,6 +64,7 @@ from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.response_memory import ResponseLimits, ResponseMemory
 from runvitals.server.router import Router, RouterModule
 from runvitals.server.self_metrics import SelfMetrics, leader_text, waiting_text
+from runvitals.server.store_condition import StoreCondition
 from runvitals.server.stored.run_library import StoredLibrary
 from runvitals.server.usage.gauges import UsageGauges
 from runvitals.server.usage.payments import payment_provider
@@ -67,7 +72,7 @@ from runvitals.server.usage.reports import UsageReports
 from runvitals.server.usage.statements import Statements
 from runvitals.store.errors import MetadataStoreUnavailable
 from runvitals.store.metadata import MetadataStore
-from runvitals.store.samples.interface import SampleStore, StoreError, StoreStats
+from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
 
 _CHECK_S = 2.0
@@ -164,7 +169,6 @@ class SharedServer:
         limits, clock = limits or Limits(), clock or Clock()
         self.tally = SelfMetrics()
         self.housekeeping = HousekeepingTotals()
-        self._store = store
         self.others = OtherServers(store, metadata_store)  # before the first row is logged
         self._recorder = Recorder(store, metadata_store, clock, limits)
         self._metadata_store = metadata_store
@@ -187,6 +191,13 @@ class SharedServer:
             requested=self._recorder.usage.request,
         )
         self.access = access.control
+        self._condition = StoreCondition(
+            store,
+            metadata_store,
+            None if files is None else files.space,
+            self.access.directory.away_s,
+            KNOWN_WHILE_AWAY_S,
+        )
         self._recorder.artifacts.may = partial(may_of_sender, self.access)
         self._ingest = IngestEndpoint(self._recorder, limits, self.tally, access.ingest)
         library = StoredLibrary(store, metadata_store, clock, self._recorder.version, files)
@@ -322,12 +333,6 @@ class SharedServer:
             raise OSError(problem)
         return not self._metadata_check.closing.is_set()
 
-    def _stats(self) -> StoreStats:
-        stats, metadata_store = self._store.stats(), self._metadata_store
-        return replace(
-            stats, problem=stats.problem or metadata_store.problem() or metadata_store.write_problem
-        )
-
     def _with_health(self, app: FastAPI) -> FastAPI:
         # Before the page, which is mounted at `/` and answers every other path.
         app.state.shared_server = self
@@ -338,28 +343,17 @@ class SharedServer:
         return app
 
     async def readiness(self) -> tuple[str | None, list[str]]:
-        """Why the server cannot make anything durable, None if it can; and what needs attention."""
-        warnings: list[str] = []
-        try:
-            stats = await run_in_threadpool(self._stats)
-        except StoreError as error:
-            problem: str | None = str(error)
-        else:
-            problem = stats.problem
-            warnings += stats.warnings
+        """Why the server cannot make samples durable, None if it can; and what needs attention."""
+        problem, warnings = await self._condition.readiness()
         warnings += [f"{thread.name}: {thread.problem}" for thread in self.threads if thread.problem]
         return problem, warnings
 
     async def exposition(self) -> str:
         """The metrics of the server itself, in Prometheus' text format."""
-        stats = await run_in_threadpool(self._stats)
+        stats, waiting = await asyncio.gather(self._condition.stats(), self._condition.outbox())
         threads = {**stats.threads, **{thread.name: thread.problem for thread in self.threads}}
         text = self.tally.exposition(stats, self.housekeeping, threads) + leader_text(self.others.leads())
-        try:
-            waiting = await run_in_threadpool(self._metadata_store.alerts.outbox.length)
-        except MetadataStoreUnavailable:
-            return text  # without the part that is in the metadata store: `runvitals_store_failing` says why
-        return text + waiting_text(waiting, self.access.clock())
+        return text if waiting is None else text + waiting_text(waiting, self.access.clock())
 
 
 _own_routes = Router(include_in_schema=False)
@@ -378,15 +372,20 @@ async def _ready(request: Request) -> Response:
     return JSONResponse(body, 503 if problem else 200)
 
 
-@_own_routes.get("/metrics", dependencies=[needs(AUTHENTICATED)])
+@_own_routes.get(METRICS_PATH, dependencies=[needs(AUTHENTICATED)])
 async def _metrics(request: Request) -> Response:
     server: SharedServer = request.app.state.shared_server
-    text = await server.exposition()
-    try:
-        if await run_in_threadpool(
-            server.access.may, requester_of(request), Action.BILLING_READ, Organisation()
-        ):
-            text += server.usage_gauges.text
-    except MetadataStoreUnavailable:
-        pass  # who asks cannot be looked up
-    return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+    text, usage = await asyncio.gather(server.exposition(), _usage_text(server, requester_of(request)))
+    return PlainTextResponse(text + usage, media_type="text/plain; version=0.0.4")
+
+
+async def _usage_text(server: SharedServer, requester: Requester) -> str:
+    """The part of `/metrics` that only some may read; empty while the metadata store cannot say who may."""
+    may = partial(server.access.may, requester, Action.BILLING_READ, Organisation())
+    with anyio.move_on_after(MOMENT_S):
+        try:
+            if await anyio.to_thread.run_sync(may, abandon_on_cancel=True):
+                return server.usage_gauges.text
+        except MetadataStoreUnavailable:
+            return ""
+    return ""

@@ -42,6 +42,7 @@ class RunDelivery:
     Attributes:
         live: the run's monitor is connected: heartbeats are due, and more records will come.
         caught_up: everything in the journal had been delivered when it was last read.
+        retries_held: batches are held that the destination will accept soon.
 
     Raises:
         OSError: the run's folder does not exist.
@@ -66,6 +67,7 @@ class RunDelivery:
         self._sent_s: float | None = None
         self._unfinished = False  # a batch of the last round is passed again
         self._held_at_s: float | None = None  # when held batches are retried; None: immediately
+        self.retries_held = False
         self._load_facts()
 
     @property
@@ -198,7 +200,7 @@ class RunDelivery:
             return
         except TooEarly as error:
             self.cursor.hold(reader.writer, batch.first_seq, batch.last_seq, str(error))
-            self._held_at_s = now_s + HELD_S
+            self._retry_held(now_s, error.after_s)
         except BaseException:
             batch.repeated = True
             raise
@@ -232,12 +234,17 @@ class RunDelivery:
         """Retry the batches that the destination did not accept yet."""
         if not self.cursor.held or (self._held_at_s is not None and now_s < self._held_at_s):
             return
-        self._held_at_s = now_s + HELD_S
+        self._retry_held(now_s, None)
         segments = paths.segments(self.cursor.folder)
         for writer, ranges in list(self.cursor.held.items()):
-            if not self._deliver_ranges(destination, writer, ranges, segments.get(writer, [])):
+            if not self._deliver_ranges(destination, writer, ranges, segments.get(writer, []), now_s):
                 break
         self._save()
+
+    def _retry_held(self, now_s: float, after_s: float | None) -> None:
+        """Note when held batches are retried."""
+        self._held_at_s = now_s + (HELD_S if after_s is None else after_s)
+        self.retries_held = after_s is not None
 
     def _deliver_ranges(
         self,
@@ -245,6 +252,7 @@ class RunDelivery:
         writer: str,
         ranges: list[tuple[int, int]],
         segments: list[int],
+        now_s: float,
     ) -> bool:
         """Whether the destination accepted all of them."""
         about = self.cursor.position(writer).about
@@ -266,6 +274,7 @@ class RunDelivery:
                     return False
                 except TooEarly as error:
                     self.cursor.held_why = str(error)
+                    self._retry_held(now_s, error.after_s)
                     return False
                 self.cursor.release(writer, end)
         return True

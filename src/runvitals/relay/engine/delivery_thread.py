@@ -105,6 +105,12 @@ class DeliveryThread(threading.Thread):
 
     @property
     def idle(self) -> bool:
+        """Whether there are no runs left to serve, apart from what their destination will accept soon."""
+        with self._wake:
+            return not self._live and all(left.caught_up and left.retries_held for left in self._left)
+
+    @property
+    def done(self) -> bool:
         """Whether there are no runs left to serve."""
         with self._wake:
             return not self._live and not self._left
@@ -172,7 +178,11 @@ class DeliveryThread(threading.Thread):
 
     def _caught_up(self, delivery: RunDelivery, flushing: bool) -> None:
         if not delivery.live and is_over(delivery.cursor.folder, delivery.cursor.host):
-            self._remove(delivery, "" if delivery.cursor.held else DELIVERED)
+            if delivery.cursor.held and delivery.retries_held:
+                with self._wake:
+                    self._put_last(delivery)
+            else:
+                self._remove(delivery, "" if delivery.cursor.held else DELIVERED)
         if flushing:
             with self._wake:
                 self._flushed[delivery.run_id] = self._flushed.get(delivery.run_id, 0) + 1

@@ -24,7 +24,7 @@ from runvitals.server.access.long_request import LongRequest
 from runvitals.server.access.request_ids import request_id_of
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.access.same_origin import LoopbackNames, is_for_loopback, names_own_origin
-from runvitals.server.access.token_required import OPEN_PATHS, TokenRequired, token_of
+from runvitals.server.access.token_required import METRICS_PATH, OPEN_PATHS, TokenRequired, token_of
 from runvitals.server.http.buffered_body import error_response
 from runvitals.server.http.fast_path import Headers
 from runvitals.server.ingest.errors import HttpRejection
@@ -129,7 +129,8 @@ class Authentication:
         if scope["path"] == login_page.PATH:
             await _to_sign_in(scope)(scope, receive, send)
             return
-        requester = await self._authenticator.requester(scope)
+        while_away = not self._browsers or scope["path"] == METRICS_PATH
+        requester = await self._authenticator.requester(scope, while_away)
         if requester.via == "session":
             if not self._browsers:
                 raise HttpRejection(401, "send `Authorization: Bearer KEY`")

@@ -6,7 +6,7 @@ import ipaddress
 import time
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
-from typing import Final, NoReturn, TypeVar
+from typing import Final, NamedTuple, NoReturn, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -23,6 +23,9 @@ from runvitals.server.access.requester import Requester, Via
 from runvitals.server.ingest.errors import HttpRejection, unavailable
 from runvitals.store.errors import MetadataStoreError
 
+KNOWN_WHILE_AWAY_S: Final = 3600.0
+"""How long keys that were valid are accepted for known runs while the metadata store is away."""
+_MAX_VERIFIED = 10_000
 _MAX_LOOKUPS = 4
 _MAX_WAITING = 200
 _MAX_AGENT = 200
@@ -33,6 +36,14 @@ _WRONG: Final[dict[CredentialKind, str]] = {
 }
 
 T = TypeVar("T")
+
+
+class _Verified(NamedTuple):
+    """The owner of a key, by the rights of a generation, when the key was looked up last."""
+
+    owner: Identity
+    generation: int | None
+    looked_up_s: float
 
 
 class Authenticator:
@@ -47,6 +58,8 @@ class Authenticator:
 
     def __init__(self, directory: Directory, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._directory = directory
+        self._monotonic = monotonic
+        self._verified: dict[str, _Verified] = {}
         self._lookups = anyio.CapacityLimiter(_MAX_LOOKUPS)
         self._wrong_keys = FailedAttempts(WRONG_KEYS, monotonic)
 
@@ -60,8 +73,11 @@ class Authenticator:
         """A number that every change of rights raises."""
         return self._directory.generation
 
-    async def requester(self, scope: Scope) -> Requester:
+    async def requester(self, scope: Scope, while_away: bool = False) -> Requester:
         """Who makes a request; a visitor if it has no credential, or a session that has ended.
+
+        Args:
+            while_away: accept a key that was valid a while ago if the metadata store is away.
 
         Raises:
             HttpRejection: 401 for an invalid key or link; 429 after too many invalid keys from one network;
@@ -72,7 +88,7 @@ class Authenticator:
         credential = credential_of(scope["headers"], scope["scheme"] == "https")
         if credential is None:
             return visitor
-        identity = await self._identify(credential)
+        identity = await (self._identify_key if while_away else self._identify)(credential)
         if identity is None:
             if credential.kind == "session":
                 return visitor
@@ -89,12 +105,54 @@ class Authenticator:
         )
 
     def known_key(self, headers: Iterable[tuple[bytes, bytes]]) -> Identity | None:
-        """The owner of the key of a request, if it is known without reading the database."""
+        """The owner of the key of a request, if it is known without reading the database. While that is away,
+        the owner of before."""
         credential = credential_of(headers, secure=True)
         if credential is None or credential.kind != "key" or len(credential.secret) > MAX_SECRET:
             return None
         known = self._directory.known(credential)
-        return known if isinstance(known, Identity) else None
+        if isinstance(known, Missing):
+            return self._verified_before(credential)
+        return self._note(credential, known)
+
+    def _note(self, credential: Credential, owner: Identity | None) -> Identity | None:
+        """Note the owner of a key, as it is now."""
+        if owner is None:
+            self._verified.pop(credential.secret, None)
+        else:
+            if len(self._verified) >= _MAX_VERIFIED:
+                self._verified.clear()
+            self._verified[credential.secret] = _Verified(
+                owner, self._directory.generation, self._monotonic()
+            )
+        return owner
+
+    def _verified_before(self, credential: Credential) -> Identity | None:
+        """The owner of a key before the metadata store went away; None if it is there, or for too long
+        away."""
+        verified = self._verified.get(credential.secret)
+        if verified is None or not self._directory.is_away:
+            return None
+        age_s = self._monotonic() - verified.looked_up_s
+        if age_s > KNOWN_WHILE_AWAY_S or verified.generation != self._directory.generation:
+            return None
+        return None if self._directory.has_expired(verified.owner) else verified.owner
+
+    async def _identify_key(self, credential: Credential) -> Identity | None:
+        """As `_identify`; a key that cannot be looked up belongs to its owner of before."""
+        if credential.kind != "key":
+            return await self._identify(credential)
+        before = self._verified_before(credential)
+        if before is not None:
+            return before
+        try:
+            owner = await self._identify(credential)
+        except HttpRejection:
+            before = self._verified_before(credential)  # now it is known that the database is away
+            if before is None:
+                raise
+            return before
+        return self._note(credential, owner)
 
     async def _identify(self, credential: Credential) -> Identity | None:
         if not credential.secret or len(credential.secret) > MAX_SECRET:

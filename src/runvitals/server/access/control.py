@@ -311,6 +311,9 @@ class AccessControl:
             may_read = permission == AUTHENTICATED or self.directory.visitors_may_read() is not False
             if isinstance(requester.principal, Anonymous) and not may_read:
                 raise unauthenticated()  # without a look-up: strangers must not keep the database busy
+            if permission == AUTHENTICATED:  # reads nothing, and must not wait for those that do
+                self._check(request, requester, permission, or_else)
+                return
             if self._threads.statistics().tasks_waiting >= _MAX_WAITING:
                 raise HTTPException(503, "too many requests are waiting: try again", {"retry-after": "1"})
             work = partial(self._check, request, requester, permission, or_else)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -31,6 +31,7 @@ from runvitals.store.metadata.writer_registration import Sender
 
 _MAX_ADMITTED: Final = 10_000
 _MAX_WAITING: Final = 200
+_RunKey = tuple[str | None, str]
 _OWNERLESS: Final = (Visibility.PRIVATE, Visibility.RESTRICTED)
 
 
@@ -64,6 +65,10 @@ class KeyRights:
         clock: the time now, ms UTC.
         threads: limits the threads that look up what is not known.
         refusals: records keys that are used for what they do not allow.
+        earlier: `runs` of what was known before: admitted while the metadata store is away.
+
+    Attributes:
+        runs: what was admitted last for each run.
     """
 
     def __init__(
@@ -76,6 +81,7 @@ class KeyRights:
         clock: Callable[[], int],
         threads: anyio.CapacityLimiter,
         refusals: Refusals,
+        earlier: Mapping[_RunKey, AdmittedEnvelope],
     ) -> None:
         self._clock = clock
         self._refusals = refusals
@@ -87,11 +93,19 @@ class KeyRights:
         self._threads = threads
         self._unlimited = replace(principal, key=None)
         self._admitted: dict[tuple[str | None, str, str | None, tuple[str, ...]], AdmittedEnvelope] = {}
+        self._earlier = earlier
+        self.runs: dict[_RunKey, AdmittedEnvelope] = {}
         self._authors: dict[int, int | None] = {}
 
     def known(self, envelope: Envelope) -> AdmittedEnvelope | None:
         """The envelope, if it is known to be admitted without a look-up in the database. Thread-safe."""
-        return self._admitted.get((envelope.entity, envelope.run, envelope.project, ()))
+        return self._known(SentEnvelope(envelope))
+
+    def _known(self, sent: SentEnvelope) -> AdmittedEnvelope | None:
+        admitted = self._admitted.get(_key(sent))
+        if admitted is None and not sent.projects and self._directory.is_away:
+            return self.runs.get(_run_key(sent)) or self._earlier.get(_run_key(sent))
+        return admitted
 
     async def admit(self, envelopes: Sequence[SentEnvelope]) -> list[AdmittedEnvelope]:
         """Admit the envelopes of a request, all or none.
@@ -100,7 +114,7 @@ class KeyRights:
             HttpRejection: 403 with the index of the first one that is not admitted; 503 if it cannot be
                 decided.
         """
-        known = [self._admitted.get(_key(sent)) for sent in envelopes]
+        known = [self._known(sent) for sent in envelopes]
         if all(known):
             return [admitted for admitted in known if admitted is not None]
         if self._threads.statistics().tasks_waiting >= _MAX_WAITING:
@@ -124,8 +138,9 @@ class KeyRights:
             self._directory.rights_changed()
         if len(self._admitted) + len(envelopes) > _MAX_ADMITTED:
             self._admitted.clear()
+            self.runs.clear()
         for sent, decision in zip(envelopes, decided, strict=True):
-            self._admitted[_key(sent)] = decision.admitted
+            self._admitted[_key(sent)] = self.runs[_run_key(sent)] = decision.admitted
         return [decision.admitted for decision in decided]
 
     # Decisions
@@ -339,7 +354,7 @@ def _key(sent: SentEnvelope) -> tuple[str | None, str, str | None, tuple[str, ..
     return sent.envelope.entity, sent.envelope.run, sent.envelope.project, sent.projects
 
 
-def _run_key(sent: SentEnvelope) -> tuple[str | None, str]:
+def _run_key(sent: SentEnvelope) -> _RunKey:
     return sent.envelope.entity, sent.envelope.run
 
 

@@ -120,13 +120,14 @@ class AccountIngestAccess:
         if (
             kept is not None
             and kept.generation == generation
-            and now_s < kept.until_s
+            and (now_s < kept.until_s or self._directory.is_away)
             # The key may have been looked up anew, after a membership expired.
             and (kept.rights.principal is principal or kept.rights.principal == principal)
         ):
             return kept.rights
         if len(self._kept) >= _MAX_KEYS:
             self._kept.clear()
+        before = kept.rights if kept is not None and kept.generation == generation else None
         rights = KeyRights(
             principal,
             name,
@@ -136,6 +137,7 @@ class AccountIngestAccess:
             self._clock,
             self._threads,
             self._refusals,
+            {} if before is None else before.runs,
         )
         self._kept[key] = _Kept(rights, generation, now_s + _LIFE_S)
         return rights

@@ -19,6 +19,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from runvitals.server.access import login_page
+from runvitals.server.access.authenticator import KNOWN_WHILE_AWAY_S
 from runvitals.server.access.credentials import cookie_of
 from runvitals.server.access.long_request import LongRequest
 from runvitals.server.http.buffered_body import error_response
@@ -30,6 +31,7 @@ from runvitals.store.metadata.tokens import TokenTable
 
 COOKIE = "runvitals_token"
 OPEN_PATHS = ("/healthz", "/readyz")
+METRICS_PATH = "/metrics"
 _CACHE_S = 2.5
 """How long the result of a token check is reused. With `long_request.RECHECK_S`, a revoked token ends its
 requests within 5 s."""
@@ -124,6 +126,8 @@ class TokenRequired:
                 self._tokens.check, secret, self._clock(), limiter=self._checks
             )
         except MetadataStoreUnavailable as error:
+            if secret in self._valid and now_s < self._valid[secret] + KNOWN_WHILE_AWAY_S:
+                return True  # what reads or changes the metadata store fails anyway
             raise unavailable("tokens cannot be checked: see /readyz and the server log") from error
         known, other = (self._invalid, self._valid) if token is None else (self._valid, self._invalid)
         other.pop(secret, None)

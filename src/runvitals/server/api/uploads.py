@@ -6,7 +6,6 @@ arrived and continues there.
 
 from __future__ import annotations
 
-import errno
 from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException, Path, Query, Request
@@ -16,7 +15,8 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.model.limits import PIECE_BYTES, STEP
 from runvitals.server.access.permission import needs
 from runvitals.server.api.parameters import CheckedRunId, RunNumber
-from runvitals.server.errors import DetailedError
+from runvitals.server.disk_space import FileNotStored
+from runvitals.server.errors import DetailedError, http_error
 from runvitals.server.received_files import FileRejected, ReceivedFiles, UploadState
 from runvitals.server.router import Router
 from runvitals.store.files.uploads import ContentDiffers, WrongOffset
@@ -24,7 +24,6 @@ from runvitals.store.metadata import MetadataStore
 
 _MOST_FILES = 1000
 _HEX = "^[0-9a-f]{64}$"
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 router = Router(prefix="/api/v1")
 
@@ -113,7 +112,7 @@ def _append(
 ) -> UploadState:
     """
     Raises:
-        HTTPException: 409 with the offset of the next piece, 413, 422, 503 or 507.
+        HTTPException: 409 with the offset of the next piece, 413, 422 or 503.
     """
     if len(piece) > PIECE_BYTES:
         raise HTTPException(413, f"a piece of {len(piece)} bytes; at most {PIECE_BYTES} are allowed")
@@ -122,15 +121,11 @@ def _append(
     run_id = server.run_number(run, number)
     try:
         return server.files.append(run_id, sha256, size, offset, piece)
-    except FileRejected as error:
-        raise HTTPException(error.status, str(error)) from None
+    except (FileRejected, FileNotStored) as error:
+        raise http_error(error) from None
     except WrongOffset as error:
         raise DetailedError(409, str(error), {"offset": error.offset}) from None
     except ContentDiffers as error:
         raise DetailedError(409, str(error), {"offset": 0}) from None
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
-    except OSError as error:
-        # Relays give a file up at 507, and try again at 503.
-        status = 507 if error.errno in _NO_SPACE else 503
-        raise HTTPException(status, f"the piece could not be stored: {error.strerror}") from None

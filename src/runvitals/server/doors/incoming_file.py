@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import errno
 import hashlib
 import os
 from collections.abc import AsyncIterator, Callable
@@ -18,13 +17,12 @@ from starlette.requests import ClientDisconnect
 from runvitals.journal.paths import OPEN_FLAGS
 from runvitals.model.numbers import parse_integer
 from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.received_files import FileRejected, ReceivedFiles
+from runvitals.server.received_files import ReceivedFiles
 
 PIECE_BYTES: Final = 1 << 20
 _WAIT_S: Final = 60.0
 """How long a client may send nothing."""
 _MAX_LENGTH: Final = 1 << 62
-_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Incoming(NamedTuple):
@@ -77,32 +75,25 @@ async def receive_file(
         run_id: the run whose file it is; None: it is one of an artifact.
 
     Raises:
-        HttpRejection: 400, 408, 413, 507.
+        HttpRejection: 400, 408, 413, or 503 if it could not be stored.
     """
     announced = request.headers.get("content-length")
     size = None if announced is None else parse_integer(announced.encode("latin-1"), _MAX_LENGTH)
     if announced is not None and size is None:
         raise HttpRejection(400, f"invalid Content-Length {announced[:60]!r}: expected a number of bytes")
     _check_size(size or 0, most_bytes)
-    try:
-        path = await run_in_threadpool(files.begin, size or 0, run_id)
-    except FileRejected as error:
-        raise HttpRejection(error.status, str(error)) from None
+    path = await run_in_threadpool(files.begin, size or 0, run_id)
     try:
 
         def grown(written: int) -> None:
             _check_size(written, most_bytes)
             files.reserve(path, written)
 
-        incoming = await _written(request, path, grown if size is None else None)
-        if size is not None and incoming.size != size:
-            raise HttpRejection(400, f"the body has {incoming.size:,} bytes, not {size:,} as announced")
-        yield incoming
-    except FileRejected as error:
-        raise HttpRejection(error.status, str(error)) from None
-    except OSError as error:
-        status = 507 if error.errno in _NO_SPACE else 503
-        raise HttpRejection(status, f"the file could not be stored: {error.strerror}") from None
+        with files.space.writing():
+            incoming = await _written(request, path, grown if size is None else None)
+            if size is not None and incoming.size != size:
+                raise HttpRejection(400, f"the body has {incoming.size:,} bytes, not {size:,} as announced")
+            yield incoming
     finally:
         files.end(path)
 

@@ -129,6 +129,11 @@ class MetadataStore:
         """
         return self._database.in_one_transaction(work)
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a file of this machine, not a database that many servers use."""
+        return self._database.is_sqlite
+
     def problem(self) -> str | None:
         """Why writes would be lost: the file was deleted or replaced; None if it was not. Thread-safe."""
         return self._database.problem()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import random
 from collections.abc import Iterator
@@ -18,11 +19,13 @@ from runvitals.model.limits import PIECE_BYTES
 from runvitals.relay.destination import Unfinished
 from runvitals.relay.destinations.runvitals import uploads
 from runvitals.sdk.media.run_files import RunFiles
+from runvitals.server.disk_space import RETRY_AFTER_S
 from runvitals.server.received_files import FileLimits, ReceivedFiles
 from runvitals.store.metadata import open_metadata_store
 from tests.patience import PATIENCE_S
 from tests.relay.journals import HOST, RUN, Journal, Sender
 from tests.relay.receiver import now_ms
+from tests.relay.recording_server import RecordingServer
 from tests.server.serving import Served, serving
 
 WRITER = f"media.{HOST}.7.1"
@@ -193,9 +196,8 @@ def test_a_file_that_is_gone_does_not_hold_up_the_rest(media: MediaJournal, serv
         (FileLimits(file_bytes=100), "this server accepts at most 100"),
         (FileLimits(run_bytes=100), "files of the run would exceed"),
         (FileLimits(total_bytes=100), "files of this server would exceed"),
-        (FileLimits(free_bytes=1 << 60), "has no space"),
     ],
-    ids=["file", "run", "total", "disk"],
+    ids=["file", "run", "total"],
 )
 def test_limits_of_the_server_hold_up_nothing_else(
     journal: Journal, media: MediaJournal, tmp_path: Path, limits: FileLimits, reason: str
@@ -211,6 +213,40 @@ def test_limits_of_the_server_hold_up_nothing_else(
         assert keys(served) == ["large"]
         assert received(served, sha256) is None
         assert served.metadata_store.metrics.find({"loss"})
+
+
+def test_what_a_full_disk_refuses_is_kept_and_holds_up_nothing_else(
+    journal: Journal, media: MediaJournal, served: Served
+) -> None:
+    before, files_of(served).limits = files_of(served).limits, FileLimits(free_bytes=1 << 60)
+    sha256 = media.log("large", noise(1000))
+    journal.log(1, 1, loss=0.25)
+    sender = Sender(media.folder, served.url)
+    sender.send()
+    assert "503 the disk of this server has no space for the file" in sender.cursor.held_why
+    assert (sender.cursor.counts["rejected"], sender.cursor.held_records) == (0, 2)
+    assert served.metadata_store.metrics.find({"loss"})
+    files_of(served).limits = before
+    sender.send(now_s=1.0)
+    assert received(served, sha256) is None  # the server asked to wait
+    sender.send(now_s=RETRY_AFTER_S)
+    assert received(served, sha256) == noise(1000)
+    assert keys(served) == ["large"]
+    assert not sender.cursor.held
+    sender.kill()
+
+
+def test_a_server_that_answers_507_gets_the_file_later(media: MediaJournal, target: RecordingServer) -> None:
+    media.log("large", noise(1000))
+    no_offset = {"files": [{"sha256": hashlib.sha256(noise(1000)).hexdigest(), "offset": 0}]}
+    ack, full = {"stored": True}, {"error": "the disk is full"}
+    answers = ((200, ack), (200, no_offset), (507, full), (200, ack), (200, ack))
+    target.responses.extend((status, {}, json.dumps(body).encode()) for status, body in answers)
+    sender = Sender(media.folder, target.url)
+    sender.send()
+    assert sender.cursor.held_why == "the server cannot store files now: 507 the disk is full"
+    assert sender.cursor.counts["rejected"] == 0
+    sender.kill()
 
 
 def test_a_client_cannot_exceed_a_limit_by_naming_another_size_later(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_a_file_of_unknown_size_counts_against_the_limits(door: Door) -> None:
     files.limits = FileLimits(run_bytes=2_000_000)
     try:
         answer = in_parts(addresses(door, "big")["big"], content, 7)
-        assert (answer.status_code, "files of the run" in answer.text) == (507, True)
+        assert (answer.status_code, "files of the run" in answer.text) == (413, True)
         assert in_parts(addresses(door, "small")["small"], content[:1000], 3).status_code == 200
     finally:
         files.limits = before

@@ -34,8 +34,8 @@ HEARTBEAT_S = 10.0
 _PERMANENT = frozenset({400, 413, 415, 422})
 _UNKNOWN_SCHEMA = 409
 _UNSUPPORTED = 405
-_NO_SPACE = 507
-_HANDLED = (200, _UNKNOWN_SCHEMA, _UNSUPPORTED, _NO_SPACE)
+_NO_SPACE = (503, 507)
+_HANDLED = (200, _UNKNOWN_SCHEMA, _UNSUPPORTED)
 _OUT_OF_RANGE = 422
 _TOO_LARGE = 413
 # The server rejects times more than a day ahead of its clock, which has advanced since it answered.
@@ -66,7 +66,7 @@ class RunvitalsDestination(Destination):
         self._compressor = BodyCompressor()
         self._schemas: dict[tuple[str, ...], int] = {}
         self._introduced: set[str] = set()
-        self._uploads = FileUploads(context.folder, context.run_id, self._request)
+        self._uploads = FileUploads(context.folder, context.run_id, self._request_of_file)
         self._stop_requested = False
         self._in_trash = False
         self._log_ms: dict[str, int] = context.state.setdefault("log_ms", {})
@@ -247,12 +247,28 @@ class RunvitalsDestination(Destination):
         body, encoding = self._compressor.content(data, packed_bytes)
         headers = {"Content-Type": "application/msgpack", "Content-Encoding": encoding}
         response = self._request("POST", PATH, body, headers)
-        if response.status in (_UNSUPPORTED, _NO_SPACE):
+        if response.status == _UNSUPPORTED:
             raise self._retry(PATH, response)
         return response
 
-    def _request(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> ServerResponse:
+    def _request_of_file(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> ServerResponse:
+        """As `_request`, but 503 and 507 are returned: that a file cannot be stored concerns nothing else."""
+        return self._request(method, path, body, headers, (*_HANDLED, *_NO_SPACE))
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        handled: Sequence[int] = _HANDLED,
+    ) -> ServerResponse:
         """The response to a request: 200, or an error that the run caused.
+
+        Args:
+            handled: statuses of responses that are returned, too.
 
         Raises:
             Retry: a temporary failure.
@@ -269,7 +285,7 @@ class RunvitalsDestination(Destination):
         except OSError:
             self._introduced.clear()
             raise
-        if response.status in _HANDLED or _is_rejection(response):
+        if response.status in handled or _is_rejection(response):
             return response
         self._introduced.clear()
         if response.status in (401, 403):

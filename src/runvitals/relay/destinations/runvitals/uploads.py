@@ -25,7 +25,9 @@ TURN_S = 2.0
 _ASKED_AT_ONCE = 500
 _OTHER_OFFSET = 409
 _NOT_SUPPORTED = 405
-_REJECTED = frozenset({400, 413, 415, 422, 507})
+_REJECTED = frozenset({400, 413, 415, 422})
+_NO_SPACE = frozenset({503, 507})
+"""The disk of the server is full, or it cannot store the file for another reason that passes."""
 _ATTEMPTS = 3
 _MOST_KNOWN = 100_000
 
@@ -66,7 +68,7 @@ class FileUploads:
 
         Raises:
             Unfinished: the time for one turn is over; call it again.
-            TooEarly: the server is of an earlier version, which does not accept files.
+            TooEarly: the server cannot store files at present, or is of an earlier version without files.
             Retry, OSError: the server cannot be reached.
         """
         named = {note.seq: [file["sha256"] for file in files_of(note.value["items"])] for note in notes}
@@ -136,6 +138,9 @@ class FileUploads:
                 if response.status == _OTHER_OFFSET and attempts < _ATTEMPTS:
                     attempts += 1
                     offset = int(_json(response).get("offset") or 0)
+                elif response.status in _NO_SPACE:
+                    why = f"{response.status} {_json(response).get('error') or response.text()}"
+                    raise TooEarly(f"the server cannot store files now: {why}", response.retry_after_s)
                 elif response.status in _REJECTED or response.status == _OTHER_OFFSET:
                     self._missing[sha256] = f"{response.status} {_json(response).get('error') or ''}".strip()
                 else:

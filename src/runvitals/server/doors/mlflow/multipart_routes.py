@@ -13,7 +13,7 @@ import secrets
 from typing import Final
 
 import msgspec
-from fastapi import HTTPException, Request
+from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -36,8 +36,9 @@ from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, Mlflow
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.signed_paths import UPLOAD_MS, address_in_use, signed_address
+from runvitals.server.errors import http_error
 from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.received_files import FileRejected, ReceivedFiles
+from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.router import Router
 from runvitals.store.files.parts import UnknownUpload
 
@@ -66,7 +67,9 @@ def create(request: Request, path: str, sent: TheMessage) -> Response:
     place = _place(request, path, sent)
     upload_id = secrets.token_hex(_ID_BYTES)
     key = _key(upload_id, place)
-    server_files(request).files.parts.begin(key, place.run_id)
+    files = server_files(request).files
+    with files.space.writing():
+        files.parts.begin(key, place.run_id)
     name = posixpath.basename(place.name)
     credentials = [
         {"part_number": part, "headers": {}, "url": _address(request, place, key, part, name)}
@@ -104,8 +107,7 @@ async def receive(request: Request, name: str) -> Response:
             async with receive_file(request, files, run_id=part.run_id) as incoming:
                 md5 = await run_in_threadpool(_added, files, part, incoming)
     except HttpRejection as error:
-        headers = {} if error.retry_after_s is None else {"retry-after": str(error.retry_after_s)}
-        raise HTTPException(error.status, error.text, headers) from None
+        raise http_error(error) from None
     return Response(status_code=200, headers={"etag": f'"{md5}"'})
 
 
@@ -153,13 +155,11 @@ def complete(request: Request, path: str, sent: TheMessage) -> Response:
         raise MlflowError(RESOURCE_DOES_NOT_EXIST, str(error)) from None
     except ValueError as error:
         raise invalid(f"Invalid parts: {error}") from None
+    joined_path = files.begin(size, place.run_id)
     try:
-        joined_path = files.begin(size, place.run_id)
-    except FileRejected as error:
-        raise HttpRejection(error.status, str(error)) from None
-    try:
-        joined = files.parts.join(key, place.run_id, list(wanted), joined_path)
-        files.keep(joined_path, joined.sha256, joined.size, lambda file: note_file(request, place, file))
+        with files.space.writing():
+            joined = files.parts.join(key, place.run_id, list(wanted), joined_path)
+            files.keep(joined_path, joined.sha256, joined.size, lambda file: note_file(request, place, file))
     finally:
         files.end(joined_path)
     files.parts.finish(key, place.run_id)

@@ -29,6 +29,7 @@ from runvitals.server.doors.mlflow.registry import TheRegistry, sent_version
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.received_files import FileRejected
 
 UPLOAD_BYTES: Final = 10 * 1024 * 1024
 """The largest file of `upload-artifact`, as with MLflow."""
@@ -97,7 +98,7 @@ async def upload(request: Request) -> Response:
             async with receive_file(request, files, UPLOAD_BYTES) as incoming:
                 await run_in_threadpool(keep, incoming)
     except HttpRejection as error:
-        if error.status == _TOO_LARGE:
+        if error.status == _TOO_LARGE and not isinstance(error, FileRejected):
             raise invalid("Artifact size is too large. Max size is 10MB.") from None
         raise
     return answer({})

@@ -36,6 +36,7 @@ from runvitals.server.doors.wandb.artifact_writes import FileToSend, ManifestToS
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import find_project
+from runvitals.server.errors import http_error
 from runvitals.server.ingest.errors import HttpRejection
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.router import Router
@@ -328,7 +329,7 @@ def _opened(request: Request, kind: type[T]) -> tuple[T, GraphQLContext]:
     try:
         allowed, requester = address_in_use(request, kind)
     except HttpRejection as error:
-        raise HTTPException(error.status, error.text) from None
+        raise http_error(error) from None
     return allowed, GraphQLContext(request, requester)
 
 

@@ -51,7 +51,7 @@ _MAX_CACHED_CHARACTERS: Final = 256 * 1024
 """Of all queries that are kept: parsed, they take a hundred times as much memory."""
 _CACHED_CHARACTERS: Final = 32 * 1024
 """A longer query is parsed anew whenever it is sent."""
-_TRANSIENT: Final = (408, 429, 503, 507)
+_TRANSIENT: Final = (408, 429, 503)
 """Statuses that the response to the request gets too, because clients repeat it only then."""
 
 _Path = tuple[str, ...]
@@ -277,6 +277,8 @@ def _reason(cause: Exception) -> tuple[str, int]:
         return cause.text, cause.status
     if isinstance(cause, MetadataStoreUnavailable):
         return "the metadata store is unavailable: see the server's log", 503
+    if isinstance(cause, OSError):  # the sample store, or the disk
+        return str(cause), 503
     if isinstance(cause, (UnknownRun, UnknownProject, UnknownAccount)):
         return str(cause), 404
     if isinstance(cause, (AmbiguousName, NameTaken)):

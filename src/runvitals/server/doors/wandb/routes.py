@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from fastapi import HTTPException, Request
+from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
 from runvitals.server.access.permission import needs
@@ -21,6 +21,7 @@ from runvitals.server.doors.wandb.executor import (
 )
 from runvitals.server.doors.wandb.file_stream import FileStreams
 from runvitals.server.doors.wandb.schema import wandb_schema
+from runvitals.server.errors import http_error
 from runvitals.server.ingest.errors import HttpRejection
 from runvitals.server.router import Router
 
@@ -59,12 +60,7 @@ async def file_stream(request: Request, entity: str, project: str, run: str) -> 
     try:
         return JSONResponse(await _STREAMS.store(request, entity, project, run))
     except HttpRejection as error:
-        raise _http_error(error) from None
-
-
-def _http_error(error: HttpRejection) -> HTTPException:
-    headers = {} if error.retry_after_s is None else {"retry-after": str(error.retry_after_s)}
-    return HTTPException(error.status, error.text, headers)
+        raise http_error(error) from None
 
 
 def _response(answer: GraphQLAnswer) -> Response:

@@ -28,6 +28,7 @@ from runvitals.server.doors.wandb.file_facts import decoding_bytes, facts_of_fil
 from runvitals.server.doors.wandb.file_stream import writers_of
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_writers import MONITOR
+from runvitals.server.errors import http_error
 from runvitals.server.ingest.errors import HttpRejection
 from runvitals.server.router import Router
 from runvitals.store.metadata import SectionUpdate
@@ -127,8 +128,7 @@ async def receive(request: Request, name: str) -> Response:
                 in_flight.reserve(2 * PIECE_BYTES + decoding_bytes(upload.name, incoming.size))
                 await run_in_threadpool(_keep, context, server, upload, incoming)
     except HttpRejection as error:
-        headers = {} if error.retry_after_s is None else {"retry-after": str(error.retry_after_s)}
-        raise HTTPException(error.status, error.text, headers) from None
+        raise http_error(error) from None
     return Response(status_code=200)
 
 

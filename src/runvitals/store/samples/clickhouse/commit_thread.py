@@ -206,7 +206,7 @@ class ClickHouseCommits:
             return ()
         if self.away is None:
             try:
-                return self._insertion.store(accepted)
+                return self._insertion.store(accepted, self._settings.commit_s)
             except StoreError as error:
                 log.error("batches wait in %s: %s", self._waiting.path, error)
                 self.away = str(error)

@@ -23,6 +23,8 @@ from runvitals.store.samples.clickhouse.layout import Layout
 from runvitals.store.samples.interface import StoreError, StoreUnavailable
 
 CONNECT_S = 10.0
+PROMPT_S = 5.0
+"""How long to wait for what takes a moment, unless ClickHouse hangs."""
 _IDLE_CONNECTIONS = 16
 _SQL_BYTES = 256 << 20
 """Longest text of a query: thousands of ids of runs may be listed."""
@@ -64,28 +66,41 @@ class ClickHouse:
         self.withheld: str | None = None
         """Why no request is sent at present: it is not known yet whether the tables may be used."""
 
-    def select(self, sql: str, dtype: DTypeLike) -> Rows:
-        """The rows of a query, whose columns must have the types of `dtype`."""
+    def select(self, sql: str, dtype: DTypeLike, timeout_s: float | None = None) -> Rows:
+        """The rows of a query, whose columns must have the types of `dtype`.
+
+        Args:
+            timeout_s: how long to wait; None: as long as for any other request.
+        """
         # The response begins when the query has succeeded: otherwise an error would be among the rows.
         settings = {"wait_end_of_query": "1", "max_query_size": str(_SQL_BYTES), **self.settings}
         left_s = deadline.left_s()
         if left_s is not None:
             settings["max_execution_time"] = str(int(left_s) + 1)
-        data = self._request(settings, f"{sql} FORMAT RowBinary".encode(), left_s)
+        data = self._request(settings, f"{sql} FORMAT RowBinary".encode(), timeout_s or left_s)
         return np.frombuffer(data, np.dtype(dtype))
 
-    def command(self, sql: str, settings: Mapping[str, str] | None = None) -> str:
+    def command(
+        self, sql: str, settings: Mapping[str, str] | None = None, timeout_s: float | None = None
+    ) -> str:
         """Run a statement that returns nothing, or a text."""
         settings = {"max_query_size": str(_SQL_BYTES), **(settings or {})}
-        return self._request(settings, sql.encode(), None).decode("utf-8", "replace").rstrip("\n")
+        data = self._request(settings, sql.encode(), timeout_s or deadline.left_s())
+        return data.decode("utf-8", "replace").rstrip("\n")
 
-    def insert(self, table: str, rows: Rows, settings: Mapping[str, str] | None = None) -> None:
+    def insert(
+        self,
+        table: str,
+        rows: Rows,
+        settings: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
         """Insert rows. When this returns they are stored; rows of one partition all, or none of them."""
         names = ", ".join(rows.dtype.names or ())
         sql = f"INSERT INTO {table} ({names}) FORMAT RowBinary"
         # One block: blocks are inserted one after the other, and the server may end between two of them.
         block = {"max_insert_block_size": str(max(len(rows), 1 << 20))}
-        self._request({"query": sql, **block, **(settings or {})}, rows.tobytes(), None)
+        self._request({"query": sql, **block, **(settings or {})}, rows.tobytes(), timeout_s)
 
     def close(self) -> None:
         """Close idle connections now, and the others when their requests have been answered."""
@@ -119,7 +134,7 @@ class ClickHouse:
                 return self._send(connection, path, body, headers, timeout_s)
             except (http.client.RemoteDisconnected, ConnectionError):
                 pass  # closed by the server while it was idle
-        return self._send(self._connect(), path, body, headers, timeout_s)
+        return self._send(self._connect(min(timeout_s, CONNECT_S)), path, body, headers, timeout_s)
 
     def _send(
         self,
@@ -142,13 +157,13 @@ class ClickHouse:
         self._keep(connection)
         return status, data
 
-    def _connect(self) -> http.client.HTTPConnection:
+    def _connect(self, timeout_s: float) -> http.client.HTTPConnection:
         address = self.address
         if self._tls is not None:
             return http.client.HTTPSConnection(
-                address.host, address.port, timeout=CONNECT_S, context=self._tls
+                address.host, address.port, timeout=timeout_s, context=self._tls
             )
-        return http.client.HTTPConnection(address.host, address.port, timeout=CONNECT_S)
+        return http.client.HTTPConnection(address.host, address.port, timeout=timeout_s)
 
     def _take(self) -> http.client.HTTPConnection | None:
         with self._lock:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runvitals.store.samples.clickhouse.connection import ClickHouse
+from runvitals.store.samples.clickhouse.connection import PROMPT_S, ClickHouse
 from runvitals.store.samples.clickhouse.layout import Layout, Table
 from runvitals.store.samples.interface import StoreError
 
@@ -68,7 +68,7 @@ def features(clickhouse: ClickHouse) -> Features:
     Raises:
         StoreError: the server is too old.
     """
-    text = clickhouse.command("SELECT version()")
+    text = clickhouse.command("SELECT version()", timeout_s=PROMPT_S)
     major, minor = (int(part) for part in text.split(".")[:2])
     version = (major, minor)
     if version < _OLDEST:

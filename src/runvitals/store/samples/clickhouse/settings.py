@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from runvitals.store.samples.clickhouse.connection import PROMPT_S
+
 MIB = 1 << 20
 
 
@@ -18,6 +20,7 @@ class ClickHouseSettings:
         waiting_bytes: packed batches that may wait on this machine's disk while ClickHouse cannot store them.
         raw_samples: series with more samples than this are put into buckets by ClickHouse, not here.
         timeout_s: how long a request to ClickHouse may take.
+        commit_s: how long a batch waits for ClickHouse before it is put on this machine's disk.
         retry_s: how often at least ClickHouse is tried again.
     """
 
@@ -27,4 +30,5 @@ class ClickHouseSettings:
     waiting_bytes: int = 4096 * MIB
     raw_samples: int = 2_000_000
     timeout_s: float = 60.0
+    commit_s: float = PROMPT_S
     retry_s: float = 5.0

@@ -13,13 +13,15 @@ from types import TracebackType
 
 import numpy as np
 
+from runvitals import deadline
 from runvitals.buckets import Grid
+from runvitals.deadline import TooSlow
 from runvitals.journal.paths import make_private
 from runvitals.store.samples.clickhouse import import_export
 from runvitals.store.samples.clickhouse.address import ClickHouseAddress
 from runvitals.store.samples.clickhouse.aggregate import aggregate
 from runvitals.store.samples.clickhouse.commit_thread import ClickHouseCommits
-from runvitals.store.samples.clickhouse.connection import ClickHouse
+from runvitals.store.samples.clickhouse.connection import PROMPT_S, ClickHouse
 from runvitals.store.samples.clickhouse.insertion import Insertion
 from runvitals.store.samples.clickhouse.preparation import Preparation
 from runvitals.store.samples.clickhouse.reader import ClickHouseReader
@@ -286,17 +288,21 @@ class ClickHouseStore:
 
     def stats(self) -> StoreStats:
         """While ClickHouse cannot be reached, counts and size are the last known."""
-        warnings = []
-        try:
-            self._last_stats = self._counts()
-        except StoreError as error:
-            warnings.append(str(error))
+        away, warnings = self._commits.away, []
+        if away is not None:
+            warnings.append(away)
+        else:
+            try:
+                with deadline.within(PROMPT_S):
+                    self._last_stats = self._counts()
+            except (StoreError, TooSlow) as error:
+                warnings.append(str(error) or f"ClickHouse at {self.address} does not answer")
         waiting, limit = self._waiting.bytes, self._waiting.limit_bytes
         if waiting:
-            warnings.append(f"{waiting} of at most {limit} bytes wait for ClickHouse: {self._commits.away}")
+            warnings.append(f"{waiting} of at most {limit} bytes wait for ClickHouse: {away}")
         problem = self._waiting.problem() or self._preparation.refusal
         if waiting >= limit * 0.99:
-            problem = problem or f"ClickHouse has not stored anything for too long: {self._commits.away}"
+            problem = problem or f"ClickHouse has not stored anything for too long: {away}"
         counts = self._last_stats
         return StoreStats(
             counts.runs,

@@ -1,0 +1,107 @@
+"""The space on the disk that keeps files: a full disk is a fault that passes, unlike the limits of a server.
+
+Clients keep what is answered with 503, and send it again; 507 would be final for many of them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from runvitals.server.ingest.errors import HttpRejection
+from runvitals.store.errors import StoreError
+
+RETRY_AFTER_S: Final = 30
+NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL_BYTES: Final = 1 << 20
+"""A disk with less than this is full: not even a piece of a file can be stored."""
+_TRIAL: Final = "trial"
+
+
+class FileNotStored(HttpRejection):
+    """503: a file could not be stored now."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(503, text, retry_after_s=RETRY_AFTER_S)
+
+
+class DiskSpace:
+    """Whether files can be written to a folder. Thread-safe.
+
+    Args:
+        free_bytes: how much must stay free on its disk.
+    """
+
+    def __init__(self, folder: str, free_bytes: Callable[[], int]) -> None:
+        self._folder = folder
+        self._free_bytes = free_bytes
+        self._failure: str | None = None
+
+    def check(self, missing: int) -> None:
+        """Check that there is space for so many bytes more.
+
+        Raises:
+            FileNotStored: there is not.
+        """
+        if missing > self._free() - self._free_bytes():
+            raise FileNotStored("the disk of this server has no space for the file")
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """While a file is written: a disk that cannot take it is reported until it can.
+
+        Raises:
+            FileNotStored: instead of an OSError.
+        """
+        try:
+            yield
+        except StoreError:
+            raise
+        except OSError as error:
+            reason = error.strerror or str(error)
+            if error.errno in NO_SPACE:
+                self._failure = reason
+            raise FileNotStored(f"the file could not be stored: {reason}") from error
+
+    def problem(self) -> str | None:
+        """Why no file can be written at present; None if one can."""
+        if self._failure is not None:
+            self._failure = self._try_to_write()
+        if self._failure is not None:
+            return f"files cannot be written to {self._folder}: {self._failure}"
+        try:
+            free = self._free()
+        except OSError as error:
+            return f"files cannot be written: {error}"
+        return f"the disk of {self._folder} is full: {free:,} bytes are free" if free < _FULL_BYTES else None
+
+    def warning(self) -> str | None:
+        """Why files are refused although the disk is not full; None if they are not."""
+        free, reserve = self._free(), self._free_bytes()
+        if free >= reserve:
+            return None
+        return (
+            f"files are refused: {free:,} bytes are free on the disk of {self._folder}, less than {reserve:,}"
+        )
+
+    def _free(self) -> int:
+        return shutil.disk_usage(self._folder).free
+
+    def _try_to_write(self) -> str | None:
+        """Why as much as a piece of a file cannot be written; None if it can."""
+        path = os.path.join(self._folder, _TRIAL)
+        try:
+            with open(path, "wb") as file:
+                file.write(bytes(_FULL_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            return error.strerror or str(error)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+        return None
