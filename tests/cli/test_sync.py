@@ -14,7 +14,10 @@ import pytest
 from runvitals.cli import main
 from runvitals.journal import frames, paths
 from runvitals.journal.writer import JournalWriter
+from runvitals.server.received_files import FileLimits
+from tests.relay.journals import RUN, Journal, MediaJournal
 from tests.relay.receiver import Receiver, now_ms
+from tests.server.serving import serving
 
 
 @pytest.fixture
@@ -98,6 +101,35 @@ def test_server_that_is_down_is_named_with_the_reason(
         "one (node1) was not delivered: could not reach http://127.0.0.1:1: Connection refused\n" in reported
     )
     assert "Errno" not in reported
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        (FileLimits(free_bytes=1 << 60), "2 records left: the server cannot store files now: 503 the disk"),
+        (FileLimits(file_bytes=1), "1 batches were rejected"),
+    ],
+    ids=["full disk", "limit"],
+)
+def test_what_the_server_did_not_take_is_told_each_time(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], limits: FileLimits, said: str
+) -> None:
+    journal = Journal(data)
+    media = MediaJournal(journal)
+    media.log("weights", b"1, 2, 3")
+    for writer in (media.journal, journal.monitor, journal.train):
+        writer.close()
+    with serving(tmp_path / "limited") as served:
+        files = served.app.api.state.uploads.files
+        before, files.limits = files.limits, limits
+        for _ in range(2):
+            assert main(["sync", RUN, "--to", served.url]) == 1
+            reported = capsys.readouterr()
+            assert said in reported.out
+            assert f"not delivered: {RUN} to {served.url}" in reported.err
+        files.limits = before
+        kept = limits.free_bytes != before.free_bytes
+        assert main(["sync", RUN, "--to", served.url]) == (0 if kept else 1)
 
 
 def test_a_server_that_asks_for_an_hour_is_not_waited_for(

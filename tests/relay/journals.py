@@ -10,10 +10,11 @@ from runvitals.journal.writer import JournalWriter
 from runvitals.relay.engine.cursor import Cursor
 from runvitals.relay.engine.delivery import RunDelivery
 from runvitals.relay.engine.destination_spec import DestinationSpec
+from runvitals.sdk.media.run_files import RunFiles
 from tests.relay.receiver import now_ms
 
 RUN, HOST = "abc", "node1"
-MONITOR, TRAIN = f"monitor.{HOST}.1", f"train.{HOST}.7.1"
+MONITOR, TRAIN, MEDIA = f"monitor.{HOST}.1", f"train.{HOST}.7.1", f"media.{HOST}.7.1"
 
 
 class Journal:
@@ -45,6 +46,28 @@ class Journal:
         self.monitor.json(
             frames.LIFECYCLE, {"t": self.t0 + 9000, "what": "end", "state": "finished", "exit_code": 0}
         )
+
+
+class MediaJournal:
+    """The media of a run: its files, and the records that name them."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.folder = journal.folder
+        self.files = RunFiles(journal.folder)
+        self.journal = JournalWriter(
+            journal.folder,
+            MEDIA,
+            {"run": RUN, "project": "digits", "host": HOST, "role": "media", "pid": 7},
+        )
+
+    def log(self, key: str, content: bytes, step: int = 0, kind: str = "image") -> str:
+        item = self.files.add(content)
+        self.record(key, [{"kind": kind, **item}], step, kind)
+        return str(item["sha256"])
+
+    def record(self, key: str, items: list[dict[str, Any]], step: int = 0, kind: str = "image") -> None:
+        value = {"t": now_ms() - 1000, "step": step, "key": key, "kind": kind, "items": items}
+        assert self.journal.json(frames.MEDIA, value)
 
 
 class Sender:

@@ -21,8 +21,10 @@ from runvitals.relay.engine.delivery import MAX_ROUND_BYTES, RunDelivery
 from runvitals.relay.engine.delivery_lag import delivery_lag
 from runvitals.relay.engine.delivery_thread import DeliveryThread
 from runvitals.relay.engine.destination_spec import DestinationSpec
-from tests.relay.journals import HOST, MONITOR, RUN, Journal
+from runvitals.server.received_files import FileLimits
+from tests.relay.journals import HOST, MONITOR, RUN, Journal, MediaJournal
 from tests.relay.receiver import Receiver, now_ms
+from tests.server.serving import serving
 
 DAY_MS = 86_400_000
 
@@ -265,6 +267,28 @@ def test_run_with_held_records_is_not_marked_delivered(
     relay.work(5)
     assert again.closed == "delivered"
     assert receiver.samples()["cpu"] == [(journal.t0, 1.0)]
+
+
+def test_files_of_a_finished_run_are_sent_when_the_disk_of_the_server_has_space(
+    journal: Journal, environ: dict[str, str], tmp_path: Path
+) -> None:
+    media = MediaJournal(journal)
+    media.log("weights", b"1, 2, 3")
+    media.journal.close()
+    journal.end()
+    with serving(tmp_path / "full") as served:
+        files = served.app.api.state.uploads.files
+        before, files.limits = files.limits, FileLimits(free_bytes=1 << 60)
+        relay = Relay(served.url, environ)
+        cursor = relay.serve(journal.folder, live=False)
+        relay.work(100)
+        assert "no space" in cursor.held_why
+        assert (relay.thread.idle, relay.thread.done) == (True, False)  # another finished run may be served
+        files.limits = before
+        relay.work(100)
+        assert (cursor.closed, cursor.held, cursor.counts["rejected"]) == ("delivered", {}, 0)
+        assert relay.thread.done
+        relay.close()
 
 
 class OfflineDestination(Destination):

@@ -23,34 +23,10 @@ from runvitals.server.disk_space import RETRY_AFTER_S
 from runvitals.server.received_files import FileLimits, ReceivedFiles
 from runvitals.store.metadata import open_metadata_store
 from tests.patience import PATIENCE_S
-from tests.relay.journals import HOST, RUN, Journal, Sender
+from tests.relay.journals import HOST, MEDIA, RUN, Journal, MediaJournal, Sender
 from tests.relay.receiver import now_ms
 from tests.relay.recording_server import RecordingServer
 from tests.server.serving import Served, serving
-
-WRITER = f"media.{HOST}.7.1"
-
-
-class MediaJournal:
-    """The media of a run: its files, and the records that name them."""
-
-    def __init__(self, journal: Journal) -> None:
-        self.folder = journal.folder
-        self.files = RunFiles(journal.folder)
-        self.journal = JournalWriter(
-            journal.folder,
-            WRITER,
-            {"run": RUN, "project": "digits", "host": HOST, "role": "media", "pid": 7},
-        )
-
-    def log(self, key: str, content: bytes, step: int = 0, kind: str = "image") -> str:
-        item = self.files.add(content)
-        self.record(key, [{"kind": kind, **item}], step, kind)
-        return str(item["sha256"])
-
-    def record(self, key: str, items: list[dict[str, Any]], step: int = 0, kind: str = "image") -> None:
-        value = {"t": now_ms() - 1000, "step": step, "key": key, "kind": kind, "items": items}
-        assert self.journal.json(frames.MEDIA, value)
 
 
 @pytest.fixture
@@ -319,7 +295,7 @@ def test_nobody_gets_a_file_by_its_digest(served: Served, media: MediaJournal, t
     deliver(media, served)
     other = paths.run_dir("other", str(tmp_path / "elsewhere"))
     writer = JournalWriter(
-        other, WRITER, {"run": "other", "project": "theirs", "host": HOST, "role": "media", "pid": 7}
+        other, MEDIA, {"run": "other", "project": "theirs", "host": HOST, "role": "media", "pid": 7}
     )
     item = {"kind": "text", "sha256": sha256, "bytes": 6, "type": "text/plain"}
     value = {"t": now_ms(), "step": 0, "key": "stolen", "kind": "text", "items": [item]}
