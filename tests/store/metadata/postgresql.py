@@ -6,9 +6,12 @@ import fcntl
 import glob
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import BinaryIO
 
 import psycopg
@@ -95,9 +98,27 @@ class KillableServer(Server):
         self._process.kill()
         self._process.wait()
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It accepts connections, and answers nothing."""
+        assert self._process is not None
+        processes = [self._process.pid, *_children(self._process.pid)]
+        for pid in processes:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in processes:
+                os.kill(pid, signal.SIGCONT)
+
     def stop(self) -> None:
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _children(pid: int) -> list[int]:
+    with open(f"/proc/{pid}/task/{pid}/children") as children:
+        return [int(child) for child in children.read().split()]
 
 
 def _initialise(folder: str, durable: bool) -> list[str]:

@@ -1,0 +1,87 @@
+"""ClickHouse and PostgreSQL accept connections and never answer: probes are answered, samples are kept."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.cli.test_server import envelope, serving, values
+from tests.patience import eventually
+from tests.store.metadata import postgresql as postgres
+from tests.store.samples.clickhouse.server import ClickHouseServer, installed
+
+PATIENT_S = 20.0
+"""For what takes a few seconds at most. It took a minute, or until the engine answered again."""
+
+
+@pytest.fixture
+def metadata() -> Iterator[postgres.KillableServer]:
+    if postgres.programs() is None:
+        pytest.skip("PostgreSQL is not installed")
+    server = postgres.KillableServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def clickhouse(tmp_path: Path) -> Iterator[ClickHouseServer]:
+    if not installed("debian"):
+        pytest.skip("clickhouse-server is not installed")
+    server = ClickHouseServer(tmp_path / "clickhouse", password="s3cret-word")
+    yield server
+    server.stop()
+
+
+def seconds(ask: Callable[[], httpx.Response]) -> tuple[float, httpx.Response]:
+    begun_s = time.monotonic()
+    response = ask()
+    return time.monotonic() - begun_s, response
+
+
+def quickest(client: httpx.Client, path: str) -> tuple[float, httpx.Response]:
+    """The quickest of a few answers, so that other work on the machine does not count."""
+    return min((seconds(lambda: client.get(path)) for _ in range(5)), key=lambda timed: timed[0])
+
+
+def test_a_batch_waits_a_moment_for_clickhouse_and_probes_do_not(
+    clickhouse: ClickHouseServer, tmp_path: Path
+) -> None:
+    environ = {"CLICKHOUSE_PASSWORD": clickhouse.password, "RUNVITALS_DIR": str(tmp_path / "data")}
+    with serving(f"clickhouse://127.0.0.1:{clickhouse.port}", environ=environ) as (_, client):
+        assert client.post("/api/v1/ingest", json=envelope(0)).json()["stored"] is True
+        assert clickhouse.process is not None
+        clickhouse.process.send_signal(signal.SIGSTOP)
+        try:
+            for path in ("/healthz", "/readyz", "/metrics"):
+                took_s, response = quickest(client, path)
+                assert (response.status_code, took_s < 1.0) == (200, True), (path, took_s)
+            took_s, response = seconds(lambda: client.post("/api/v1/ingest", json=envelope(1)))
+            assert (response.status_code, took_s < PATIENT_S) == (200, True), took_s
+            ready = client.get("/readyz").json()
+            assert ready["ready"]
+            eventually(lambda: "wait for ClickHouse" in str(client.get("/readyz").json()["warnings"]))
+        finally:
+            clickhouse.process.send_signal(signal.SIGCONT)
+        eventually(lambda: client.get("/readyz").json()["warnings"] == [])
+        assert values(client) == [float(value) for value in range(6)]
+
+
+def test_probes_and_samples_do_not_wait_for_postgresql(
+    metadata: postgres.KillableServer, tmp_path: Path
+) -> None:
+    with serving(tmp_path / "store", "--metadata", metadata.make("vitals")) as (_, client):
+        assert client.post("/api/v1/ingest", json=envelope(0)).json()["stored"] is True
+        with metadata.frozen():
+            for path in ("/healthz", "/readyz", "/metrics"):
+                took_s, response = quickest(client, path)
+                assert (response.status_code, took_s < 1.0) == (200, True), (path, took_s)
+            assert client.post("/api/v1/ingest", json=envelope(1)).status_code == 200
+            eventually(lambda: "has not answered" in str(client.get("/readyz").json()["warnings"]))
+            assert client.get("/readyz").json()["ready"]
+        eventually(lambda: client.get("/readyz").json()["warnings"] == [])
+        assert values(client) == [float(value) for value in range(6)]
