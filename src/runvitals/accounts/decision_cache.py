@@ -71,6 +71,10 @@ class DecisionCache:
         """How long ago the generation was read."""
         return self._clock() - self._checked_s
 
+    def failed(self) -> None:
+        """Note that the metadata store could not be reached; until the generation is read again."""
+        self._failed = True
+
     def get(self, key: Hashable, compute: Callable[[], T]) -> T:
         """The value under this key; computes it if it is not there, or from before the last change."""
         if self._clock() - self._checked_s >= self._check_s:

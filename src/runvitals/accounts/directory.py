@@ -62,6 +62,7 @@ class Directory:
     Attributes:
         accounts_exist: whether there was an administrator at the last `rights_changed`: from then on,
             requests need an account or a key.
+        after_check: called at the end of `rights_changed`.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Directory:
         self._now_ms = now_ms
         self._monotonic = monotonic
         self.accounts_exist = False
+        self.after_check: Callable[[], None] = lambda: None
         self._account_of: Callable[[str], int | None] | None = None
         self._cache = DecisionCache(self._accounts.generation, monotonic)
 
@@ -79,6 +81,7 @@ class Directory:
         """Forget at once what this process changed; other processes do within half a second."""
         self._cache.check()
         self.accounts_exist = self._cache.get("accounts", self._accounts.users.any_administrator)
+        self.after_check()
 
     @property
     def generation(self) -> int | None:
@@ -89,6 +92,10 @@ class Directory:
     def is_away(self) -> bool:
         """Whether the metadata store cannot be reached, so that nothing changes that is known."""
         return self._cache.is_away
+
+    def store_failed(self) -> None:
+        """Note that the metadata store could not be reached."""
+        self._cache.failed()
 
     def away_s(self) -> float:
         """For how long the metadata store has not answered; 0 if it does."""

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, cast
 
 T = TypeVar("T")
 MOMENT_S: Final = 0.05
@@ -32,7 +32,7 @@ class LatestReading(Generic[T]):
     def __init__(self, read: Callable[[], T], before: T) -> None:
         self._read = read
         self._last = before
-        self._reading: Future[T] | None = None
+        self._reading: Future[tuple[T, None] | tuple[None, Exception]] | None = None
         self._begun_s = 0.0
 
     async def newest(self) -> T:
@@ -50,7 +50,10 @@ class LatestReading(Generic[T]):
             await asyncio.wait([asyncio.wrap_future(reading)], timeout=left_s)
         if reading.done():
             self._reading = None
-            self._last = reading.result()
+            value, error = reading.result()
+            if error is not None:
+                raise error
+            self._last = cast(T, value)
         return self._last
 
     @property
@@ -58,8 +61,8 @@ class LatestReading(Generic[T]):
         """How long the present reading has taken; 0 if there is none."""
         return 0.0 if self._reading is None else time.monotonic() - self._begun_s
 
-    def _run(self, reading: Future[T]) -> None:
+    def _run(self, reading: Future[tuple[T, None] | tuple[None, Exception]]) -> None:
         try:
-            reading.set_result(self._read())
-        except BaseException as error:  # noqa: BLE001 - raised where it is asked for
-            reading.set_exception(error)
+            reading.set_result((self._read(), None))
+        except Exception as error:  # noqa: BLE001 - raised where the value is asked for
+            reading.set_result((None, error))

@@ -26,6 +26,8 @@ from runvitals.store.errors import MetadataStoreError
 KNOWN_WHILE_AWAY_S: Final = 3600.0
 """How long keys that were valid are accepted for known runs while the metadata store is away."""
 _MAX_VERIFIED = 10_000
+_IN_USE_S = 60.0
+_VERIFIED_AT_ONCE = 50
 _MAX_LOOKUPS = 4
 _MAX_WAITING = 200
 _MAX_AGENT = 200
@@ -60,6 +62,8 @@ class Authenticator:
         self._directory = directory
         self._monotonic = monotonic
         self._verified: dict[str, _Verified] = {}
+        self._all_verified: int | None = None
+        directory.after_check = self._verify_again
         self._lookups = anyio.CapacityLimiter(_MAX_LOOKUPS)
         self._wrong_keys = FailedAttempts(WRONG_KEYS, monotonic)
 
@@ -126,6 +130,24 @@ class Authenticator:
                 owner, self._directory.generation, self._monotonic()
             )
         return owner
+
+    def _verify_again(self) -> None:
+        """Look up keys in use again after a change of rights: the metadata store may go away before they are
+        used the next time."""
+        generation = self._directory.generation
+        if generation == self._all_verified:
+            return
+        since_s = self._monotonic() - _IN_USE_S
+        old = [
+            secret
+            for secret, verified in list(self._verified.items())
+            if verified.generation != generation and verified.looked_up_s >= since_s
+        ]
+        for secret in old[:_VERIFIED_AT_ONCE]:
+            credential = Credential("key", secret)
+            self._note(credential, self._directory.identify(credential))
+        if len(old) <= _VERIFIED_AT_ONCE:
+            self._all_verified = generation
 
     def _verified_before(self, credential: Credential) -> Identity | None:
         """The owner of a key before the metadata store went away; None if it is there, or for too long

@@ -122,6 +122,10 @@ class KeyRights:
         try:
             return await anyio.to_thread.run_sync(self._admit, envelopes, limiter=self._threads)
         except MetadataStoreUnavailable as error:
+            self._directory.store_failed()
+            known = [self._known(sent) for sent in envelopes]
+            if all(known):
+                return [admitted for admitted in known if admitted is not None]
             raise unavailable("rights cannot be checked: see /readyz and the server log") from error
 
     def _admit(self, envelopes: Sequence[SentEnvelope]) -> list[AdmittedEnvelope]:

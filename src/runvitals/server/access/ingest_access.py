@@ -127,7 +127,7 @@ class AccountIngestAccess:
             return kept.rights
         if len(self._kept) >= _MAX_KEYS:
             self._kept.clear()
-        before = kept.rights if kept is not None and kept.generation == generation else None
+        before = kept.rights if kept is not None and kept.rights.principal == principal else None
         rights = KeyRights(
             principal,
             name,
