@@ -62,14 +62,10 @@ class DecisionCache:
         return self._generation
 
     @property
-    def is_away(self) -> bool:
-        """Whether the metadata store cannot be reached, or does not answer."""
-        return self._failed or self.age_s > AWAY_S
-
-    @property
-    def age_s(self) -> float:
-        """How long ago the generation was read."""
-        return self._clock() - self._checked_s
+    def away_s(self) -> float:
+        """For how long the metadata store could not be reached, or has not answered; 0 if it does."""
+        age_s = self._clock() - self._checked_s
+        return max(age_s, 0.001) if self._failed or age_s > AWAY_S else 0.0
 
     def failed(self) -> None:
         """Note that the metadata store could not be reached; until the generation is read again."""

@@ -88,18 +88,13 @@ class Directory:
         """A number that changes with the rights that are in the cache."""
         return self._cache.generation
 
-    @property
-    def is_away(self) -> bool:
-        """Whether the metadata store cannot be reached, so that nothing changes that is known."""
-        return self._cache.is_away
-
     def store_failed(self) -> None:
         """Note that the metadata store could not be reached."""
         self._cache.failed()
 
     def away_s(self) -> float:
         """For how long the metadata store has not answered; 0 if it does."""
-        return self._cache.age_s if self._cache.is_away else 0.0
+        return self._cache.away_s
 
     def policies(self) -> OrganisationPolicies:
         """The organisation's settings that change who may do what."""

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from math import inf
 
 import anyio
 import anyio.to_thread
@@ -196,7 +197,7 @@ class SharedServer:
             metadata_store,
             None if files is None else files.space,
             self.access.directory.away_s,
-            KNOWN_WHILE_AWAY_S,
+            lambda: KNOWN_WHILE_AWAY_S if self.access.directory.accounts_exist else inf,
         )
         self._recorder.artifacts.may = partial(may_of_sender, self.access)
         self._ingest = IngestEndpoint(self._recorder, limits, self.tally, access.ingest)

@@ -25,7 +25,7 @@ class StoreCondition:
     Args:
         disk: of the files; None: the server keeps none.
         away_s: for how long the metadata store has not answered; 0 if it does.
-        known_s: for how long samples are accepted meanwhile.
+        known_s: for how long samples of known runs are accepted meanwhile.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class StoreCondition:
         metadata_store: MetadataStore,
         disk: DiskSpace | None,
         away_s: Callable[[], float],
-        known_s: float,
+        known_s: Callable[[], float],
     ) -> None:
         self._store = store
         self._metadata_store = metadata_store
@@ -65,7 +65,7 @@ class StoreCondition:
             warnings.append(failed)
         if away_s:
             away = f"the metadata store has not answered for {round(away_s)} s"
-            if away_s > self._known_s:
+            if away_s > self._known_s():
                 problem = problem or away
             warnings.append(f"{away}: only samples of known runs are stored")
         return problem, warnings

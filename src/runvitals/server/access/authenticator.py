@@ -153,7 +153,7 @@ class Authenticator:
         """The owner of a key before the metadata store went away; None if it is there, or for too long
         away."""
         verified = self._verified.get(credential.secret)
-        if verified is None or not self._directory.is_away:
+        if verified is None or not self._directory.away_s():
             return None
         age_s = self._monotonic() - verified.looked_up_s
         if age_s > KNOWN_WHILE_AWAY_S or verified.generation != self._directory.generation:

@@ -301,9 +301,7 @@ class AccessControl:
         return "tokens" if self._token_required else "open"
 
     async def check_route(self, request: Request, permission: str, or_else: str | None = None) -> None:
-        """Raise HTTPException 401, 403, 404, 409 or 428 if the requester may not do this action on the
-        resource that the path names, nor the other one; 307 if the resource has moved. The check is made
-        again while the request lasts."""
+        """See `RouteCheck`; also raises 409. The check is made again while the request lasts."""
 
         async def check(requester: Requester) -> None:
             if permission == PUBLIC or isinstance(requester.principal, Operator):

@@ -103,7 +103,7 @@ class KeyRights:
 
     def _known(self, sent: SentEnvelope) -> AdmittedEnvelope | None:
         admitted = self._admitted.get(_key(sent))
-        if admitted is None and not sent.projects and self._directory.is_away:
+        if admitted is None and not sent.projects and self._directory.away_s():
             return self.runs.get(_run_key(sent)) or self._earlier.get(_run_key(sent))
         return admitted
 

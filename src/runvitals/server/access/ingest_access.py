@@ -120,7 +120,7 @@ class AccountIngestAccess:
         if (
             kept is not None
             and kept.generation == generation
-            and (now_s < kept.until_s or self._directory.is_away)
+            and (now_s < kept.until_s or self._directory.away_s())
             # The key may have been looked up anew, after a membership expired.
             and (kept.rights.principal is principal or kept.rights.principal == principal)
         ):
