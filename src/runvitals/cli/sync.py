@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # A destination is considered unreachable after this many failures in a row, with different runs.
 _UNREACHABLE_AFTER = 3
+_RELAY_S = 10.0
 
 
 def add(subparsers: Any) -> None:
@@ -153,7 +154,9 @@ class DestinationSync:
         tries = 1 if self._failures else TRIES
         try:
             deliver_remaining(cursor, time.sleep, tries, self._environ, _print_wait)
-        except (Gone, BlockingIOError) as error:
+        except BlockingIOError as error:
+            return self._delivered_by_relay(run_id, cursor, error)
+        except Gone as error:
             _print_error(f"{inert(run_id)} ({inert(cursor.host)}): {inert(error)}")
             return False
         except (Retry, OSError) as error:
@@ -164,6 +167,25 @@ class DestinationSync:
         where = f"{inert(run_id)} ({inert(cursor.host)}) to {inert(self._destination)}"
         print(inert(redaction.text(f"{where}: {_summary(cursor, before)}")))
         return not cursor.held and not cursor.counts["rejected"]
+
+    def _delivered_by_relay(self, run_id: str, cursor: Cursor, error: BlockingIOError) -> bool:
+        """Have the relay deliver a run that it is delivering; whether it is fully delivered."""
+        from runvitals.monitor.relay_connection import ask
+
+        folder = os.path.dirname(os.path.dirname(cursor.folder))
+        answer = ask(folder, {"op": "flush", "run": run_id, "timeout_s": _RELAY_S}, 2 * _RELAY_S)
+        reports = [] if answer is None else answer["destinations"]
+        report = next((one for one in reports if one["destination"] == cursor.spec.text), None)
+        where = f"{inert(run_id)} ({inert(cursor.host)})"
+        if report is None:
+            _print_error(f"{where}: {inert(error)}")
+            return False
+        if not report["delivered"] or report["rejected"]:
+            left = f"{report['left']} records left, {report['rejected']} batches rejected"
+            _print_error(f"{where} was not delivered by the relay: {left}: {inert(report['error'])}")
+            return False
+        print(inert(redaction.text(f"{where} to {self._destination}: delivered by the relay")))
+        return True
 
 
 def _print_wait(error: Exception, wait_s: float) -> None:

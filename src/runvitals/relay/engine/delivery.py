@@ -130,7 +130,7 @@ class RunDelivery:
 
         Args:
             now_s: monotonic time.
-            flush: send everything there is, even if a batch is not due yet.
+            flush: send everything there is, even if a batch is not due yet, or held for a short time.
 
         Raises:
             Exception: anything the destination raises except `Rejected`; the batch is kept and sent again.
@@ -139,6 +139,8 @@ class RunDelivery:
         self._read(now_s)
         due = [reader for reader in self._readers.values() if self._is_due(reader, destination, now_s, flush)]
         if not due:
+            if flush and self.retries_held:
+                self._held_at_s = None
             self._deliver_held(destination, now_s)
             self.caught_up = not any(reader.batch for reader in self._readers.values())
             self._send_heartbeat(destination, now_s)

@@ -203,9 +203,9 @@ def test_what_a_full_disk_refuses_is_kept_and_holds_up_nothing_else(
     assert (sender.cursor.counts["rejected"], sender.cursor.held_records) == (0, 2)
     assert served.metadata_store.metrics.find({"loss"})
     files_of(served).limits = before
-    sender.send(now_s=1.0)
+    sender.delivery.step(1.0)
     assert received(served, sha256) is None  # the server asked to wait
-    sender.send(now_s=RETRY_AFTER_S)
+    sender.delivery.step(RETRY_AFTER_S)
     assert received(served, sha256) == noise(1000)
     assert keys(served) == ["large"]
     assert not sender.cursor.held
