@@ -63,6 +63,18 @@ def test_too_few_periods_count_later(tmp_path: Path) -> None:
     assert sample(use, 2.0)["proc.cpu.throttledPercent"] == 25.0
 
 
+def test_counts_that_begin_anew_leave_out_one_reading(tmp_path: Path) -> None:
+    use = probe(plant(tmp_path, trees.LIMITED_SLICE))
+    sample(use, 1.0)
+    put(tmp_path, V2_STAT, cpu_stat(1.0, 4, 0, 0.0))
+    readings = sample(use, 2.0)
+    assert "cpu.ofLimit" not in readings
+    assert "proc.cpu.throttledPercent" not in readings
+    put(tmp_path, V2_STAT, cpu_stat(1.75, 14, 5, 0.5))
+    readings = sample(use, 3.0)
+    assert (readings["cpu.ofLimit"], readings["proc.cpu.throttledPercent"]) == (50.0, 50.0)
+
+
 def test_no_keys_without_a_quota(tmp_path: Path) -> None:
     assert sample(probe(plant(tmp_path, trees.BARE_VM)), 1.0) == {"proc.memory.oomKills": 3.0}
 

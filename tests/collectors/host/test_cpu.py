@@ -161,7 +161,7 @@ def test_a_jump_is_one_event(tmp_path: Path) -> None:
         tick = Tick(float(second))
         cpu.sample(tick)
         events += tick.events
-    assert [(event["name"], event["level"]) for event in events] == [("counter_reset", "warning")]
+    assert [(event["name"], event["level"]) for event in events] == [("counter_reset", "info")]
 
 
 ONE_CORE = "cpu 10 0 10 180 0 0 0 0 0 0\ncpu0 10 0 10 180 0 0 0 0 0 0\n"

@@ -121,14 +121,21 @@ def test_a_domain_that_cannot_be_read_now_does_not_affect_the_others(tmp_path: P
     assert sample(energy, 12.0)["cpu.powerWatts"] == pytest.approx((100 + 20) / 2)
 
 
-@pytest.mark.parametrize("limit", ["", "0", "unknown"])
-def test_a_counter_without_a_known_range_is_never_taken_back(tmp_path: Path, limit: str) -> None:
+@pytest.mark.parametrize(
+    ("limit", "now_uj"), [("", 1_000_000), ("unknown", 1_000_000), ("262143328850", 6_999_999)]
+)
+def test_a_counter_that_was_reset_leaves_out_one_reading_of_the_power(
+    tmp_path: Path, limit: str, now_uj: int
+) -> None:
     tree = RAPL | {f"{ZONE}/intel-rapl:1/max_energy_range_uj": limit}
     energy = probe(plant(tmp_path, tree))
     sample(energy, 10.0)
-    put(tmp_path, f"{ZONE}/intel-rapl:1/energy_uj", "1000000\n")
+    put(tmp_path, f"{ZONE}/intel-rapl:1/energy_uj", f"{now_uj}\n")
     readings = sample(energy, 11.0)
-    assert (readings["energy.package-1"], readings["cpu.powerWatts"]) == (8.0, pytest.approx(1.0))
+    assert readings["energy.package-1"] == now_uj / 1e6, "the monitor leaves out what fell"
+    assert "cpu.powerWatts" not in readings
+    put(tmp_path, f"{ZONE}/intel-rapl:1/energy_uj", f"{now_uj + 5_000_000}\n")
+    assert sample(energy, 12.0)["cpu.powerWatts"] == pytest.approx(5.0)
 
 
 def test_absent(tmp_path: Path) -> None:

@@ -92,9 +92,10 @@ class CpuQuota:
         gauges = tick.gauges
         gauges["cgroup.cpu.limit"] = self.cpus
         stat = self._read_stat()
-        periods = stat.get(b"nr_periods", 0)
-        if periods - self._periods >= MIN_PERIODS:
-            throttled = stat.get(b"nr_throttled", 0)
+        periods, throttled = stat.get(b"nr_periods", 0), stat.get(b"nr_throttled", 0)
+        if periods < self._periods or throttled < self._throttled:  # the folder was made anew
+            self._periods, self._throttled = periods, throttled
+        elif periods - self._periods >= MIN_PERIODS:
             gauges["proc.cpu.throttledPercent"] = (
                 (throttled - self._throttled) * 100.0 / (periods - self._periods)
             )
@@ -121,7 +122,8 @@ class CpuQuota:
             elapsed_s = tick.mono_s - self._mono_s
             if elapsed_s < SHORTEST_S:
                 return
-            tick.gauges["cpu.ofLimit"] = (used_s - self._used_s) * 100.0 / (elapsed_s * self.cpus)
+            if used_s >= self._used_s:  # else the count began anew
+                tick.gauges["cpu.ofLimit"] = (used_s - self._used_s) * 100.0 / (elapsed_s * self.cpus)
         self._used_s, self._mono_s = used_s, tick.mono_s
 
     def _read_stat(self) -> dict[bytes, int]:

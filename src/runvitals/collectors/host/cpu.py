@@ -223,7 +223,7 @@ class Cpu:
     def _report_jump(self, tick: Tick) -> None:
         if not self._has_jumped:
             self._has_jumped = True
-            tick.events.append({"name": "counter_reset", "level": "warning", "text": JUMPED})
+            tick.events.append({"name": "counter_reset", "level": "info", "text": JUMPED})
 
 
 class CpuReading:

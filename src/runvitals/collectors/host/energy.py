@@ -65,7 +65,8 @@ class Energy:
             then, before = self._before
             if tick.mono_s - then < SHORTEST_S:
                 return
-            tick.gauges["cpu.powerWatts"] = (joules - before) / (tick.mono_s - then)
+            if joules >= before:  # else a counter was reset
+                tick.gauges["cpu.powerWatts"] = (joules - before) / (tick.mono_s - then)
         self._before = tick.mono_s, joules
 
 
@@ -95,9 +96,10 @@ class EnergyDomain:
         except (OSError, ValueError):  # EIO, ENODATA: the register does not respond; or access was withdrawn
             return False
         grown = now - self._last_uj
-        if grown < 0:
-            # Without a known end of its range, at least what it has counted since 0.
-            grown = grown + self._range_uj if self._range_uj > self._last_uj else now
+        # Half of the range lasts for minutes, even at full power: a counter that fell by less was reset, which
+        # the monitor recognizes by a total that falls.
+        if -grown > self._range_uj // 2 and self._range_uj > self._last_uj:
+            grown += self._range_uj
         self._total_uj += grown
         self._last_uj = now
         tick.counters[self.key] = self.joules
