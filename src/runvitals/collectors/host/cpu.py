@@ -77,9 +77,12 @@ class Cpu:
         if not self._last and not self._cores:
             raise Absent(f"{self._file.path} has no line with the times of the CPUs")
         words = self._read_words(max(self._end, self._last))
-        # The last reading, and one that jumped after it. When the first one is made, no tick has a time yet.
-        began_s = None if scope.host_root else time.monotonic()
-        self._readings = [CpuReading(self._total_of(words), began_s)]
+        # No tick has a time yet.
+        self._total_s = began_s = None if scope.host_root else time.monotonic()
+        self._total = self._total_of(words)
+        # A reading of all CPUs that jumped after that.
+        self._jumped: list[int] | None = None
+        self._jumped_s: float | None = None
         self._cores_s = began_s
         self._has_jumped = False
         self._sample_cores(Tick(0.0), words)
@@ -148,35 +151,50 @@ class Cpu:
         return core
 
     def _total_of(self, words: Sequence[bytes]) -> list[int]:
-        return [int(word) for word in words[self._first : self._last]]
+        return list(map(int, words[self._first : self._last]))
 
     def _most_ticks(self, since_s: float | None, now_s: float) -> float:
         """More ticks than one CPU can have spent since a time."""
-        elapsed_s = LONGEST_S if since_s is None else now_s - since_s
-        return 2.0 * TICKS_PER_SECOND * (elapsed_s + LATE_S)
+        return 2.0 * TICKS_PER_SECOND * (LONGEST_S if since_s is None else now_s - since_s + LATE_S)
 
     def _sample_total(self, tick: Tick, words: Sequence[bytes]) -> None:
-        now = CpuReading(self._total_of(words), tick.mono_s)
-        cpus = max(self._online, 1)
-        for before in self._readings:
-            spent = before.spent_until(now)
-            total = sum(spent)
-            # idle and iowait may decrease by some ticks (documented in the kernel); count this as 0.
-            fallen = total - (now.total - before.total)
-            most = self._most_ticks(before.mono_s, tick.mono_s) * cpus
-            if total > most or fallen > total + TICKS_PER_SECOND * cpus:
-                continue
-            if total < MIN_TICKS * cpus:
-                self._readings = [before]
-            else:
-                self._readings = [now]
-                _write_shares(tick.gauges, spent, total)
+        now = self._total_of(words)
+        spent = self._spent(self._total, self._total_s, now, tick.mono_s)
+        if spent is None and self._jumped is not None:
+            spent = self._spent(self._jumped, self._jumped_s, now, tick.mono_s)
+        if spent is None:
+            self._jumped, self._jumped_s = now, tick.mono_s
+            self._report_jump(tick)
             return
-        self._readings = [self._readings[0], now]
-        self._report_jump(tick)
+        total = sum(spent)
+        if total < MIN_TICKS * (self._online or 1):
+            return
+        self._total, self._total_s = now, tick.mono_s
+        self._jumped = None
+        _write_shares(tick.gauges, spent, total)
+
+    def _spent(
+        self, before: Sequence[int], before_s: float | None, now: Sequence[int], now_s: float
+    ) -> list[int] | None:
+        """The ticks by state between two readings; None if the counts jumped."""
+        spent = []
+        total = fallen = 0
+        for earlier, ticks in zip(before, now, strict=False):
+            grown = ticks - earlier
+            if grown < 0:
+                # idle and iowait may decrease by some ticks (documented in the kernel); count this as 0.
+                fallen -= grown
+                grown = 0
+            total += grown
+            spent.append(grown)
+        cpus = self._online or 1
+        if fallen > total + TICKS_PER_SECOND * cpus or total > self._most_ticks(before_s, now_s) * cpus:
+            return None
+        return spent
 
     def _sample_cores(self, tick: Tick, words: Sequence[bytes]) -> None:
-        if self._has_moved(words):
+        following = words[self._end] if len(words) > self._end else b""
+        if not following.startswith(self._next_word) or (following and not self._next_word):
             # Cores were switched on or off.
             self._find_cores()
             words = self._read_words(self._end)
@@ -186,7 +204,7 @@ class Cpu:
             place = core.place
             if len(words) < core.last or words[place] != core.name:
                 continue
-            ticks = [int(word) for word in words[place + 1 : core.last]]
+            ticks = list(map(int, words[place + 1 : core.last]))
             idle = ticks[3] + ticks[4]
             total = sum(ticks)
             elapsed = total - core.total
@@ -213,32 +231,10 @@ class Cpu:
         core.jumped = ((total, idle),)
         self._report_jump(tick)
 
-    def _has_moved(self, words: Sequence[bytes]) -> bool:
-        """Whether something else follows the lines of our cores than before."""
-        following = words[self._end] if len(words) > self._end else b""
-        return len(words) < self._end or not (
-            following.startswith(self._next_word) if self._next_word else not following
-        )
-
     def _report_jump(self, tick: Tick) -> None:
         if not self._has_jumped:
             self._has_jumped = True
             tick.events.append({"name": "counter_reset", "level": "info", "text": JUMPED})
-
-
-class CpuReading:
-    """Ticks by state, and the time of the reading if it is known."""
-
-    __slots__ = ("mono_s", "ticks", "total")
-
-    def __init__(self, ticks: list[int], mono_s: float | None) -> None:
-        self.ticks = ticks
-        self.total = sum(ticks)
-        self.mono_s = mono_s
-
-    def spent_until(self, now: CpuReading) -> list[int]:
-        """The growth of each state; 0 for one that fell."""
-        return [max(0, after - before) for before, after in zip(self.ticks, now.ticks, strict=False)]
 
 
 class CpuCore:

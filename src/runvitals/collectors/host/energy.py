@@ -96,8 +96,8 @@ class EnergyDomain:
         except (OSError, ValueError):  # EIO, ENODATA: the register does not respond; or access was withdrawn
             return False
         grown = now - self._last_uj
-        # Half of the range lasts for minutes, even at full power: a counter that fell by less was reset, which
-        # the monitor recognizes by a total that falls.
+        # Half of the range lasts for minutes, even at full power: a counter that fell by less was reset. The
+        # monitor sees that the total fell.
         if -grown > self._range_uj // 2 and self._range_uj > self._last_uj:
             grown += self._range_uj
         self._total_uj += grown
