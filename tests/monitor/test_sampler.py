@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from runvitals.collectors.base import Tick
-from runvitals.monitor.sampler import Baselines, Sampler, Schedule
+from runvitals.monitor.sampler import Sampler, Schedule
 
 
 class Scripted:
@@ -28,35 +26,6 @@ class Scripted:
 class Reports(list[tuple[str, str | None]]):
     def __call__(self, source: str, error: Exception | None) -> None:
         self.append((source, None if error is None else str(error)))
-
-
-def counted(baselines: Baselines, *totals: float) -> list[float]:
-    """The values of a counter for these totals of its source."""
-    counts = []
-    for total in totals:
-        values: dict[str, float] = {}
-        baselines.add({"disk.in": total}, values)
-        counts.append(values["disk.in"])
-    return counts
-
-
-def test_a_counter_starts_at_zero_with_the_run() -> None:
-    baselines = Baselines()
-    assert counted(baselines, 100.0, 100.0, 130.0) == [0.0, 0.0, 30.0]
-    assert baselines.fresh == {"disk.in": 100.0}
-
-
-def test_a_counter_that_is_reset_leaves_a_gap_and_never_falls() -> None:
-    baselines = Baselines()
-    values = counted(baselines, 100.0, 130.0, 5.0, 15.0)
-    assert math.isnan(values.pop(2))
-    assert values == [0.0, 30.0, 40.0]
-
-
-def test_a_counter_continues_from_the_baseline_of_the_previous_monitor() -> None:
-    baselines = Baselines({"disk.in": 100.0})
-    assert counted(baselines, 150.0) == [50.0]
-    assert baselines.fresh == {"disk.in": 100.0}, "written again, for the next monitor"
 
 
 def test_a_failing_source_is_reported_once_and_retried_with_backoff() -> None:
@@ -182,6 +151,70 @@ def test_missing_parts_are_reported_again_after_a_recovery() -> None:
     assert sampler.news() == {}
     sampler.sample(2.0)
     assert sampler.news() == {"sources": {"scripted": {"state": "on", "reason": "y: forbidden"}}}
+
+
+class Counting:
+    """A collector of running totals."""
+
+    name = "counting"
+
+    def __init__(self, *script: dict[str, float]) -> None:
+        self.script = list(script)
+
+    def sample(self, tick: Tick) -> None:
+        tick.counters.update(self.script.pop(0))
+
+
+def test_a_counter_that_falls_is_reported_once() -> None:
+    falling = [{"a": 9.0, "b": 9.0}, {"a": 1.0, "b": 2.0}, {"a": 2.0, "b": 3.0}, {"a": 0.0, "b": 4.0}]
+    sampler = Sampler([Counting(*falling)], 1.0, Reports())
+    for second in range(4):
+        sampler.sample(float(second))
+    assert [(event["name"], event["level"], event["keys"]) for event in sampler.events] == [
+        ("counter_reset", "info", ["a", "b"])
+    ]
+    assert sampler.events[0]["text"] == (
+        "the total of a (and 1 more) fell from 9 to 1; the counter goes on from there"
+    )
+
+
+def test_impossible_values_are_left_out_counted_and_told_once_with_the_reason() -> None:
+    good = Scripted(*[{"cpu": 1.0}] * 12)
+    bad = Scripted(*[{"gpu.0.temp": 41.0, "gpu.0.gpu": 4294967295.0}] * 12)
+    bad.name = "bad"
+    sampler = Sampler([good, bad], 1.0, Reports())
+    samples, news = [], []
+    for second in range(12):
+        samples.append(sampler.sample(float(second)))
+        news.append(sampler.news())
+    assert all("gpu.0.gpu" not in values and values["gpu.0.temp"] == 41.0 for values in samples)
+    assert samples[0]["monitor.bad.impossible"] == 1.0, "those of the same sample"
+    assert samples[10]["monitor.bad.impossible"] == 11.0
+    assert "monitor.scripted.impossible" not in samples[10]
+    reason = "gpu.0.gpu: 4294967295 is left out: it stands for no value"
+    assert news[0] == {"sources": {"bad": {"state": "on", "reason": reason}}}
+    assert not any(news[1:])
+
+
+def test_impossible_values_are_told_beside_missing_parts() -> None:
+    source = Scripted({"gpu.0.temp": 900.0})
+    source.absent = {"fanSpeed": "not supported"}  # type: ignore[attr-defined]
+    sampler = Sampler([source], 1.0, Reports())
+    sampler.sample(1.0)
+    state = sampler.news()["sources"]["scripted"]
+    assert state == {
+        "state": "on",
+        "reason": "fanSpeed: not supported; gpu.0.temp: 900 is left out: expected -60 to 200 °C",
+    }
+
+
+def test_the_listed_reasons_are_limited() -> None:
+    sampler = Sampler([Scripted({f"gpu.{i}.temp": 900.0 for i in range(100)})], 1.0, Reports())
+    values = sampler.sample(1.0)
+    state = sampler.news()["sources"]["scripted"]
+    assert isinstance(state, dict)
+    assert state["reason"].count("left out") == 20
+    assert values["monitor.scripted.impossible"] == 100.0
 
 
 def measured(values: dict[str, float]) -> dict[str, float]:

@@ -2,12 +2,15 @@
 
 from runvitals.metrics.metric import counter, gauge, rate
 
+# Within one period, a cgroup may use all CPUs of the host.
+_IN_A_BURST = 100_000.0
+
 # fmt: off
 METRICS = (
     gauge("cpu.mean", "%", "CPU", name="cpu.utilization", mlflow=("cpu_utilization_percentage", 1.0),
           text="Utilization of all CPUs of the host that are available to the run.",
           source="1 − (idle + iowait) ÷ all time in /proc/stat"),
-    gauge("cpu.ofLimit", "%", "CPU", name="cgroup.cpu.utilization", scope="cgroup",
+    gauge("cpu.ofLimit", "%", "CPU", name="cgroup.cpu.utilization", scope="cgroup", most=_IN_A_BURST,
           text="CPU time of the cgroup as a share of its quota.",
           source="growth of usage_usec (v1: cpuacct.usage) ÷ seconds ÷ cgroup.cpu.limit"),
     gauge("cpu.{i}.cpu_percent", "%", "CPU per core", name="cpu.core.utilization",

@@ -16,6 +16,7 @@ METRICS = (
           text="Used share of the file system's inodes; at 100 no file can be created, even with free space.",
           source="statvfs: (f_files − f_ffree) ÷ f_files"),
     gauge("disk.{path}.usageGB", "GiB", "Disk space used", name="filesystem.used", merge="last",
+          share="disk.{path}.usagePercent",
           mlflow=("disk_usage_megabytes", _GIB_IN_MB),
           otel="system.filesystem.usage",
           attributes={"system.filesystem.mountpoint": "{path}", "system.filesystem.state": "used"},

@@ -24,7 +24,8 @@ _DEVICE = (
           text="Used share of the GPU's memory.",
           source="NVIDIA: nvmlDeviceGetMemoryInfo; AMD: mem_info_vram_*; Apple: in-use system memory ÷ all"),
     gauge("gpu.{i}.memoryAllocatedBytes", "bytes", "GPU memory used", name="gpu.memory.used", scope="device",
-          merge="max", aliases=["gpu.{i}.memoryUsedBytes"], mlflow=("gpu_{i}_memory_usage_megabytes", 1e-6),
+          merge="max", share="gpu.{i}.memoryAllocated",
+          aliases=["gpu.{i}.memoryUsedBytes"], mlflow=("gpu_{i}_memory_usage_megabytes", 1e-6),
           otel="hw.gpu.memory.usage", attributes={"hw.id": "{i}"},
           text="Used memory of the GPU.", source="NVIDIA: nvmlDeviceGetMemoryInfo; AMD: mem_info_vram_used"),
     gauge("gpu.{i}.temp", "°C", "GPU temperature", name="gpu.temperature", scope="device", merge="max",
@@ -41,7 +42,7 @@ _DEVICE = (
           text="Electrical power of the GPU.",
           source="NVIDIA: nvmlDeviceGetPowerUsage ÷ 1000; AMD: hwmon power1_average; Apple: IOReport"),
     gauge("gpu.{i}.powerPercent", "%", "GPU power, share of limit", name="gpu.power.utilization",
-          scope="device", mlflow=("gpu_{i}_power_usage_percentage", 1.0),
+          scope="device", most=200.0, mlflow=("gpu_{i}_power_usage_percentage", 1.0),
           text="Electrical power of the GPU as a share of its limit.",
           source="powerWatts ÷ power limit; Apple: ÷ the chip's highest draw, 16.5 W if unknown"),
     gauge("gpu.{i}.enforcedPowerLimitWatts", "W", "GPU power limit", name="gpu.power.limit", scope="device",
@@ -83,7 +84,7 @@ _DEVICE = (
           otel="hw.gpu.utilization", attributes={"hw.id": "{i}", "hw.gpu.task": "decoder"},
           text="Share of the time in which the video decoder was busy.",
           source="NVIDIA: nvmlDeviceGetDecoderUtilization"),
-    gauge("gpu.{i}.fanSpeed", "%", "GPU fan", name="gpu.fan.speed", scope="device",
+    gauge("gpu.{i}.fanSpeed", "%", "GPU fan", name="gpu.fan.speed", scope="device", most=200.0,
           otel="hw.fan.speed_ratio", attributes={"hw.id": "{i}"},
           text="Requested fan speed as a share of the maximum.",
           source="NVIDIA: nvmlDeviceGetFanSpeed; AMD: pwm1 ÷ 255"),
@@ -107,9 +108,14 @@ _OF_SOME = (
     gauge("gpu.{i}.gpuRailWatts", "W", "GPU power", name="gpu.rail.power", scope="device",
           text="Electrical power of the GPU's rail, where `powerWatts` is that of a whole module.",
           source="Jetson: rail VDD_GPU, VDD_GPU_SOC, VDD_CPU_GPU_CV, VDD_SYS_GPU, GPU or POM_5V_GPU"),
-    gauge("gpu.{i}.healthy", "1", "GPU health", name="gpu.healthy", scope="device", merge="min",
+    gauge("gpu.{i}.healthy", "1", "GPU health", name="gpu.healthy", scope="device", merge="min", most=1.0,
           text="Whether the vendor's tool reports the device as healthy (1) or not (0).",
           source="Ascend, Enflame: Health; Furiosa: liveness; Qualcomm, Rebellions: status"),
+    gauge("gpu.{i}.powerSuspect", "1", "GPU power in doubt", name="gpu.power_suspect", scope="device",
+          merge="max", most=1.0,
+          text="Whether the power sensor reports more than twice the power limit (1). Such power is recorded "
+          "but not counted in means, energy or costs. Absent while the power is plausible.",
+          source="powerPercent > 200 %"),
 )
 # fmt: on
 
@@ -119,6 +125,7 @@ def _of_process(row: Metric) -> Metric:
     return replace(
         row,
         key=row.key.replace("gpu.", "gpu.process.", 1),
+        share=row.share and row.share.replace("gpu.", "gpu.process.", 1),
         scope="process",
         chart=f"{row.chart}, GPUs used by the run",
         text=f"{row.text} Only while a process of the run uses the GPU.",

@@ -5,6 +5,7 @@ from runvitals.metrics.metric import counter, gauge, rate
 # fmt: off
 METRICS = (
     gauge("memory_percent", "%", "Memory", name="memory.utilization", merge="max", aliases=["memory"],
+          most=1000.0,  # of a limit that was lowered
           mlflow=("system_memory_usage_percentage", 1.0),
           otel="system.memory.utilization", attributes={"system.memory.state": "used"},
           text="Used memory as a share of the cgroup's limit, or of the host's memory if there is no limit.",
@@ -31,7 +32,7 @@ METRICS = (
           merge="min",
           text="Memory limit of the cgroup.",
           source="smallest memory.max (v1: limit_in_bytes) from the leaf to the root"),
-    gauge("swap.used", "bytes", "Swap", name="swap.used", merge="max",
+    gauge("swap.used", "bytes", "Swap", name="swap.used", merge="max", share="swap.used_percent",
           otel="system.paging.usage", attributes={"system.paging.state": "used"},
           text="Used swap space.", source="SwapTotal − SwapFree in /proc/meminfo"),
     gauge("memory.pressureAvg10", "%", "Pressure, 10 s average", name="memory.pressure.avg10",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from math import inf
 from typing import Literal
 
 from runvitals.metrics.unit import UNITS
@@ -44,6 +45,10 @@ class Metric:
         convention: name in OpenTelemetry's semantic conventions, or None.
         attributes: distinguish definitions with the same OpenTelemetry name; values may contain the key's
             placeholders.
+        least, most: between which a gauge can be; by default what its unit allows. Anything else is a code
+            for "no value" or a fault of a sensor, and the monitor leaves it out.
+        share: for an amount: the metric that is the same amount as a share of the total. If the share is
+            impossible, so is the amount.
 
     Example:
         >>> row = gauge("memory.usedMB", "MiB", "Memory used", name="memory.used", text="…", source="…")
@@ -67,6 +72,9 @@ class Metric:
     mlflow_factor: float = 1.0
     convention: str | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
+    least: float = -inf
+    most: float = inf
+    share: str | None = None
 
     @property
     def prometheus(self) -> str:
@@ -96,12 +104,17 @@ def gauge(
     mlflow: tuple[str, float] | None = None,
     otel: str | None = None,
     attributes: Mapping[str, str] | None = None,
+    most: float | None = None,
+    share: str | None = None,
 ) -> Metric:
-    """Define a gauge. ``mlflow`` is MLflow's name and the factor to its unit, ``otel`` the `convention`."""
+    """Define a gauge. ``mlflow`` is MLflow's name and the factor to its unit, ``otel`` the `convention`;
+    ``most`` replaces the highest value that the unit allows.
+    """
     mlflow_name, mlflow_factor = mlflow or (None, 1.0)
     return Metric(
         key, unit, "gauge", scope, merge, chart, text, source, name, tuple(aliases), None, 1.0,
         mlflow_name, mlflow_factor, otel, attributes or {},
+        UNITS[unit].least, UNITS[unit].most if most is None else most, share,
     )  # fmt: skip
 
 

@@ -2,9 +2,12 @@
 
 from runvitals.metrics.metric import counter, gauge, rate
 
+# Processes may use more CPUs than the first one may, and each counts the pages that they share.
+_BEYOND = 100_000.0
+
 # fmt: off
 METRICS = (
-    gauge("cpu", "%", "CPU", name="process.cpu.utilization", scope="process",
+    gauge("cpu", "%", "CPU", name="process.cpu.utilization", scope="process", most=_BEYOND,
           otel="process.cpu.utilization",
           text="CPU time of the run's processes as a share of the CPUs available to them.",
           source="growth of utime + stime in /proc/<pid>/stat ÷ seconds ÷ CPUs by affinity, cpuset, quota"),
@@ -19,7 +22,7 @@ METRICS = (
           text="Resident memory of the run's processes; pages shared by several of them count for each.",
           source="resident pages in /proc/<pid>/statm × page size"),
     gauge("proc.memory.percent", "%", "Memory", name="process.memory.utilization", scope="process",
-          merge="max",
+          merge="max", most=_BEYOND,
           otel="process.memory.utilization",
           text="Resident memory of the run's processes as a share of the memory available to them.",
           source="proc.memory.rssMB ÷ the smallest cgroup limit, else the host's memory"),

@@ -133,7 +133,7 @@ METRICS = (
             source="neuron-monitor: execution_stats, growth of error_summary"),
     _latency("total", "from the call to its return"),
     _latency("device", "on the device"),
-    gauge("trn.runtime_vcpu_usage.{use}", "%", "Neuron CPU", name="trn.runtime.vcpu",
+    gauge("trn.runtime_vcpu_usage.{use}", "%", "Neuron CPU", name="trn.runtime.vcpu", most=100_000.0,
           text="CPU utilization of all processes with a Neuron runtime: user and system.",
           source="neuron-monitor: neuron_runtime_vcpu_usage"),
     *(_ecc(kind, what) for kind, what in _ECC.items()),

@@ -6,6 +6,7 @@ from struct import error as StructError
 
 from runvitals.journal import frames
 from runvitals.journal.clock import JUMP_MS
+from runvitals.monitor.plausibility import is_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class MonitorRecorder:
         """Remove values that are not numbers from a sample. Collectors of third parties may return any
         type.
         """
-        numbers = {key: float(value) for key, value in values.items() if _is_number(value)}
+        numbers = {key: float(value) for key, value in values.items() if is_number(value)}
         for key in values.keys() - numbers.keys() - self._invalid_keys:
             self._invalid_keys.add(key)
             self.warn("bad_reading", f"{key} = {values[key]!r:.80} is not a number and was skipped")
@@ -105,8 +106,3 @@ class MonitorRecorder:
             "the times of this run do not follow it"
         )
         self.note(frames.EVENT, name="clock_set", level="warning", text=text, by_ms=by_ms, ahead_ms=ahead_ms)
-
-
-def _is_number(value: object) -> bool:
-    # An int can be larger than the largest float64.
-    return isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 1023)

@@ -7,71 +7,35 @@ import time
 from runvitals.backoff import Backoff
 from runvitals.collectors.base import EARLY, MIB, PAGE, PseudoFile, Tick, open_if_there
 from runvitals.collectors.sources import close, state
+from runvitals.monitor.baselines import Baselines
+from runvitals.monitor.plausibility import Plausibility
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from runvitals.collectors.base import Collector
+    from runvitals.monitor.plausibility import Fault
 
-NAN = float("nan")
 LONGEST_BACKOFF_S = 300.0
+# More impossible readings of one source are counted, but not listed.
+MOST_REASONS = 20
 # How often the duration and the failures of each source are written. Every tick would double a small sample.
 SELF_REPORT_S = 10.0
 
 
-class Baselines:
-    """Turns running totals of sources into counters that start at 0 with the run.
-
-    A total that falls was reset, for example because a driver was reloaded. Its value at that tick is NaN (a
-    gap), and the counter continues from its previous value.
+class SampledSource:
+    """A collector with its failures, the time of its next sample and its last reported facts.
 
     Attributes:
-        fresh: baselines that are not in the journal yet; the caller writes them and empties this. Those of
-            the previous monitor are included, so that the file of each monitor is sufficient for the next
-            one.
-
-    Example:
-        >>> baselines, values = Baselines(), {}
-        >>> baselines.add({"disk.in": 100.0}, values)
-        >>> baselines.add({"disk.in": 130.0}, values)
-        >>> values
-        {'disk.in': 30.0}
+        gauges_end, counters_end: how many values the tick had after its last sample.
+        dropped: how many of its values were left out because they are impossible.
+        impossible: key -> why it was left out.
     """
 
-    __slots__ = ("_known", "fresh")
-
-    def __init__(self, base: Mapping[str, float] | None = None) -> None:
-        # Key → [baseline, last total]. Increments while no monitor was running are included.
-        self._known: dict[str, list[float]] = {key: [total, total] for key, total in (base or {}).items()}
-        self.fresh: dict[str, float] = dict(base or {})
-
-    def add(self, totals: Mapping[str, float], values: dict[str, float]) -> None:
-        """Add each total, counted from the run's start, to the values."""
-        known = self._known
-        for key, total in totals.items():
-            if type(total) is not int and type(total) is not float and not isinstance(total, (float, int)):
-                values[key] = total  # rejected and reported when the sample is written
-                continue
-            entry = known.get(key)
-            if entry is None:
-                entry = known[key] = [total, total]
-                self.fresh[key] = total
-            base, last = entry
-            entry[1] = total
-            if total < last:
-                entry[0] = total - (last - base)
-                values[key] = NAN
-            else:
-                values[key] = total - base
-
-
-class SampledSource:
-    """A collector with its failures, the time of its next sample and its last reported facts."""
-
     __slots__ = (
-        "absent", "backoff", "collector", "facts", "failures", "failures_key", "ms_key", "name", "next_s",
-        "sample",
+        "absent", "backoff", "collector", "counters_end", "dropped", "dropped_key", "facts", "failures",
+        "failures_key", "gauges_end", "impossible", "ms_key", "name", "next_s", "sample", "told",
     )  # fmt: skip
 
     def __init__(self, collector: Collector, interval_s: float) -> None:
@@ -80,7 +44,10 @@ class SampledSource:
         self.sample = collector.sample
         self.ms_key = f"monitor.{collector.name}.ms"
         self.failures_key = f"monitor.{collector.name}.failures"
-        self.failures = 0
+        self.dropped_key = f"monitor.{collector.name}.impossible"
+        self.failures = self.dropped = self.gauges_end = self.counters_end = 0
+        self.impossible: dict[str, str] = {}
+        self.told = 0  # how many of them `news` has told
         self.backoff = Backoff(interval_s, LONGEST_BACKOFF_S)
         self.next_s = 0.0
         self.facts: object = None
@@ -94,8 +61,21 @@ class SampledSource:
 
     @property
     def has_news(self) -> bool:
-        """Whether the collector reports facts or missing parts."""
-        return hasattr(self.collector, "facts") or hasattr(self.collector, "absent")
+        """Whether there are facts, missing parts, or impossible readings."""
+        return bool(self.impossible) or hasattr(self.collector, "facts") or hasattr(self.collector, "absent")
+
+    def drop(self, key: str, reason: str) -> None:
+        """Count a value that was left out."""
+        self.dropped += 1
+        if len(self.impossible) < MOST_REASONS:
+            self.impossible.setdefault(key, reason)
+
+    def state(self) -> dict[str, str]:
+        """Its state, with the reasons for missing parts and impossible readings."""
+        described = state(self.collector)
+        reasons = [described["reason"]] if "reason" in described else []
+        reasons += [f"{key}: {why}" for key, why in self.impossible.items()]
+        return {**described, "reason": "; ".join(reasons)} if reasons else described
 
 
 class Sampler:
@@ -132,6 +112,7 @@ class Sampler:
         self.interval_s = interval_s
         self.report = report
         self.baselines = Baselines(baselines)
+        self._plausibility = Plausibility(self.baselines)
         self.events: list[dict[str, object]] = []
         self.missed_ticks = 0
         self._always: list[SampledSource] = []  # sampled at every tick
@@ -166,16 +147,27 @@ class Sampler:
                     self._recovered(source)
             if timed:
                 values[source.ms_key] = (time.perf_counter_ns() - began_ns) / 1e6
+            source.gauges_end = len(values)
+            source.counters_end = len(tick.counters)
+        faults = self._plausibility.check(tick)
+        if faults:
+            self._drop(faults, sources)
         if timed:
             self._report_at_s = mono_s + SELF_REPORT_S
             self._report_itself(values)
         self.baselines.add(tick.counters, values)
+        if self.baselines.fallen:
+            self._report_fallen()
         if tick.events:
             self.events += tick.events
             tick.events = []
         if self._gpu_ids is not None:
             self._drop_other_gpus(values)
-        # CPU time since this point of the previous sample: of the sample and everything around it.
+        self._measure(values, mono_s)
+        return values
+
+    def _measure(self, values: dict[str, float], mono_s: float) -> None:
+        """Add the CPU time since the last call: of a sample and everything around it."""
         cpu_ns = time.process_time_ns()
         if self._mono_s:
             used_ms = (cpu_ns - self._cpu_ns) / 1e6
@@ -184,7 +176,6 @@ class Sampler:
             values["monitor.cpuPercent"] = used_ms / 10.0 / (elapsed_s if elapsed_s > 1e-3 else 1e-3)
         self._cpu_ns = cpu_ns
         self._mono_s = mono_s
-        return values
 
     def _due(self, mono_s: float) -> list[SampledSource]:
         """The sources that are due, in order. Determines when the others are due."""
@@ -198,6 +189,26 @@ class Sampler:
         self.news_sources = [source for source in due if source.has_news]
         return due
 
+    def _drop(self, faults: Iterable[Fault], sources: Iterable[SampledSource]) -> None:
+        """Count values that were left out for the sources that wrote them."""
+        for fault in faults:
+            for source in sources:
+                if fault.place < (source.counters_end if fault.is_counter else source.gauges_end):
+                    source.drop(fault.key, fault.reason)
+                    if source not in self.news_sources:
+                        self.news_sources = [*self.news_sources, source]
+                    break
+
+    def _report_fallen(self) -> None:
+        """Report counters that fell for the first time."""
+        fallen = self.baselines.fallen
+        self.baselines.fallen = {}
+        (key, (before, after)), *others = fallen.items()
+        more = f" (and {len(others)} more)" if others else ""
+        text = f"the total of {key}{more} fell from {before:g} to {after:g}; the counter goes on from there"
+        keys = list(fallen)[:MOST_REASONS]
+        self.events.append({"name": "counter_reset", "level": "info", "text": text, "keys": keys})
+
     def _failed(self, source: SampledSource, mono_s: float, error: Exception) -> None:
         source.failures += 1
         source.backoff.failed(mono_s)
@@ -208,7 +219,7 @@ class Sampler:
 
     def _recovered(self, source: SampledSource) -> None:
         source.backoff.worked()
-        source.absent = None  # report its missing parts again, after the recovery
+        source.absent, source.told = None, -1  # report its missing parts again, after the recovery
         self.report(source.name, None)
 
     def news(self) -> dict[str, dict[str, object]]:
@@ -224,9 +235,10 @@ class Sampler:
                 source.facts = facts
                 news.setdefault("machine", {}).update(facts or {})
             absent = getattr(source.collector, "absent", None)
-            if absent is not source.absent:
+            if absent is not source.absent or len(source.impossible) != source.told:
                 source.absent = absent
-                news.setdefault("sources", {})[source.name] = state(source.collector)
+                source.told = len(source.impossible)
+                news.setdefault("sources", {})[source.name] = source.state()
         return news
 
     def close(self) -> None:
@@ -238,6 +250,8 @@ class Sampler:
         """Add the failures of each source and the monitor's memory to the values."""
         for source in self.sources:
             values[source.failures_key] = float(source.failures)
+            if source.dropped:
+                values[source.dropped_key] = float(source.dropped)
         values["monitor.missedTicks"] = float(self.missed_ticks)
         if self._statm is not None:
             values["monitor.rssMB"] = int(self._statm.read().split()[1]) * PAGE / MIB

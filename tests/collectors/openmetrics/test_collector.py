@@ -16,7 +16,8 @@ from runvitals.collectors.base import Absent, Scope, Tick
 from runvitals.collectors.openmetrics import endpoint as module
 from runvitals.collectors.openmetrics.collector import OpenMetrics, probe
 from runvitals.collectors.openmetrics.endpoint import ExporterEndpoint, MetricFilters
-from runvitals.monitor.sampler import Baselines, Sampler
+from runvitals.monitor.baselines import Baselines
+from runvitals.monitor.sampler import Sampler
 from tests.collectors.exporters import Exporter, ok
 from tests.patience import PATIENCE_S
 
