@@ -76,7 +76,7 @@ def test_what_is_possible_stays() -> None:
         ("ipu.0.average board temp (C)", 999.0),
         ("memory_percent", float("inf")),
         ("disk./data/v1.5.usagePercent", 5000.0),
-        ("swap.used_percent", -3.0),
+        ("swap.used_percent", -30.0),
     ],
 )
 def test_impossible_gauges_are_left_out_with_the_reason(key: str, value: float) -> None:
@@ -93,9 +93,9 @@ def test_codes_for_no_value_in_counters_are_left_out(code: float) -> None:
     assert set(reasons) == {"gpu.0.energyJoules"}
 
 
-def test_slightly_more_than_all_is_all_and_rounding_below_0_is_0() -> None:
-    tick, reasons = check({"gpu.0.smActive": 103.0, "disk.sda.utilization": 100.7, "cpu.mean": -1e-12})
-    assert tick.gauges == {"gpu.0.smActive": 100.0, "disk.sda.utilization": 100.0, "cpu.mean": 0.0}
+def test_slightly_more_than_all_is_all_and_slightly_less_than_nothing_is_nothing() -> None:
+    tick, reasons = check({"gpu.0.smActive": 103.0, "disk.sda.utilization": 100.7, "gpu.1.gpu": -0.3})
+    assert tick.gauges == {"gpu.0.smActive": 100.0, "disk.sda.utilization": 100.0, "gpu.1.gpu": 0.0}
     assert reasons == {}
 
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Tick
     from runvitals.monitor.baselines import Baselines
 
-# A share is computed from two readings that are not of quite the same time: so much more than all is all.
-ALL, MORE_THAN_ALL = 100.0, 110.0
-# So much less than nothing is rounding.
-ROUNDING = -1e-6
+# A share is computed from two readings that are not of quite the same time: so much more than all is all, and
+# so much less than nothing is nothing. But -1 stands for no value.
+ALL, SLACK = 100.0, 10.0
+ABSENT = -1.0
 # Their readings come from drivers and tools with codes for "no value".
 DEVICES = ("gpu.", "tpu.", "trn.", "ipu.")
 _CODES = (0x7FFFFFFF, 0xFFFFFFFF, (1 << 63) - 1, (1 << 64) - 1, *range(0x7FFFFFF0, 0x7FFFFFFF))
@@ -125,10 +125,8 @@ class Plausibility:
                 faults.append(Fault(key, value, places[key], _no_value(value)))
             elif not is_number(value) or value != value or limits.least <= value <= limits.most:
                 continue
-            elif limits.most == ALL < value <= MORE_THAN_ALL:
-                gauges[key] = ALL
-            elif limits.least == 0.0 > value >= ROUNDING:
-                gauges[key] = 0.0
+            elif limits.most == ALL and -SLACK <= value <= ALL + SLACK and value != ABSENT:
+                gauges[key] = min(max(value, 0.0), ALL)
             else:
                 reason = f"{value:.12g} is left out: expected {limits}"
                 faults.append(Fault(key, value, places[key], reason))

@@ -13,6 +13,7 @@ from runvitals.collectors.dcgm.collector import Dcgm, NoSeries
 from runvitals.collectors.dcgm.probe import probe
 from runvitals.collectors.plumbing.http import HttpError
 from runvitals.metrics import DEFINITIONS
+from runvitals.monitor.sampler import Sampler
 from tests.collectors.exporters import Exporter, ok
 
 BOARD = 'gpu="1",UUID="GPU-5ab1",pci_bus_id="00000000:3B:00.0",device="nvidia1",modelName="NVIDIA A30"'
@@ -214,6 +215,45 @@ def test_codes_for_no_value_are_left_out(exporter: Exporter) -> None:
     source = Dcgm(exporter.url, {})
     assert sampled(source).gauges == {"gpu.0.smClock": 1380.0}
     source.close()
+
+
+def test_what_stands_for_no_value_reaches_no_sample(exporter: Exporter) -> None:
+    """As the exporter prints them: the monitor leaves them out, and says so."""
+    series = {
+        "DEV_GPU_UTIL": (37, 4294967295, 184213),
+        "DEV_MEMORY_TEMP": (9223372036854775794, "9.223372036854776e+18", 41),
+        "DEV_POWER_USAGE": (69.4, 72.9, 4294967295),
+        "PROF_SM_ACTIVE": (140737488355328.0, 0.31),
+        "PROF_DRAM_ACTIVE": (4294967295, 0.5),
+        "DEV_FAN_SPEED": (65535,),
+        "DEV_ECC_DBE_VOL_DEV": (4294967295,),
+        "DEV_POWER_VIOLATION": (4294967295,),
+        "DEV_CLOCKS_EVENT_REASONS": (4294967295,),
+        "DEV_XID_ERRORS": (4294967295,),
+    }
+    exporter.answer = text(
+        *(
+            f'DCGM_FI_{name}{{gpu="{gpu}"}} {value}'
+            for name, values in series.items()
+            for gpu, value in enumerate(values)
+        )
+    )
+    source = Dcgm(exporter.url, {})
+    sampler = Sampler([source], 1.0, lambda *failure: None)
+    values = sampler.sample(100.0)
+    assert {key: value for key, value in values.items() if key.startswith("gpu.")} == {
+        "gpu.0.gpu": 37.0,
+        "gpu.0.powerWatts": 69.4,
+        "gpu.1.powerWatts": 72.9,
+        "gpu.1.smActive": 31.0,
+        "gpu.1.dramActive": 50.0,
+        "gpu.2.memoryTemp": 41.0,
+    }
+    assert sampler.events == []
+    state = sampler.news()["sources"]["dcgm"]
+    assert isinstance(state, dict)
+    assert "gpu.2.gpu: 184213 is left out: expected 0 to 100 %" in state["reason"]
+    sampler.close()
 
 
 def test_rates_are_computed_from_totals(exporter: Exporter) -> None:

@@ -368,7 +368,8 @@ def test_hostile_numbers_and_names(make: Make) -> None:
 @pytest.mark.parametrize(
     ("key", "unit", "text", "value"),
     [
-        ("gpu", "%", "101 %", None),
+        ("gpu", "%", "101 %", 101.0),  # the monitor leaves out what its range excludes
+        ("gpu", "%", "65535 %", None),
         ("gpu", "%", "-1 %", None),
         ("gpu", "%", "100 %", 100.0),
         ("fanSpeed", "%", "110 %", 110.0),

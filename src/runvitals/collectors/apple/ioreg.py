@@ -22,6 +22,8 @@ COMMANDS = (
 # ioreg takes 10 to 50 ms of CPU, so it is called less often if macmon reports the load.
 MEMORY_EVERY_S = 5.0
 LOAD_EVERY_S = 1.0
+# More is no reading, and the monitor leaves it out.
+MOST_LOAD = 200.0
 # After a pause due to failures, readings older than this are dropped: they do not belong to this tick.
 STALE_S = 10.0
 # The driver's names for the load, in order of preference.
@@ -108,7 +110,8 @@ class Ioreg:
     def _write(self, tick: Tick, index: int, statistics: Mapping[str, float]) -> None:
         load = next((statistics[name] for name in _LOAD if name in statistics), None)
         if load is not None and self._reads_load:
-            tick.gauges[f"gpu.{index}.gpu"] = min(load, 100.0)  # some drivers exceed 100
+            # Some drivers exceed 100.
+            tick.gauges[f"gpu.{index}.gpu"] = min(load, 100.0) if load <= MOST_LOAD else load
         used = statistics.get(_MEMORY)
         if used is not None:
             tick.gauges[f"gpu.{index}.memoryAllocatedBytes"] = used

@@ -37,6 +37,10 @@ PATIENCE_S = 0.02
 PREFIX = "DCGM_FI_"
 # 16 GPUs of 7 slices each with 100 metrics are below this.
 MOST_SERIES = 20_000
+# Slices report up to this share of what is theirs. More is no reading, and the monitor leaves it out.
+MOST_OF_SLICE = 2.0
+# Higher numbers of an error, or of active throttling reasons, stand for no value.
+MOST_XID, MOST_BITS = 65_535, 1 << 31
 ALL_FIELDS = '{__name__=~"DCGM_FI_.+"}'
 
 
@@ -169,7 +173,8 @@ class Dcgm:
             end, factor = COUNTERS[name]
             tick.counters[prefix + end] = value * factor
         elif name in RATIOS:
-            tick.gauges[prefix + RATIOS[name]] = min(value, 1.0) * 100.0
+            share = min(value, 1.0) if value <= MOST_OF_SLICE else value
+            tick.gauges[prefix + RATIOS[name]] = share * 100.0
         elif name in MEMORY:
             memory.setdefault(prefix, {})[name] = value
         elif name in FLOWS:
@@ -184,7 +189,7 @@ class Dcgm:
         elif series.name in THROTTLED:
             reason = THROTTLED[series.name]
             self._throttled.setdefault(index, ThrottledTime()).count(reason, series.value / 1e9)
-        elif series.name in THROTTLE_REASONS:
+        elif series.name in THROTTLE_REASONS and series.value < MOST_BITS:
             self._throttled.setdefault(index, ThrottledTime()).note(int(series.value), tick.mono_s)
 
     def _write_flow(self, tick: Tick, key: str, series: DcgmSeries) -> None:
@@ -198,6 +203,8 @@ class Dcgm:
 
     def _note_xid(self, tick: Tick, index: int, value: float) -> None:
         """The exporter repeats the last error for ever. Only a change is an event."""
+        if value > MOST_XID:
+            return  # stands for no value
         before = self._xids.get(index)
         self._xids[index] = value
         if before is not None and value not in (0.0, before):

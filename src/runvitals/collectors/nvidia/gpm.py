@@ -141,7 +141,7 @@ class GpmProfile:
         found = {}
         for entry, (_, factor, key) in zip(request.metrics, wanted, strict=False):
             value = entry.value
-            # The comparison also drops NaN. A share can be slightly above 100.
+            # The comparison also drops NaN.
             if entry.code == 0 and 0.0 <= value < 1e12:
-                found[key] = min(value, 100.0) if factor == 1.0 else value * factor
+                found[key] = value * factor
         return found

@@ -32,8 +32,8 @@ class Reading:
         names: in the rows of the tool, in order of preference; the first one with a number is used.
         bare: the unit of a number without a unit, if it is not that of the key.
         counter: whether it is a total.
-        most: higher values are invalid and left out; by default 100 for percentages. So are values below 0,
-            except for temperatures.
+        most: higher values are invalid for this vendor, and left out. So are values below 0, except for
+            temperatures.
     """
 
     __slots__ = ("bare", "counter", "key", "least", "most", "names", "unit")
@@ -52,8 +52,7 @@ class Reading:
         self.names = names
         self.bare = bare
         self.counter = counter
-        share = unit == "%" and key != "fanSpeed"  # fans may exceed 100 %
-        self.most = most if most is not None else 100.0 if share else float("inf")
+        self.most = most if most is not None else float("inf")
         # No device draws 0 W: tools report it if the power is unknown.
         self.least = float("-inf") if unit == "°C" else 1e-6 if key == POWER else 0.0
 

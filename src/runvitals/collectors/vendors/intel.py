@@ -112,7 +112,7 @@ class IntelGpu:
         idle = [rate.of(rate.total.read() or None, mono_s) for rate in self._awake]
         known = [share for share in idle if share is not None]
         if known:
-            device.gauges["gpu"] = min(max(100.0 - 100.0 * sum(known) / len(known), 0.0), 100.0)
+            device.gauges["gpu"] = 100.0 - 100.0 * sum(known) / len(known)
         complete(device)
         return device
 

@@ -70,5 +70,5 @@ class _Files:
         if self._busy is not None:
             share = self._busy.of(self._busy.total.read(), mono_s)
             if share is not None:
-                device.gauges["gpu"] = min(share * 100.0, 100.0)
+                device.gauges["gpu"] = share * 100.0
         return device
