@@ -15,6 +15,8 @@ SECTION: Final = "system"
 VERSION: Final = 1
 """Raise it when `QUANTITIES` changes: the statistics of stored runs are then computed again."""
 
+POWER_SUSPECT: Final = "gpu.{i}.powerSuspect"
+
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
@@ -29,6 +31,8 @@ class Quantity:
             in watt-hours.
         spellings: other names that filters accept.
         power: for `energy`: the metric in watts that is integrated where the counter is missing.
+        suspect: the metric that is there while the values of `metric`, or of `power`, are in doubt; they do
+            not count then.
     """
 
     name: str
@@ -38,6 +42,7 @@ class Quantity:
     kind: Literal["gauge", "energy"] = "gauge"
     spellings: tuple[str, ...] = ()
     power: str | None = None
+    suspect: str | None = None
 
     @property
     def statistics(self) -> tuple[str, ...]:
@@ -56,7 +61,14 @@ QUANTITIES: Final = (
         "gpu_memory", "gpu.{i}.memoryAllocated", "%", "Used share of the GPU memory.", spellings=("gpu.mem",)
     ),
     Quantity("gpu_memory_bytes", "gpu.{i}.memoryAllocatedBytes", "bytes", "Used memory of one GPU."),
-    Quantity("gpu_power", "gpu.{i}.powerWatts", "W", "Power of one GPU.", spellings=("gpu.power",)),
+    Quantity(
+        "gpu_power",
+        "gpu.{i}.powerWatts",
+        "W",
+        "Power of one GPU.",
+        spellings=("gpu.power",),
+        suspect=POWER_SUSPECT,
+    ),
     Quantity("gpu_temperature", "gpu.{i}.temp", "°C", "Temperature of the GPUs."),
     Quantity("tpu", "tpu.{i}.dutyCycle", "%", "TPU duty cycle."),
     Quantity("trn", "trn.{core}.neuroncore_utilization", "%", "Use of Neuron cores."),
@@ -68,6 +80,7 @@ QUANTITIES: Final = (
         "energy",
         ("gpu.energy", "gpu_energy"),
         power="gpu.{i}.powerWatts",
+        suspect=POWER_SUSPECT,
     ),
 )
 

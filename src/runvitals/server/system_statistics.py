@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import Final
 
@@ -41,18 +42,35 @@ def statistics_of(view: RunView, started_ms: int, last_ms: int) -> dict[str, flo
         if quantity.kind == "energy":
             found.update(_energy(quantity, by_metric, last_ms))
         else:
-            found.update(_gauge(quantity, by_metric.get(quantity.metric, ())))
+            found.update(_gauge(quantity, _undoubted(quantity.metric, quantity, by_metric)))
     return {name: value for name, value in found.items() if isfinite(value)}
 
 
 def _metrics() -> Iterable[str]:
     for quantity in QUANTITIES:
         yield quantity.metric
-        if quantity.power is not None:
-            yield quantity.power
+        yield from (metric for metric in (quantity.power, quantity.suspect) if metric is not None)
 
 
 _PATTERNS: Final = tuple(dict.fromkeys(_PLACEHOLDER.sub("*", metric) for metric in _metrics()))
+
+
+def _undoubted(
+    metric: str, quantity: Quantity, by_metric: Mapping[str, Sequence[BucketedSeries]]
+) -> list[BucketedSeries]:
+    """The series of a metric without the buckets in which they are in doubt."""
+    doubts = {_device(one): one.buckets for one in by_metric.get(quantity.suspect or "", ())}
+    found = []
+    for one in by_metric.get(metric, ()):
+        doubt = doubts.get(_device(one))
+        if doubt is None:
+            found.append(one)
+            continue
+        part = one.buckets
+        kept = ~np.isin(part.t, doubt.t[doubt.n > 0])
+        columns = (part.t, part.n, part.min, part.max, part.mean, part.last)
+        found.append(replace(one, buckets=Buckets(*(column[kept] for column in columns))))
+    return found
 
 
 def _gauge(quantity: Quantity, series: Sequence[BucketedSeries]) -> dict[str, float]:
@@ -71,14 +89,14 @@ def _gauge(quantity: Quantity, series: Sequence[BucketedSeries]) -> dict[str, fl
 
 def _energy(
     quantity: Quantity,
-    by_metric: dict[str, list[BucketedSeries]],
+    by_metric: Mapping[str, Sequence[BucketedSeries]],
     last_ms: int,
 ) -> dict[str, float]:
     """The energy of all devices: by their counters, or by power × time for a device without one."""
     counted = {_device(one): _growth(one.buckets) / _J_PER_WH for one in by_metric.get(quantity.metric, ())}
     energies = {device: energy for device, energy in counted.items() if isfinite(energy)}
-    for one in by_metric.get(quantity.power or "", ()):
-        if _device(one) not in energies:
+    for one in _undoubted(quantity.power or "", quantity, by_metric):
+        if _device(one) not in energies and one.buckets.n.any():
             energies[_device(one)] = _integral(one.buckets, last_ms) / _MS_PER_H
     return {quantity.statistics[0]: sum(energies.values())} if energies else {}
 

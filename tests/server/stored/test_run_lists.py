@@ -208,6 +208,30 @@ def test_columns_and_sparklines(both: tuple[Client, StoredServer]) -> None:
     assert all(len(line) <= 40 for run in answer["runs"] for line in run["sparklines"].values())
 
 
+def test_power_in_doubt_counts_in_no_statistic(tmp_path: Path, server: StoredServer) -> None:
+    bogus = {"cpu": 5.0, "gpu.0.powerWatts": 588.4, "gpu.0.powerSuspect": 1.0}
+    monitor = Monitor(tmp_path, "a")
+    for second in range(60):
+        monitor.sample(T0 + second * 1000, bogus if second < 30 else {"cpu": 5.0, "gpu.0.powerWatts": 36.0})
+    monitor.end(T0 + 60_000)
+    other = Monitor(tmp_path, "b")
+    for second in range(60):
+        other.sample(T0 + second * 1000, bogus)
+    other.end(T0 + 60_000)
+    for run_id in "ab":
+        server.take(tmp_path, run_id)
+    StatisticsUpdater(server.store, server.metadata_store, lambda: server.now_ms).update()
+    columns = ["system.energy", "system.gpu_power", "system.gpu_power.max"]
+    answer = same((Client(tmp_path), server), "runs", columns=columns, sort="id", descending=False)
+    first, second_run = (run["columns"] for run in answer["runs"])
+    assert first == {
+        "system.energy": pytest.approx(36.0 * 30 / 3600),
+        "system.gpu_power": 36.0,
+        "system.gpu_power.max": 36.0,
+    }
+    assert set(second_run.values()) == {None}, "unknown, not 0"
+
+
 def test_a_gap_in_a_sparkline_is_null(tmp_path: Path, server: StoredServer) -> None:
     monitor = Monitor(tmp_path)
     for second in (*range(10), *range(30, 40)):

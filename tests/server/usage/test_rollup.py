@@ -152,6 +152,28 @@ def test_runs_on_slices_of_a_device_use_their_part_of_it(stores: UsageStores) ->
     assert used == {small.run_id: round(minutes / 7), large.run_id: round(minutes * 2 / 7)}
 
 
+@pytest.mark.parametrize("minutes", [0, 10, 30])
+def test_power_in_doubt_is_no_energy(stores: UsageStores, minutes: int) -> None:
+    day = stores.calendar.day(date(2026, 10, 20))
+    start_ms = day.start_ms + HOUR_MS
+    stores.now_ms = start_ms + HOUR_MS
+    who = stores.join("run-1", "node1", start_ms)
+    stores.devices(who, ["node1/0"])
+    t = np.arange(start_ms, start_ms + HOUR_MS // 2, MINUTE_MS, dtype=np.int64)
+    doubted = np.arange(len(t)) < minutes
+    watts, suspect = np.where(doubted, 588.0, 30.0), np.where(doubted, 1.0, np.nan)
+    stores.append(
+        who,
+        ["cpu.mean", "gpu.0.gpu", "gpu.0.powerWatts", "gpu.0.powerSuspect"],
+        t,
+        np.column_stack([np.ones(len(t)), np.full(len(t), 90.0), watts, suspect]),
+    )
+    stores.end(who, int(t[-1]))
+    stores.rollup.update()
+    [device] = rows(stores, usage_device_run_day)
+    assert device.estimated_mj == max(29 - minutes, 0) * 60 * 30 * 1000
+
+
 def test_runs_share_the_energy_of_their_host_by_cpu_time(stores: UsageStores) -> None:
     runs = [one_day(stores, name, cpu) for name, cpu in (("busy", 75.0), ("calm", 25.0))]
     for who in runs:

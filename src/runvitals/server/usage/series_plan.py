@@ -26,21 +26,31 @@ _ALWAYS: Final = ("cpu.mean", "memory_percent", "cpu", "system.load1")
 """Keys that nearly every sample of a monitor has."""
 _FEW: Final = 8
 _DEVICE_KEY = re.compile(
-    r"(gpu|gpu\.process|tpu)\.(\d+)\.(gpu|dutyCycle|energyJoules|totalEnergyConsumption|powerWatts)"
+    r"(gpu|gpu\.process|tpu)\.(\d+)\."
+    r"(gpu|dutyCycle|energyJoules|totalEnergyConsumption|powerWatts|powerSuspect)"
 )
+_ENERGY_KEYS: Final = {
+    "energyJoules": "joules",
+    "totalEnergyConsumption": "millijoules",
+    "powerWatts": "power",
+    "powerSuspect": "suspect",
+}
 _HOST_ENERGY = re.compile(r"energy\.(?:package|dram)[^.]*")
 _MJ_PER_J: Final = 1000.0
 
 
 @dataclass(slots=True)
 class _DeviceKeys:
-    """The numbers of a device's metrics. `own_use`: only while a process of the run uses it."""
+    """The numbers of a device's metrics. `own_use`: only while a process of the run uses it; `suspect`: only
+    while the power is in doubt.
+    """
 
     use: int | None = None
     own_use: int | None = None
     joules: int | None = None
     millijoules: int | None = None
     power: int | None = None
+    suspect: int | None = None
 
 
 @dataclass(slots=True)
@@ -80,9 +90,8 @@ class SeriesPlan:
         found = set(self.host_energy) | ({self.cpu} if self.cpu is not None else set())
         for keys in self.devices.values():
             energy = keys.joules or keys.millijoules
-            found |= {
-                number for number in (keys.use, keys.own_use, energy or keys.power) if number is not None
-            }
+            power = () if energy else (keys.power, keys.suspect)
+            found |= {number for number in (keys.use, keys.own_use, energy, *power) if number is not None}
         return tuple(sorted(found))
 
     def device_series(self, series: Mapping[int, SeriesSamples]) -> dict[str, DeviceSeries]:
@@ -93,7 +102,7 @@ class SeriesPlan:
             if keys.joules is None and keys.millijoules is not None:
                 counter = _series(series, keys.millijoules)
                 joules = TimedValues(counter.t, counter.values / _MJ_PER_J)
-            found[index] = DeviceSeries(_use(series, keys), joules, _series(series, keys.power))
+            found[index] = DeviceSeries(_use(series, keys), joules, _power(series, keys))
         if self.host_energy:
             energy = DeviceSeries(energy=_sum([_series(series, number) for number in self.host_energy]))
             found[HOST] = found[HOST_SHARED] = energy
@@ -109,10 +118,7 @@ def _assign(keys: _DeviceKeys, scope: str, name: str, number: int) -> None:
         else:
             keys.use = number
     elif scope == "gpu":
-        which = {"energyJoules": "joules", "totalEnergyConsumption": "millijoules", "powerWatts": "power"}[
-            name
-        ]
-        setattr(keys, which, number)
+        setattr(keys, _ENERGY_KEYS[name], number)
 
 
 def _series(series: Mapping[int, SeriesSamples], number: int | None) -> TimedValues:
@@ -133,6 +139,14 @@ def _use(series: Mapping[int, SeriesSamples], keys: _DeviceKeys) -> TimedValues:
     matching = every.t[at] == own.t[inside]
     values[at[matching]] = same[matching]
     return TimedValues(every.t, values)
+
+
+def _power(series: Mapping[int, SeriesSamples], keys: _DeviceKeys) -> TimedValues:
+    """The power, without that which is in doubt."""
+    power, doubts = _series(series, keys.power), _series(series, keys.suspect).present()
+    if not len(doubts.t):
+        return power
+    return TimedValues(power.t, np.where(np.isin(power.t, doubts.t), np.nan, power.values))
 
 
 def _sum(parts: Sequence[TimedValues]) -> TimedValues:
