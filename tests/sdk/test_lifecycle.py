@@ -84,7 +84,7 @@ def test_run_of_milliseconds_has_first_and_last_sample(train: Start, journals: J
     code, _, err = finished(train("import runvitals\nwith runvitals.init(): pass"))
     assert code == 0, err
     assert len(journals.samples()) >= 2
-    assert {"memory_percent", "proc.memory.rssMB"} <= set(journals.samples()[0].keys)
+    assert {"cpu", "memory_percent", "proc.memory.rssMB"} <= set(journals.samples()[0].keys)
 
 
 def test_finish_waits_for_the_last_sample(train: Start, journals: Journals) -> None:

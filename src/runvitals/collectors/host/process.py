@@ -35,8 +35,11 @@ FULL_READS_PER_SAMPLE = 32
 # The kernel may reclaim memory of a sleeping process, so all are read once a minute, a few in each sample.
 IDLE_EVERY_S = 60.0
 INFINITY = float("inf")
-# Over shorter intervals the share of CPU time is noise.
+# Over shorter intervals the share of CPU time is noise. But the first two shares may be those of the first and
+# the last sample of a short run, and clocks of processes count nanoseconds.
 SHORTEST_S = 0.02
+SHORTEST_EARLY_S = 0.002
+EARLY_SHARES = 2
 
 
 def probe(scope: Scope) -> RunProcessUsage:
@@ -81,6 +84,7 @@ class RunProcessUsage:
         self._gone_read = self._gone_written = 0
         self._has_io = False
         self._used_ns = 0
+        self._early_shares = EARLY_SHARES if self._has_clocks else 0
         self._attach(first=True)
         self._mono_s: float | None = time.monotonic() if live else None
 
@@ -120,7 +124,8 @@ class RunProcessUsage:
 
     def _write_cpu(self, tick: Tick) -> None:
         before = self._mono_s
-        if before is not None and tick.mono_s - before < SHORTEST_S:
+        shortest_s = SHORTEST_EARLY_S if self._early_shares else SHORTEST_S
+        if before is not None and tick.mono_s - before < shortest_s:
             return
         used_ns, self._used_ns = self._used_ns, 0
         self._mono_s = tick.mono_s
@@ -131,6 +136,8 @@ class RunProcessUsage:
         # available CPU time.
         used_s = min(used_ns / 1e9, elapsed_s * self._online_cpus)
         tick.gauges["cpu"] = used_s * 100.0 / (elapsed_s * self._cpus)
+        if self._early_shares:
+            self._early_shares -= 1
 
     def _write_sums(self, tick: Tick, is_full: bool) -> None:
         read, written = self._gone_read, self._gone_written
