@@ -35,8 +35,8 @@ FULL_READS_PER_SAMPLE = 32
 # The kernel may reclaim memory of a sleeping process, so all are read once a minute, a few in each sample.
 IDLE_EVERY_S = 60.0
 INFINITY = float("inf")
-# Over shorter intervals the share of CPU time is noise. But the first two shares may be those of the first and
-# the last sample of a short run, and clocks of processes count nanoseconds.
+# Over shorter intervals the share of CPU time is noise. But the first two shares may be those of the first
+# and the last sample of a short run, and clocks of processes count nanoseconds.
 SHORTEST_S = 0.02
 SHORTEST_EARLY_S = 0.002
 EARLY_SHARES = 2
