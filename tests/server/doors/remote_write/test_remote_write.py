@@ -52,6 +52,41 @@ def test_a_sample_is_under_our_key_when_the_request_is_answered(served: Served) 
     assert values(served, "one", "gpu.3.temp") == {NOW_MS: 51.0}
 
 
+def test_what_stands_for_no_value_is_not_stored(served: Served) -> None:
+    def dcgm(name: str, value: float, run: str = "blanks") -> Any:
+        return ({**gpu(run), "__name__": f"DCGM_FI_{name}"}, [(NOW_MS, value)])
+
+    series = [
+        dcgm("DEV_GPU_UTIL", 4294967295.0),
+        dcgm("DEV_GPU_TEMP", 4294967295.0),
+        dcgm("PROF_SM_ACTIVE", 4294967295.0),
+        dcgm("PROF_DRAM_ACTIVE", 1.25),
+        dcgm("DEV_FB_USED", 81000.0),
+        dcgm("DEV_FB_TOTAL", 1620.0),
+        dcgm("DEV_SM_CLOCK", 1980.0),
+        ({"__name__": "memory", "runvitals_run": "blanks", "Hostname": "n1"}, [(NOW_MS, 8e9)]),
+    ]
+    assert post(served.url, version_1(series)).status_code == 204
+    kept = {
+        key: values(served, "blanks", key)
+        for key in ("gpu.3.gpu", "gpu.3.temp", "gpu.3.smActive", "gpu.3.memoryAllocated")
+    }
+    assert not any(kept.values())
+    assert values(served, "blanks", "gpu.3.dramActive") == {NOW_MS: 100.0}
+    assert values(served, "blanks", "gpu.3.smClock") == {NOW_MS: 1980.0}
+
+
+def test_power_far_above_the_limit_is_marked(served: Served) -> None:
+    series = [
+        ({**gpu("bogus"), "__name__": f"DCGM_FI_DEV_{name}"}, [(NOW_MS, watts)])
+        for name, watts in (("POWER_USAGE", 588.4), ("ENFORCED_POWER_LIMIT", 35.0))
+    ]
+    assert post(served.url, version_1(series)).status_code == 204
+    assert values(served, "bogus", "gpu.3.powerWatts") == {NOW_MS: 588.4}
+    assert values(served, "bogus", "gpu.3.powerSuspect") == {NOW_MS: 1.0}
+    assert values(served, "bogus", "gpu.3.powerPercent") == {}
+
+
 def test_version_2_stores_the_same(served: Served) -> None:
     answer = post(served.url, version_2([(gpu("two"), [(NOW_MS, 51.0), (NOW_MS + 5000, 0.0)])]), version=2)
     assert (answer.status_code, answer.headers["x-prometheus-remote-write-samples-written"]) == (204, "2")
@@ -60,8 +95,8 @@ def test_version_2_stores_the_same(served: Served) -> None:
 
 def test_samples_may_come_in_any_order_and_again(served: Served) -> None:
     for t in (NOW_MS + 2000, NOW_MS, NOW_MS + 1000, NOW_MS):
-        assert post(served.url, version_1([(gpu("order"), [(t, float(t - NOW_MS))])])).status_code == 204
-    expected = {NOW_MS: 0.0, NOW_MS + 1000: 1000.0, NOW_MS + 2000: 2000.0}
+        assert post(served.url, version_1([(gpu("order"), [(t, (t - NOW_MS) / 1000)])])).status_code == 204
+    expected = {NOW_MS: 0.0, NOW_MS + 1000: 1.0, NOW_MS + 2000: 2.0}
     assert values(served, "order", "gpu.3.temp") == expected
 
 

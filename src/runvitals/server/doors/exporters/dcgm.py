@@ -15,7 +15,14 @@ from runvitals.collectors.dcgm.fields import (
     THROTTLED,
     DcgmSeries,
 )
-from runvitals.server.doors.exporters.translation import Derived, Input, ScrapedMoment, Translation, Values
+from runvitals.server.doors.exporters.translation import (
+    Derived,
+    Input,
+    ScrapedMoment,
+    Translation,
+    Values,
+    possible,
+)
 
 _PREFIX = "DCGM_FI_"
 _USED, _FREE, _RESERVED, _TOTAL = "DEV_FB_USED", "DEV_FB_FREE", "DEV_FB_RESERVED", "DEV_FB_TOTAL"
@@ -52,7 +59,12 @@ def translated(name: str, labels: Mapping[str, str], device: int | None) -> Tran
 @lru_cache(4096)
 def _power(prefix: str) -> Derived:
     def compute(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
-        return {prefix + "powerPercent": values[_POWER] * 100.0 / values[_LIMIT]} if values[_LIMIT] else {}
+        if not values[_LIMIT]:
+            return {}
+        percent = values[_POWER] * 100.0 / values[_LIMIT]
+        # As the monitor marks it, which leaves out the share as well.
+        suspect = {prefix + "powerSuspect": 1.0} if percent > possible(prefix + "powerPercent")[1] else {}
+        return {prefix + "powerPercent": percent, **suspect}
 
     return Derived(prefix + "powerPercent", compute, frozenset((_POWER, _LIMIT)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runvitals.server.doors.exporters.translation import Derived, ScrapedMoment
+from runvitals.server.doors.exporters.translation import Derived, ScrapedMoment, possible
 
 _MAX_PENDING = 16
 """Times of one metric that wait for more inputs."""
@@ -37,7 +37,9 @@ class DerivedMetric:
                 break
             values = self._pending.pop(t)
             if self._of.required <= values.keys():
-                self._before = ScrapedMoment(t, values, self._of.compute(self._before, t, values))
+                computed = self._of.compute(self._before, t, values).items()
+                outputs = {key: value for key, value in computed if _is_possible(key, value)}
+                self._before = ScrapedMoment(t, values, outputs)
                 yield self._before
         for t in sorted(self._pending)[: max(0, len(self._pending) - _MAX_PENDING)]:
             del self._pending[t]
@@ -49,3 +51,8 @@ class DerivedMetric:
         if self._of.required:
             return self._of.required <= values.keys()
         return self._before is not None and self._before.values.keys() <= values.keys()
+
+
+def _is_possible(key: str, value: float) -> bool:
+    least, most = possible(key)
+    return least <= value <= most

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from runvitals.metrics import DEFINITIONS
 
 Values = Mapping[str, float]
+_SLACK: Final = 1.1
+"""Shares are computed from readings that are not of quite the same time."""
+_FAULTY: Final = 2.0
+"""Up to this multiple of the highest, a larger value is a known fault of an exporter."""
 
 
 class ScrapedMoment(NamedTuple):
@@ -67,6 +73,24 @@ class Translation:
     highest: float = inf
     has_blanks: bool = False
     inputs: tuple[Input, ...] = ()
+
+    @property
+    def possible(self) -> tuple[float, float]:
+        """The least and the most that a value of the exporter can be; others stand for no value."""
+        least, most = possible(self.key, self.factor)
+        return least, most if self.highest == inf else self.highest * _FAULTY
+
+
+def possible(key: str | None, factor: float = 1.0) -> tuple[float, float]:
+    """The least and the most that a value can be which is multiplied by a factor to be one of ours.
+
+    >>> possible("gpu.0.temp"), possible("any/other")
+    ((-60.0, 220.00000000000003), (-inf, inf))
+    """
+    match = None if key is None else DEFINITIONS.find(key)
+    if match is None:
+        return -inf, inf
+    return match.metric.least / factor, match.metric.most * _SLACK / factor
 
 
 def sum_of(key: str, factor: float = 1.0) -> Derived:

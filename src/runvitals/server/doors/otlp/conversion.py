@@ -191,6 +191,10 @@ class Conversion:
                 if total is None:
                     continue
                 value = total
+            least, most = one.possible
+            if not least <= value <= most and not isnan(value):
+                self.reject("with a value that stands for none")
+                continue
             if value > one.highest:
                 value = one.highest
             if one.inputs and not isnan(value):

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from runvitals.metrics import otel
 from runvitals.model.names import sanitized_name
 from runvitals.server.doors.exporters.moments import DerivedMetric
-from runvitals.server.doors.exporters.translation import Input
+from runvitals.server.doors.exporters.translation import Input, possible
 from runvitals.server.doors.folded_keys import MAX_KEYS, folded_key
 from runvitals.server.doors.otlp.exporter_series import translation
 from runvitals.server.doors.otlp.message import Buckets, Resource, SentMetric
@@ -62,6 +62,7 @@ class NumberSeries:
         key: None: it is only an input of others.
         highest: larger values are faults, and become this.
         inputs: what is computed from it.
+        possible: the least and the most that it can be; other values stand for no value.
         last_ns, total: of a series whose sender sends differences; the total is that of its key.
     """
 
@@ -69,6 +70,7 @@ class NumberSeries:
     factor: float
     highest: float = inf
     inputs: tuple[Input, ...] = ()
+    possible: tuple[float, float] = (-inf, inf)
     last_ns: int = 0
     total: DeltaTotal | None = None
 
@@ -286,9 +288,14 @@ class ResourceSeries:
                 None if self._is_ours else translation(metric.name, attributes, metric.unit, self._rules)
             )
             if found is not None:
-                return NumberSeries(found.key, found.factor, inputs=exporters.inputs if exporters else ())
+                inputs = exporters.inputs if exporters else ()
+                limits = possible(found.key, found.factor)
+                return NumberSeries(found.key, found.factor, inputs=inputs, possible=limits)
             if exporters is not None:
-                return NumberSeries(exporters.key, exporters.factor, exporters.highest, exporters.inputs)
+                limits = exporters.possible
+                return NumberSeries(
+                    exporters.key, exporters.factor, exporters.highest, exporters.inputs, limits
+                )
         return NumberSeries(folded_key(metric.name, {**attributes, **self._folded}), 1.0)
 
     def _numbered(self, metric: SentMetric, attributes: Mapping[str, str]) -> Mapping[str, str]:

@@ -96,7 +96,7 @@ def prepared(
     skipped = table.is_skipped[series]
     values = np.minimum(given, table.highest[series])
     rejected = old | new | skipped
-    usable = ~rejected
+    usable = ~rejected & ~((given < table.least[series]) | (given > table.most[series]))
     blanks = table.has_blanks[series]
     if blanks.any():
         usable &= ~(blanks & _is_blank(given))

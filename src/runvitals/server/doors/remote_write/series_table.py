@@ -36,8 +36,9 @@ class SeriesTable:
     Attributes:
         numbers: finds the number of a series by its labels.
         targets: runs and hosts.
-        target, column, factor, highest, has_blanks, has_inputs: by the number of a series; the column is
-            `NOT_STORED` for series that are only inputs, or too many.
+        target, column, factor, highest, least, most, has_blanks, has_inputs: by the number of a series; the
+            column is `NOT_STORED` for series that are only inputs, or too many. Values below the least and
+            above the most stand for no value.
         inputs: the derived metrics of a series, by its number.
         skipped: the number of series that were too many.
     """
@@ -57,6 +58,8 @@ class SeriesTable:
         self.column = np.zeros(1024, np.int64)
         self.factor = np.ones(1024)
         self.highest = np.full(1024, inf)
+        self.least = np.full(1024, -inf)
+        self.most = np.full(1024, inf)
         self.has_blanks = np.zeros(1024, np.bool_)
         self.has_inputs = np.zeros(1024, np.bool_)
         self.is_skipped = np.zeros(1024, np.bool_)
@@ -77,8 +80,8 @@ class SeriesTable:
         if number_of_target is None:
             number_of_target = self._by_labels[of_route] = self._target_of(labels)
         target = self.targets[number_of_target]
-        found = translated(labels.get(_NAME, ""), labels, device(labels, self._rules))
-        found = found or self._other(labels, number_of_target)
+        ours = translated(labels.get(_NAME, ""), labels, device(labels, self._rules))
+        found = ours or self._other(labels, number_of_target)
         number = self._count
         self._count += 1
         self._weight += 1 + sum(map(len, pairs)) // _USUAL_CHARACTERS
@@ -89,6 +92,7 @@ class SeriesTable:
         self.is_skipped[number] = found is None
         if found is not None:
             self.factor[number], self.highest[number] = found.factor, found.highest
+            self.least[number], self.most[number] = (-inf, inf) if ours is None else ours.possible
             self.has_blanks[number], self.has_inputs[number] = found.has_blanks, bool(found.inputs)
             if found.inputs:
                 self.inputs[number] = found.inputs
@@ -126,7 +130,8 @@ class SeriesTable:
         return labels.get(_NAME, "") + (f"{{{','.join(kept)}}}" if kept else "")
 
     def _grow(self) -> None:
-        for name in ("target", "column", "factor", "highest", "has_blanks", "has_inputs", "is_skipped"):
+        limits = ("highest", "least", "most")
+        for name in ("target", "column", "factor", *limits, "has_blanks", "has_inputs", "is_skipped"):
             before = getattr(self, name)
             setattr(self, name, np.concatenate((before, np.zeros_like(before))))
 
