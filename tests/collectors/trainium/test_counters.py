@@ -39,6 +39,15 @@ def test_a_falling_number_counts_periods() -> None:
     assert grown([0, 1, 0, 2, 2, 2, 0]) == 7.0
 
 
+def test_codes_for_no_value_are_not_added() -> None:
+    assert grown([10, 4294967295, 12]) == 2.0
+    totals = RunningTotals()
+    totals.add("done", 4294967295)
+    totals.add("done", 3)
+    written(totals)
+    assert written(totals) == {"done": 3.0}
+
+
 def test_sources_are_kept_apart() -> None:
     totals = RunningTotals()
     for first, second in ((10, 500), (12, 500)):

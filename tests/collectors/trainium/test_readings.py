@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -40,6 +41,16 @@ def test_two_processes_on_one_core() -> None:
     assert found["trn.0.neuroncore_utilization"] == 80.0
     assert found["trn.0.neuroncore_memory_usage.tensors"] == 140000
     assert found["trn.0.flops"] == 95e12
+
+
+def test_a_code_for_no_value_stays_recognizable_in_sums() -> None:
+    entries = reports.process(10, "10", {0: 80.0}), reports.process(20, "20", {0: 15.0})
+    first, second = deepcopy(entries)
+    for entry in (first, second):
+        breakdown = entry["report"]["memory_used"]["neuron_runtime_used_bytes"]["usage_breakdown"]
+        breakdown["neuroncore_memory_usage"]["0"]["tensors"] = 4294967295
+        found = gauges(first, second)
+        assert found["trn.0.neuroncore_memory_usage.tensors"] == 4294967295.0
 
 
 def test_two_processes_on_one_logical_core() -> None:

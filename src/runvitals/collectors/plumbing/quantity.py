@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
 # "No value" in signed and unsigned fields of 16, 32 and 64 bits. As a float, the 64-bit ones are powers of 2.
 SENTINELS = frozenset((0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 1 << 64))
+_SHORT = 0xFFFF
 # Outside of this range a sensor is off, or the unit is not what it seems.
 _COLDEST, _HOTTEST = -100.0, 300.0
 
@@ -79,6 +80,15 @@ def _digits(text: str, start: int) -> str:
     while text[end : end + 1] in _DIGITS:
         end += 1
     return text[start:end]
+
+
+def is_code(value: float) -> bool:
+    """Whether a number is a code for "no value", which must not be added to others.
+
+    >>> is_code(4294967295.0), is_code(65535.0)
+    (True, False)
+    """
+    return value > _SHORT and value in SENTINELS
 
 
 def whole(text: object, most: int) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from runvitals.collectors.plumbing.quantity import is_code
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -34,6 +36,8 @@ class RunningTotals:
 
     def add(self, key: str, count: float) -> None:
         """Add the count of one period."""
+        if is_code(count):
+            return
         self._sums[key] = self._sums.get(key, 0.0) + count
 
     def grow(self, key: str, source: object, value: float, from_zero: bool) -> None:
@@ -44,6 +48,8 @@ class RunningTotals:
             from_zero: whether a new source started at 0 since the last report; if not, its first value
                 belongs to the past and does not count.
         """
+        if is_code(value):
+            return
         place = source, key
         last = self._last.get(place)
         self._last[place] = value

@@ -7,6 +7,8 @@ used, which is that of the slowest process.
 
 from __future__ import annotations
 
+from runvitals.collectors.plumbing.quantity import is_code
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -95,7 +97,7 @@ def write_run(gauges: dict[str, float], processes: Iterable[Process]) -> None:
     """The readings of the run's processes, as `trn.process.…`, for the cores they use."""
     for process in processes:
         memory = process.get("memory", {})
-        sizes = {core: sum(uses.values()) for core, uses in memory.get("core_uses", {}).items()}
+        sizes = {core: _sum(uses.values()) for core, uses in memory.get("core_uses", {}).items()}
         _memory(gauges, memory, "trn.process.")
         for core, size in sizes.items():
             if size:
@@ -176,7 +178,13 @@ def _memory(gauges: dict[str, float], memory: Mapping[str, Any], prefix: str) ->
 
 
 def _add(gauges: dict[str, float], key: str, value: float) -> None:
-    gauges[key] = gauges.get(key, 0.0) + value
+    gauges[key] = _sum((gauges.get(key, 0.0), value))
+
+
+def _sum(values: Iterable[float]) -> float:
+    """The sum; if one is a code for "no value", that code, which the monitor recognizes."""
+    known = list(values)
+    return next((value for value in known if is_code(value)), None) or sum(known)
 
 
 def _most(gauges: dict[str, float], key: str, value: float) -> None:
