@@ -81,7 +81,7 @@ SHARES = {
 }
 
 
-class ValueRange:
+class PlausibleRange:
     """The limits of a gauge, both included, and its unit."""
 
     __slots__ = ("least", "most", "unit")
@@ -95,9 +95,9 @@ class ValueRange:
         return f"{self.least:g} to {self.most:g} {self.unit}".rstrip()
 
 
-UNLIMITED = ValueRange(-INFINITY, INFINITY, "")
+UNLIMITED = PlausibleRange(-INFINITY, INFINITY, "")
 # Filled at the first call of `range_of`: most monitors look up each of their keys once.
-_by_name: dict[str, ValueRange] = {}
+_by_name: dict[str, PlausibleRange] = {}
 
 
 def name_of(key: str) -> str:
@@ -110,7 +110,7 @@ def name_of(key: str) -> str:
     return f"{first}.{rest.rpartition('.')[2]}" if dot else key
 
 
-def range_of(key: str) -> ValueRange:
+def range_of(key: str) -> PlausibleRange:
     """The limits of a gauge; infinite ones if its metric is not known.
 
     >>> range_of("gpu.0.mig.7.0.smActive"), range_of("fridge.temp")
@@ -118,7 +118,7 @@ def range_of(key: str) -> ValueRange:
     """
     if not _by_name:
         for least, most, unit, names in RANGES:
-            _by_name.update(dict.fromkeys(names.split(", "), ValueRange(least, most, unit)))
+            _by_name.update(dict.fromkeys(names.split(", "), PlausibleRange(least, most, unit)))
     found = _by_name.get(name_of(key))
     if found is None:
         found = _by_name.get(f"{'.'.join(key.split('.', 2)[:2])}.*", UNLIMITED)

@@ -67,9 +67,9 @@ def _undoubted(
             found.append(one)
             continue
         part = one.buckets
-        kept = ~np.isin(part.t, doubt.t[doubt.n > 0])
-        columns = (part.t, part.n, part.min, part.max, part.mean, part.last)
-        found.append(replace(one, buckets=Buckets(*(column[kept] for column in columns))))
+        at = ~np.isin(part.t, doubt.t[doubt.n > 0])
+        kept = Buckets(part.t[at], part.n[at], part.min[at], part.max[at], part.mean[at], part.last[at])
+        found.append(replace(one, buckets=kept))
     return found
 
 
