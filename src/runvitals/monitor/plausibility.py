@@ -55,8 +55,8 @@ class KeyChecks:
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         ranges = [range_of(key) for key in keys]
-        self.least = [each.least for each in ranges]
-        self.most = [each.most for each in ranges]
+        self.least = [least for least, _, _ in ranges]
+        self.most = [most for _, most, _ in ranges]
         self.has_devices = any(key.startswith(DEVICES) for key in keys)
 
 
@@ -91,7 +91,7 @@ class Plausibility:
                     return []
         except TypeError:  # not a number: the recorder reports it
             pass
-        return self._remove_faults(tick)
+        return self._remove_faults(tick, checks)
 
     def _add(self, keys: tuple[str, ...]) -> KeyChecks:
         if len(self._checks) >= MOST_CHECKS:
@@ -101,8 +101,8 @@ class Plausibility:
             self._codes = codes()
         return checks
 
-    def _remove_faults(self, tick: Tick) -> list[Fault]:
-        faults = {fault.key: fault for fault in self._impossible_gauges(tick.gauges)}
+    def _remove_faults(self, tick: Tick, checks: KeyChecks) -> list[Fault]:
+        faults = {fault.key: fault for fault in self._impossible_gauges(tick.gauges, checks)}
         for place, (key, total) in enumerate(tick.counters.items()):
             if self._is_code(key, total):
                 faults[key] = Fault(key, total, place, _no_value(total), is_counter=True)
@@ -111,25 +111,25 @@ class Plausibility:
             tick.counters.pop(key, None)
         for key, fault in faults.items():
             device, _, name = key.rpartition(".")
-            if name == "powerPercent" and fault.value > range_of(key).most:
+            if name == "powerPercent" and fault.value > range_of(key)[1]:
                 self._mark_power(tick, device)
         return list(faults.values())
 
-    def _impossible_gauges(self, gauges: dict[str, float]) -> Iterable[Fault]:
+    def _impossible_gauges(self, gauges: dict[str, float], checks: KeyChecks) -> Iterable[Fault]:
         """The gauges that are out of range, and those computed from them. Rounds what is out by a little."""
         faults = []
-        places = {key: place for place, key in enumerate(gauges)}
-        for key, value in gauges.items():
-            limits = range_of(key)
+        for place, (key, value) in enumerate(gauges.items()):
+            least, most = checks.least[place], checks.most[place]
             if self._is_code(key, value):
-                faults.append(Fault(key, value, places[key], _no_value(value)))
-            elif not is_number(value) or value != value or limits.least <= value <= limits.most:
+                faults.append(Fault(key, value, place, _no_value(value)))
+            elif not is_number(value) or value != value or least <= value <= most:
                 continue
-            elif limits.most == ALL and -SLACK <= value <= ALL + SLACK and value != ABSENT:
+            elif most == ALL and -SLACK <= value <= ALL + SLACK and value != ABSENT:
                 gauges[key] = min(max(value, 0.0), ALL)
             else:
-                reason = f"{value:.12g} is left out: expected {limits}"
-                faults.append(Fault(key, value, places[key], reason))
+                limits = f"{least:g} to {most:g} {range_of(key)[2]}".rstrip()
+                faults.append(Fault(key, value, place, f"{value:.12g} is left out: expected {limits}"))
+        places = {key: place for place, key in enumerate(gauges)}
         for fault in faults:
             yield from _derived(fault, gauges, places)
         yield from faults

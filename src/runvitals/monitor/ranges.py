@@ -81,23 +81,7 @@ SHARES = {
 }
 
 
-class PlausibleRange:
-    """The limits of a gauge, both included, and its unit."""
-
-    __slots__ = ("least", "most", "unit")
-
-    def __init__(self, least: float, most: float, unit: str) -> None:
-        self.least = least
-        self.most = most
-        self.unit = unit
-
-    def __repr__(self) -> str:
-        return f"{self.least:g} to {self.most:g} {self.unit}".rstrip()
-
-
-UNLIMITED = PlausibleRange(-INFINITY, INFINITY, "")
-# Filled at the first call of `range_of`: most monitors look up each of their keys once.
-_by_name: dict[str, PlausibleRange] = {}
+UNLIMITED = -INFINITY, INFINITY, ""
 
 
 def name_of(key: str) -> str:
@@ -110,16 +94,15 @@ def name_of(key: str) -> str:
     return f"{first}.{rest.rpartition('.')[2]}" if dot else key
 
 
-def range_of(key: str) -> PlausibleRange:
-    """The limits of a gauge; infinite ones if its metric is not known.
+def range_of(key: str) -> tuple[float, float, str]:
+    """The least and the most that a gauge may be, and its unit; infinite if its metric is not known.
 
     >>> range_of("gpu.0.mig.7.0.smActive"), range_of("fridge.temp")
-    (0 to 100 %, -inf to inf)
+    ((0.0, 100.0, '%'), (-inf, inf, ''))
     """
-    if not _by_name:
+    for name in (name_of(key), f"{'.'.join(key.split('.', 2)[:2])}.*"):
         for least, most, unit, names in RANGES:
-            _by_name.update(dict.fromkeys(names.split(", "), PlausibleRange(least, most, unit)))
-    found = _by_name.get(name_of(key))
-    if found is None:
-        found = _by_name.get(f"{'.'.join(key.split('.', 2)[:2])}.*", UNLIMITED)
-    return found
+            # Most monitors look up each of their keys once, so a dictionary would only take memory.
+            if name in names and name in names.split(", "):
+                return least, most, unit
+    return UNLIMITED
