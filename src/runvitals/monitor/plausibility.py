@@ -168,6 +168,17 @@ def codes() -> frozenset[float]:
     return frozenset(whole | parts | {code * (1.0 / count) for code in _CODES for count in _PER_UNIT})
 
 
+def with_reasons(state: dict[str, str], impossible: Mapping[str, str]) -> dict[str, str]:
+    """The state of a source, with what was left out and why.
+
+    >>> with_reasons({"state": "on"}, {"gpu.0.gpu": "184213 is left out"})
+    {'state': 'on', 'reason': 'gpu.0.gpu: 184213 is left out'}
+    """
+    reasons = [state["reason"]] if "reason" in state else []
+    reasons += [f"{key}: {why}" for key, why in impossible.items()]
+    return {**state, "reason": "; ".join(reasons)} if reasons else state
+
+
 def is_number(value: object) -> bool:
     """Whether a value can be recorded. An int can be larger than the largest float64."""
     return isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 1023)

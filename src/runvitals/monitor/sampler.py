@@ -8,7 +8,7 @@ from runvitals.backoff import Backoff
 from runvitals.collectors.base import EARLY, MIB, PAGE, PseudoFile, Tick, open_if_there
 from runvitals.collectors.sources import close, state
 from runvitals.monitor.baselines import Baselines
-from runvitals.monitor.plausibility import Plausibility
+from runvitals.monitor.plausibility import Plausibility, with_reasons
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,10 +72,7 @@ class SampledSource:
 
     def state(self) -> dict[str, str]:
         """Its state, with the reasons for missing parts and impossible readings."""
-        described = state(self.collector)
-        reasons = [described["reason"]] if "reason" in described else []
-        reasons += [f"{key}: {why}" for key, why in self.impossible.items()]
-        return {**described, "reason": "; ".join(reasons)} if reasons else described
+        return with_reasons(state(self.collector), self.impossible)
 
 
 class Sampler:

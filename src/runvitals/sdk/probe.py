@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from runvitals.collectors import sources
 from runvitals.collectors.base import Scope, Tick
 from runvitals.collectors.selection import Selection
+from runvitals.monitor.baselines import Baselines
+from runvitals.monitor.plausibility import Plausibility, with_reasons
 from runvitals.sdk.attachment import site_folders
 
 if TYPE_CHECKING:
@@ -73,15 +75,16 @@ def read_once(values: Mapping[str, Any]) -> MachineReading:
     """
     found, selection = probe(values, _BETWEEN_S)
     reading = MachineReading()
-    failures: dict[str, dict[str, str]] = {}
+    states: dict[str, dict[str, str]] = {}
+    plausibility = Plausibility(Baselines())
     until_s = time.monotonic() + _PATIENCE_S
     readings = 0
     while readings < 2 or (_is_pending(found.collectors) and time.monotonic() < until_s):
         time.sleep(_BETWEEN_S / 2)
-        failures = _sample(found.collectors, reading)
+        states = _sample(found.collectors, reading, plausibility)
         readings += 1
     reading.time_ms = time.time_ns() // 1_000_000
-    reading.states = {**found.states(selection), **failures}
+    reading.states = {**found.states(selection), **states}
     for collector in found.collectors:
         reading.machine.update(getattr(collector, "facts", None) or {})
         sources.close(collector, _ignore)
@@ -98,13 +101,14 @@ def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[MachineReadi
     found, selection = probe(values, interval_s)
     seen_s: dict[str, float] = {}
     metrics: dict[str, float] = {}
+    plausibility = Plausibility(Baselines())
     next_s = time.monotonic()
     try:
         for number in itertools.count():
             time.sleep(max(0.0, next_s - time.monotonic()))
             now_s = time.monotonic()
             reading = MachineReading()
-            failures = _sample(found.collectors, reading)
+            states = _sample(found.collectors, reading, plausibility)
             metrics.update(reading.metrics)
             seen_s.update(dict.fromkeys(reading.metrics, now_s))
             if not number:  # rates and percentages need a second reading
@@ -115,7 +119,7 @@ def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[MachineReadi
             metrics = {key: value for key, value in metrics.items() if seen_s[key] >= oldest_s}
             reading.metrics = dict(metrics)
             reading.time_ms = time.time_ns() // 1_000_000
-            reading.states = {**found.states(selection), **failures}
+            reading.states = {**found.states(selection), **states}
             for collector in found.collectors:
                 reading.machine.update(getattr(collector, "facts", None) or {})
             yield reading
@@ -124,21 +128,29 @@ def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[MachineReadi
             sources.close(collector, _ignore)
 
 
-def _sample(collectors: Iterable[Collector], reading: MachineReading) -> dict[str, dict[str, str]]:
-    """Read all collectors into `reading`; returns the states of those that failed."""
-    failures = {}
+def _sample(
+    collectors: Iterable[Collector], reading: MachineReading, plausibility: Plausibility
+) -> dict[str, dict[str, str]]:
+    """Read all collectors into `reading`; returns the states of those that failed, or of which impossible
+    values were left out.
+    """
+    states = {}
     for collector in collectors:
         tick = Tick(time.monotonic())
         try:
             collector.sample(tick)
         except Exception as error:  # noqa: BLE001 - one failing source must not hide the others; its reason is shown
             reason = f"{type(error).__name__}: {error}"
-            failures[collector.name] = {"state": "failing", "reason": reason}
+            states[collector.name] = {"state": "failing", "reason": reason}
+        faults = plausibility.check(tick)
+        if faults:
+            reasons = {fault.key: fault.reason for fault in faults}
+            states.setdefault(collector.name, with_reasons(sources.state(collector), reasons))
         read = {key: value for key, value in (tick.gauges | tick.counters).items() if _is_number(value)}
         reading.took_ms[collector.name] = (time.monotonic() - tick.mono_s) * 1e3
         reading.counts[collector.name] = max(len(read), reading.counts.get(collector.name, 0))
         reading.metrics.update(read)
-    return failures
+    return states
 
 
 def _is_pending(collectors: Iterable[Collector]) -> bool:
