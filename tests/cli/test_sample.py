@@ -100,6 +100,17 @@ def test_devices_are_in_the_json_output(accelerators: str, capsys: pytest.Captur
     assert [each["index"] for each in value["machine"]["accelerator_gaudi"]] == [1]
 
 
+def test_an_impossible_reading_is_left_out_with_the_reason(
+    accelerators: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tool(tmp_path, monkeypatch, "hl-smi", HL_SMI.replace("5 %", "184213 %"))
+    value = reading(capsys, "--host-root", accelerators)
+    sys.modules.pop("gcipuinfo")
+    assert "gpu.1.gpu" not in value["metrics"]
+    assert value["metrics"]["gpu.1.temp"] == 30.0
+    assert "gpu.1.gpu: 184213 is left out: expected 0 to 100 %" in value["sources"]["gaudi"]["reason"]
+
+
 # -- again and again
 
 

@@ -1,9 +1,17 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from runvitals.collectors.base import Tick
+from runvitals.collectors.base import Scope, Tick
+from runvitals.collectors.nvidia.collector import Nvidia
 from runvitals.monitor.sampler import Sampler, Schedule
+from tests.collectors.nvidia.fake import FakeGpu, FakeNvml
+from tests.patience import PATIENCE_S
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Scripted:
@@ -194,6 +202,29 @@ def test_impossible_values_are_left_out_counted_and_told_once_with_the_reason() 
     reason = "gpu.0.gpu: 4294967295 is left out: it stands for no value"
     assert news[0] == {"sources": {"bad": {"state": "on", "reason": reason}}}
     assert not any(news[1:])
+
+
+def test_a_power_sensor_that_is_stuck_far_above_the_limit(tmp_path: Path) -> None:
+    """A laptop's GPU of 35 W, whose driver reports 588 W from the start, and counts that as energy."""
+    gpu = FakeGpu(0)
+    gpu.power_mw, gpu.limit_mw = 588_400, 35_000
+    nvml = FakeNvml([gpu])
+    source = Nvidia(Scope(pids=[1]), nvml, patience_s=PATIENCE_S, proc=str(tmp_path))
+    sampler = Sampler([source], 3.0, Reports())
+    samples = []
+    for second in range(0, 30, 3):
+        gpu.fields[83] = 5_000_000 + 588_400 * second
+        samples.append(sampler.sample(1000.0 + second))
+    assert all(values["gpu.0.powerWatts"] == 588.4 for values in samples), "what the sensor says is recorded"
+    assert all(values["gpu.0.powerSuspect"] == 1.0 for values in samples)
+    assert not any("gpu.0.powerPercent" in values or "gpu.0.energyJoules" in values for values in samples)
+    assert [event["name"] for event in sampler.events] == ["sensor_implausible"]
+    gpu.power_mw = 30_000
+    values = sampler.sample(1040.0)
+    assert values["gpu.0.powerPercent"] == pytest.approx(30 * 100 / 35)
+    assert values["gpu.0.energyJoules"] == 0.0
+    assert "gpu.0.powerSuspect" not in values
+    sampler.close()
 
 
 def test_impossible_values_are_told_beside_missing_parts() -> None:
