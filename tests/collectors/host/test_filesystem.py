@@ -55,12 +55,14 @@ def test_usage_is_computed_as_by_df(tmp_path: Path) -> None:
 def test_a_file_system_without_inodes(tmp_path: Path) -> None:
     filesystem = watching(plant(tmp_path, BARE_VM), returning(f_files=0, f_ffree=0))
     assert "disk./.inodesPercent" not in sample(filesystem, 1.0)
+    assert filesystem.absent == {"disk./.inodesPercent": "the file system does not count inodes"}
 
 
 def test_a_file_system_without_space(tmp_path: Path) -> None:
     nothing = returning(f_blocks=0, f_bfree=0, f_bavail=0, f_files=0)
     filesystem = watching(plant(tmp_path, BARE_VM), nothing)
     assert sample(filesystem, 1.0) == {}
+    assert filesystem.absent["disk./.usagePercent"] == "the file system reports no size"
 
 
 def test_paths_are_resolved_under_the_host_root_and_named_as_in_the_settings(tmp_path: Path) -> None:
@@ -78,7 +80,7 @@ def test_paths_are_resolved_under_the_host_root_and_named_as_in_the_settings(tmp
 
 def test_a_missing_path_is_absent_with_a_reason(tmp_path: Path) -> None:
     filesystem = probe(plant(tmp_path, BARE_VM, disk_paths=("/", "/nowhere")))
-    assert filesystem.absent == {"/nowhere": f"{tmp_path}/nowhere: No such file or directory"}
+    assert filesystem.absent == {"disk./nowhere": f"{tmp_path}/nowhere: No such file or directory"}
     assert not [key for key in sample(filesystem, 1.0) if "nowhere" in key]
 
 
@@ -92,8 +94,10 @@ def test_a_deleted_folder_has_no_readings_until_it_is_back(tmp_path: Path) -> No
     assert sample(filesystem, 1.0)
     (tmp_path / "data").rmdir()
     assert sample(filesystem, 11.0) == {}
+    assert filesystem.absent == {"disk./data": f"{tmp_path}/data: No such file or directory"}
     (tmp_path / "data").mkdir()
     assert sample(filesystem, 21.0)
+    assert filesystem.absent == {}
 
 
 class HungServer:
@@ -153,6 +157,8 @@ def test_a_hanging_server_does_not_delay_the_others(tmp_path: Path) -> None:
         assert "disk./.usagePercent" in readings
         assert "disk./shared.usagePercent" not in readings
         assert server.hangs.wait(PATIENCE_S)
+        late = "not answering: its server has not responded for more than 5 s"
+        assert filesystem.absent == ({"disk./shared": f"{tmp_path}/shared: {late}"} if second else {})
     assert server.calls == 1
 
     # When it returns, the reading is there. The next call waits for its turn.
@@ -162,6 +168,32 @@ def test_a_hanging_server_does_not_delay_the_others(tmp_path: Path) -> None:
         return {key: value for key, value in sample(filesystem, 100.0).items() if "shared" in key}
 
     assert "disk./shared.usagePercent" in eventually(shared)
+    assert filesystem.absent == {}
+
+
+def test_the_reason_of_a_hanging_server_is_one_object_as_long_as_it_hangs(tmp_path: Path) -> None:
+    """The monitor records a reason when the object is another one."""
+    table = {"proc/self/mountinfo": mount("/", "ext4") + mount("/shared", "nfs4")}
+    server = HungServer()
+    filesystem = watching(plant(tmp_path, BARE_VM | table, disk_paths=("/shared",)), server)
+    for second in (0.0, 6.0):
+        sample(filesystem, second)
+    reasons = filesystem.absent
+    sample(filesystem, 600.0)
+    assert filesystem.absent is reasons
+    server.answers.set()
+
+
+def test_the_first_answer_of_a_server_is_awaited_for_5_s(tmp_path: Path) -> None:
+    table = {"proc/self/mountinfo": mount("/", "ext4") + mount("/shared", "nfs4")}
+    server = HungServer()
+    filesystem = watching(plant(tmp_path, BARE_VM | table, disk_paths=("/", "/shared")), server)
+    seen = []
+    for second in (0.0, 1.0, 4.0, 5.0, 15.0):
+        sample(filesystem, second)
+        seen.append((filesystem.pending, filesystem.every_s))
+    assert seen == [(True, 1.0), (True, 1.0), (True, 1.0), (False, 10.0), (False, 10.0)]
+    server.answers.set()
 
 
 def test_a_failing_remote_path_is_retried(tmp_path: Path) -> None:
@@ -174,8 +206,13 @@ def test_a_failing_remote_path_is_retried(tmp_path: Path) -> None:
         return os.statvfs("/")
 
     filesystem = watching(plant(tmp_path, BARE_VM | table, disk_paths=("/shared",)), statvfs)
-    clock = iter(range(0, 1_000_000, 10))
+    sample(filesystem, 0.0)
+    stale = {"disk./shared": f"{tmp_path}/shared: Stale file handle"}
+    eventually(lambda: sample(filesystem, 1.0) or ({"told": 1.0} if filesystem.absent == stale else {}))
+    assert filesystem.absent == stale
+    clock = iter(range(11, 1_000_000, 10))
     assert "disk./shared.usagePercent" in eventually(lambda: sample(filesystem, float(next(clock))))
+    assert filesystem.absent == {}
 
 
 def test_remote_types() -> None:

@@ -340,7 +340,7 @@ def test_the_root_on_macos_is_its_data_volume(machine: Any) -> None:
 
 def test_a_missing_path_is_reported(machine: Any) -> None:
     filesystem = psutil_sources.watch_filesystems(Scope(disk_paths=("/", "/nowhere")), machine, "win32")
-    assert filesystem.absent == {"/nowhere": "/nowhere: No such file or directory"}
+    assert filesystem.absent == {"disk./nowhere": "/nowhere: No such file or directory"}
     with pytest.raises(Absent, match="/nowhere: No such file"):
         psutil_sources.watch_filesystems(Scope(disk_paths=("/nowhere",)), machine, "win32")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from runvitals.collectors.base import Scope
 from runvitals.collectors.plumbing.mounts import mount_of, read_mounts, within
 from tests.collectors.trees import mount, plant
@@ -47,6 +49,22 @@ def test_the_last_of_a_thousand_mounts_is_known(tmp_path: Path) -> None:
 def test_spaces_and_backslashes_in_a_mount_point_are_unescaped(tmp_path: Path) -> None:
     scope = plant(tmp_path, {"proc/self/mountinfo": mount("/my\\040data\\134x", "ext4")})
     assert [mount.point for mount in read_mounts(scope)] == [scope.path("/my data\\x")]
+
+
+@pytest.mark.parametrize(
+    ("written", "point"),
+    [
+        ("/mnt/TV\\040Series", "/mnt/TV Series"),
+        ("/mnt/Björk\\0111", "/mnt/Björk\t1"),  # a tab, then 1
+        ("/mnt/Bj\\303\\266rk", "/mnt/Björk"),
+        ("/mnt/a\\043b\\012", "/mnt/a#b\n"),
+        ("/mnt/\\134040", "/mnt/\\040"),  # a folder that is really named so
+        ("/mnt/a\\9\\", "/mnt/a\\9\\"),
+    ],
+)
+def test_octal_codes_in_a_mount_point_are_decoded(tmp_path: Path, written: str, point: str) -> None:
+    scope = plant(tmp_path, {"proc/self/mountinfo": mount(written, "nfs4")})
+    assert [mount.point for mount in read_mounts(scope)] == [scope.path(point)]
 
 
 def test_invalid_lines_are_ignored(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """StatvfsResult and inodes of the file systems of the paths in the settings, from statvfs.
 
 If the server of a network file system does not respond for minutes, statvfs does not return. So such a path
-is read in a thread. Until it responds, its keys are missing and all others are on time.
+is read in a thread. Until it responds, its keys are missing, `absent` says so, and all others are on time.
 """
 
 from __future__ import annotations
@@ -46,8 +46,15 @@ REMOTE = frozenset(
 # StatvfsResult changes slowly, and reading it costs 20 µs, or a round trip to the server of a remote file
 # system.
 EVERY_S = 10.0
+# While the first answer of a server is outstanding, and how long it may be.
+WAITING_S = 1.0
+LATE_S = 5.0
 # A path has fewer names, with those of its links; limited in case of a cycle.
 _MOST_PARTS = 1000
+
+NOT_ANSWERING = f"not answering: its server has not responded for more than {LATE_S:.0f} s"
+NO_SIZE = "the file system reports no size"
+NO_INODES = "the file system does not count inodes"
 
 
 def probe(scope: Scope) -> Filesystem:
@@ -69,10 +76,11 @@ class Filesystem:
     Args:
         statvfs: os.statvfs, or a function like it.
         mounts: the mounted file systems, for their types.
+
+    ``absent`` has the paths and keys without a value.
     """
 
     name = "filesystem"
-    every_s = EVERY_S
 
     def __init__(self, scope: Scope, statvfs: Statvfs, mounts: Sequence[Mount]) -> None:
         self.absent: dict[str, str] = {}
@@ -86,28 +94,44 @@ class Filesystem:
             try:
                 statvfs(where)
             except OSError as error:
-                self.absent[path] = f"{where}: {error.strerror}"
+                self.absent[f"disk.{path}"] = f"{where}: {error.strerror}"
                 continue
             self.watched.append(LocalPath(path, where, statvfs))
+        self._never = self.absent
+
+    @property
+    def pending(self) -> bool:
+        """Whether a server has not answered yet, and is not late."""
+        return any(path.is_awaited for path in self.watched)
+
+    @property
+    def every_s(self) -> float:
+        return WAITING_S if self.pending else EVERY_S
 
     def sample(self, tick: Tick) -> None:
-        for filesystem in self.watched:
-            filesystem.sample(tick)
+        absent = dict(self._never)
+        for path in self.watched:
+            absent.update(path.sample(tick))
+        if absent != self.absent:
+            self.absent = absent
 
 
 class FilesystemUsage:
     """The keys of one path, computed from the result of statvfs."""
 
-    __slots__ = ("_available", "_gigabytes", "_inodes", "_percent")
+    __slots__ = ("_available", "_gigabytes", "_inodes", "_percent", "key")
 
     def __init__(self, path: str) -> None:
-        self._percent = f"disk.{path}.usagePercent"
-        self._gigabytes = f"disk.{path}.usageGB"
-        self._available = f"disk.{path}.availableGB"
-        self._inodes = f"disk.{path}.inodesPercent"
+        self.key = f"disk.{path}"
+        self._percent = f"{self.key}.usagePercent"
+        self._gigabytes = f"{self.key}.usageGB"
+        self._available = f"{self.key}.availableGB"
+        self._inodes = f"{self.key}.inodesPercent"
 
-    def write(self, tick: Tick, result: StatvfsResult) -> None:
+    def write(self, tick: Tick, result: StatvfsResult) -> dict[str, str]:
+        """Write the values. Returns the keys without one, and why."""
         gauges = tick.gauges
+        absent: dict[str, str] = {}
         unit, used = result.f_frsize, result.f_blocks - result.f_bfree
         # As df: blocks reserved for root are neither used nor free, and a full disk is at 100 %.
         reachable = used + result.f_bavail
@@ -115,8 +139,13 @@ class FilesystemUsage:
             gauges[self._percent] = used * 100.0 / reachable
             gauges[self._gigabytes] = used * unit / GIB
             gauges[self._available] = result.f_bavail * unit / GIB
+        else:
+            absent.update(dict.fromkeys((self._percent, self._gigabytes, self._available), NO_SIZE))
         if result.f_files > 0:
             gauges[self._inodes] = (result.f_files - result.f_ffree) * 100.0 / result.f_files
+        else:
+            absent[self._inodes] = NO_INODES
+        return absent
 
 
 class LocalPath:
@@ -124,45 +153,62 @@ class LocalPath:
 
     __slots__ = ("_statvfs", "_usage", "_where")
 
+    is_awaited = False
+
     def __init__(self, path: str, where: str, statvfs: Statvfs) -> None:
         self._where = where
         self._statvfs = statvfs
         self._usage = FilesystemUsage(path)
 
-    def sample(self, tick: Tick) -> None:
+    def sample(self, tick: Tick) -> dict[str, str]:
+        """Write the values. Returns what is missing, and why."""
         try:
             result = self._statvfs(self._where)
-        except OSError:  # unmounted, or the folder was deleted: no values until it is back
-            return
-        self._usage.write(tick, result)
+        except OSError as error:  # unmounted, or the folder was deleted: no values until it is back
+            return {self._usage.key: f"{self._where}: {error.strerror}"}
+        return self._usage.write(tick, result)
 
 
 class RemotePath:
     """A path whose server may not respond. At most one thread waits for it."""
 
-    __slots__ = ("_answer", "_asking", "_every", "_statvfs", "_usage", "_where")
+    __slots__ = ("_absent", "_answer", "_asked_s", "_asking", "_every", "_statvfs", "_usage", "_where")
 
     def __init__(self, path: str, where: str, statvfs: Statvfs) -> None:
         self._where = where
         self._statvfs = statvfs
         self._usage = FilesystemUsage(path)
         self._every = Every(EVERY_S)
-        self._answer: StatvfsResult | None = None
+        self._answer: StatvfsResult | OSError | None = None
         self._asking = False
+        self._asked_s = 0.0
+        self._absent: dict[str, str] | None = None
 
-    def sample(self, tick: Tick) -> None:
+    @property
+    def is_awaited(self) -> bool:
+        """Whether its first answer is outstanding, and not late."""
+        return self._absent is None
+
+    def sample(self, tick: Tick) -> dict[str, str]:
+        """Write the values, if there are new ones. Returns what is missing, and why."""
         result, self._answer = self._answer, None
-        if result is not None:
-            self._usage.write(tick, result)
+        if isinstance(result, OSError):
+            self._absent = {self._usage.key: f"{self._where}: {result.strerror}"}
+        elif result is not None:
+            self._absent = self._usage.write(tick, result)
+        elif self._asking and tick.mono_s - self._asked_s >= LATE_S:
+            self._absent = {self._usage.key: f"{self._where}: {NOT_ANSWERING}"}
         if not self._asking and self._every.due(tick.mono_s):
             self._asking = True
+            self._asked_s = tick.mono_s
             _thread.start_new_thread(self._read, ())
+        return self._absent or {}
 
     def _read(self) -> None:
         try:
             self._answer = self._statvfs(self._where)
-        except OSError:  # stale handle or lost server: no values; retried at the next turn
-            self._answer = None
+        except OSError as error:  # stale handle or lost server: no values; retried at the next turn
+            self._answer = error
         finally:
             self._asking = False
 

@@ -71,8 +71,12 @@ def _parse(line: str) -> Mount | None:
 
 
 def _unescape(name: str) -> str:
+    """Replace each backslash and three octal digits by their byte: blanks, tabs, `#` … are written so."""
     if "\\" not in name:
         return name
-    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        name = name.replace(code, character)
-    return name
+    data, *others = name.encode().split(b"\\")
+    for part in others:
+        code = part[:3]
+        is_octal = len(code) == 3 and code[:1] in b"0123" and all(digit in b"01234567" for digit in code)
+        data += bytes((int(code, 8),)) + part[3:] if is_octal else b"\\" + part
+    return data.decode("utf-8", "replace")
