@@ -6,7 +6,7 @@ A collector reads one source into a sample. Its module has a function and a clas
 
     class Disk:
         name = "disk"
-        absent = {"/data": "no such folder"}  # optional: unavailable parts of this source, and the reasons
+        absent = {"disk./data": "no such folder"}  # optional: what has no value, and why; see below
         facts = {"disks": [{"name": "sda"}]}  # optional: facts about the machine; assign a new object when
                                               # they change
         every_s = 5.0  # optional: the sampling interval, if longer than the run's
@@ -14,6 +14,12 @@ A collector reads one source into a sample. Its module has a function and a clas
                          # reading waits for it
         def sample(self, tick: Tick) -> None:  # write the current values into the tick
         def close(self) -> None:  # optional: called at the end of the run; must not block
+
+Every key that a collector can write has a reason in ``absent`` while it has no value. ``absent`` maps a key
+(``cpu.avg_temp``), the beginning of keys up to a dot (``disk./data``), or for ``gpu.{i}.…`` the end of keys
+(``powerWatts``; ``process.temp`` of ``gpu.process.{i}.temp``) to the reason. If only some devices lack a
+reading, the reason names them: see `plumbing.missing_readings`. A collector reports a change by assigning a
+new object, and only then.
 
 The monitor imports these modules at start under ``python -I -S``. They use only the standard library, and
 none of its heavy modules (``re``, ``json``, ``typing``, ``dataclasses``, ``subprocess``, ``socket``), each of

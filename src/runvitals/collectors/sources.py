@@ -216,7 +216,7 @@ def state(collector: Collector) -> dict[str, str]:
 
     Example:
         >>> state(filesystem)
-        {'state': 'on', 'reason': '/data: /data: No such file or directory'}
+        {'state': 'on', 'reason': 'disk./data: /data: No such file or directory'}
     """
     reason = _missing_parts(collector)
     return {"state": "on", "reason": reason} if reason else {"state": "on"}
@@ -235,8 +235,12 @@ def _nothing() -> None:
 
 
 def _missing_parts(collector: Collector) -> str:
+    """The parts and the reasons; parts with the same reason together: `fanSpeed, temp: not supported`."""
     parts: Mapping[str, str] = getattr(collector, "absent", None) or {}
-    return "; ".join(f"{part}: {why}" for part, why in parts.items())
+    alike: dict[str, list[str]] = {}
+    for part, why in parts.items():
+        alike.setdefault(why, []).append(part)
+    return "; ".join(f"{', '.join(names)}: {why}" for why, names in alike.items())
 
 
 def _ask(found: Sources, name: str, place: str, scope: Scope) -> None:

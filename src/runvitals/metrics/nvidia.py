@@ -110,6 +110,16 @@ _HEALTH = (
           scope="device", merge="max", most=1.0,
           text="Whether a memory row could not be replaced (1): the GPU should be exchanged.",
           source="field REMAPPED_FAILURE, 145"),
+    gauge("gpu.{i}.recoveryAction", "1", "GPU recovery action", name="gpu.recovery_action", scope="device",
+          merge="max",
+          text="What the driver says must be done about the GPU: 0 nothing, 1 reset it, 2 reboot the host, "
+               "3 drain peer-to-peer traffic, 4 drain all work and reset it.",
+          source="field GET_GPU_RECOVERY_ACTION, 230; nvidia-smi: gpu_recovery_action; "
+                 "DCGM_FI_DEV_GPU_RECOVERY_ACTION"),
+    gauge("gpu.{i}.otherMemoryBytes", "bytes", "GPU memory of other processes",
+          name="gpu.memory.used_by_others", scope="device", merge="max",
+          text="Memory of the GPU that is used by processes outside of the run.",
+          source="nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetGraphicsRunningProcesses"),
     gauge("gpu.{i}.criticalErrors", "1", "GPU critical errors", name="gpu.errors.critical", scope="device",
           merge="max", most=1e6,
           text="Errors of the GPU that the driver has reported since the monitor started (Xid and other "

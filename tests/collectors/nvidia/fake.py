@@ -49,6 +49,8 @@ class FakeGpu:
         self.temperature = 61
         self.power_mw: int | None = 512_250
         self.limit_mw: int | None = 700_000
+        self.default_limit_mw: int | None = 650_000
+        self.max_sm_clock: int | None = 1980
         self.clocks = {0: 1755, 1: 1740, 2: 2619}
         self.encoder, self.decoder = 3, 4
         self.fan: int | None = None
@@ -62,9 +64,9 @@ class FakeGpu:
         # Field -> value, unsigned long long unless given otherwise.
         self.fields: dict[int, int | float] = {
             82: 74, 83: 5_000_000, 74: 3_000_000_000, 269: 0, 270: 0, 271: 0,
-            94: 1, 142: 0, 143: 1, 144: 1, 145: 0,
+            94: 1, 142: 0, 143: 1, 144: 1, 145: 0, 230: 0,
         }  # fmt: skip
-        self.field_kinds = {82: 1, 142: 1, 143: 1, 144: 1, 145: 1, 94: 1}
+        self.field_kinds = {185: 1, 186: 1, 230: 1, 82: 1, 142: 1, 143: 1, 144: 1, 145: 1, 94: 1}
         self.profile_values: dict[int, float] | None = {
             2: 71.5, 3: 40.25, 5: 55.0, 7: 50.0, 10: 62.0, 11: 0.0, 12: 7.0, 13: 1.0,
             20: 12.0, 21: 24.0, 60: 100.0, 61: 200.0,
@@ -207,6 +209,12 @@ class FakeNvml:
 
     def _nvmlDeviceGetEnforcedPowerLimit(self, name: str, handle: Any, out: Any) -> int:
         return self._number(name, handle, out, lambda gpu: gpu.limit_mw)
+
+    def _nvmlDeviceGetPowerManagementDefaultLimit(self, name: str, handle: Any, out: Any) -> int:
+        return self._number(name, handle, out, lambda gpu: gpu.default_limit_mw)
+
+    def _nvmlDeviceGetMaxClockInfo(self, name: str, handle: Any, clock: Any, out: Any) -> int:
+        return self._number(name, handle, out, lambda gpu: gpu.max_sm_clock if _int(clock) == 1 else None)
 
     def _nvmlDeviceGetFanSpeed(self, name: str, handle: Any, out: Any) -> int:
         return self._number(name, handle, out, lambda gpu: gpu.fan)

@@ -79,7 +79,7 @@ def test_all_keys_of_a_data_centre_gpu(watched: Watched) -> None:
         "throttle.syncBoostSeconds": 0.0, "throttle.boardLimitSeconds": 0.0,
         "throttle.reliabilitySeconds": 0.0,
         "pcieReplays": 1.0, "remappedRowsCorrectable": 0.0, "remappedRowsUncorrectable": 1.0,
-        "remapPending": 1.0, "remapFailed": 0.0,
+        "remapPending": 1.0, "remapFailed": 0.0, "recoveryAction": 0.0, "otherMemoryBytes": 0.0,
         "pcieLinkGen": 5.0, "pcieLinkWidth": 16.0, "maxPcieLinkGen": 5.0, "maxPcieLinkWidth": 16.0,
         "smActive": 71.5, "smOccupancy": 40.25, "pipeTensorActive": 55.0, "pipeTensorHmmaActive": 50.0,
         "dramActive": 62.0, "pipeFp64Active": 0.0, "pipeFp32Active": 7.0, "pipeFp16Active": 1.0,
@@ -115,6 +115,8 @@ def test_facts_about_devices_and_driver(watched: Watched, proc: Path) -> None:
         "index": 1, "name": "NVIDIA H100 80GB HBM3", "uuid": "GPU-00000001-1111-2222-3333-444455556666",
         "pci": "0000:19:00.0", "memory_bytes": 80 << 30, "cuda_cores": 16896, "minor": 1,
         "architecture": "Hopper", "compute_capability": "9.0", "visible": True, "used": False,
+        "default_power_limit_watts": 650.0, "max_sm_clock_mhz": 1980,
+        "throttle_sampled": ["hwSlowdown", "syncBoost", "boardLimit", "reliability"],
     }  # fmt: skip
 
 
@@ -127,6 +129,13 @@ def test_gpus_visible_to_and_used_by_a_run(nvml: FakeNvml, proc: Path) -> None:
     gpus = watched.source.facts["gpu_nvidia"]
     assert isinstance(gpus, list)
     assert [(gpu["visible"], gpu["used"]) for gpu in gpus] == [(False, False), (True, True)]
+
+
+def gpus_of(watched: Watched) -> list[dict[str, object]]:
+    assert watched.source.facts is not None
+    gpus = watched.source.facts["gpu_nvidia"]
+    assert isinstance(gpus, list)
+    return gpus
 
 
 # -- the run's processes
@@ -175,7 +184,41 @@ def test_process_memory_unknown_to_the_driver_is_absent(nvml: FakeNvml, proc: Pa
     use = of(watched.sample(), "gpu.process.0.")
     assert {"memoryAllocatedBytes", "memoryAllocated", "gpu"} & set(use) == set()
     assert use["temp"] == 61.0
-    assert watched.source.absent["process gpu, memory"].startswith("not supported")
+    assert watched.source.absent["process.gpu"] == "not supported by the device or its driver (GPU 0)"
+    for key in ("process.memoryAllocatedBytes", "process.memoryAllocated"):
+        assert watched.source.absent[key] == "the driver does not report the memory of every process (GPU 0)"
+
+
+def test_a_sum_with_a_process_of_unknown_memory_is_absent(nvml: FakeNvml, proc: Path) -> None:
+    """The memory of the other processes would look like that of all."""
+    nvml.gpus[0].computing = [(700, 4 << 30), (701, BLANK_64), (900, 1 << 30)]
+    nvml.gpus[1].computing = [(700, 4 << 30), (700, BLANK_64), (900, BLANK_64), (901, 1 << 30)]  # two slices
+    watched = Watched(nvml, proc)
+    gauges = watched.sample().gauges
+    assert [key for key in gauges if key.startswith("gpu.process.") and "memoryAllocated" in key] == []
+    assert gauges["gpu.0.otherMemoryBytes"] == 1 << 30
+    assert "gpu.1.otherMemoryBytes" not in gauges
+    why = "the driver does not report the memory of every process"
+    assert watched.source.absent["process.memoryAllocatedBytes"] == why
+    assert watched.source.absent["otherMemoryBytes"] == f"{why} (GPU 1)"
+
+
+def test_processes_outside_of_the_run_that_hold_memory(nvml: FakeNvml, proc: Path) -> None:
+    nvml.gpus[0].computing = [(700, 4 << 30), (900, 2 << 30)]
+    nvml.gpus[0].drawing = [(901, 1 << 30)]
+    watched = Watched(nvml, proc)
+    gauges = watched.sample().gauges
+    assert (gauges["gpu.0.otherMemoryBytes"], gauges["gpu.1.otherMemoryBytes"]) == (3 << 30, 0.0)
+    assert [gpu.get("other_processes") for gpu in gpus_of(watched)] == [[900, 901], None]
+
+
+def test_other_processes_are_unknown_where_pids_may_be_those_of_the_host(nvml: FakeNvml, proc: Path) -> None:
+    in_a_container(proc)
+    nvml.gpus[0].computing = [(700, 9 << 30)]
+    watched = Watched(nvml, proc)
+    assert "gpu.0.otherMemoryBytes" not in watched.sample().gauges
+    assert "--pid=host" in watched.source.absent["otherMemoryBytes"]
+    assert "other_processes" not in gpus_of(watched)[0]
 
 
 def test_the_process_list_grows_past_its_buffer(nvml: FakeNvml, proc: Path) -> None:
@@ -246,11 +289,129 @@ def test_readings_without_a_value_are_absent(nvml: FakeNvml, proc: Path) -> None
     nvml.errors = {("nvmlDeviceGetCurrentClocksEventReasons", gpu): 3}
     watched = Watched(nvml, proc)
     watched.sample()
-    assert of(watched.sample(), "gpu.0.") == {"temp": 61.0}
+    found = of(watched.sample(), "gpu.0.")
+    assert found == {"temp": 61.0, "memoryAllocatedBytes": 0.0, "otherMemoryBytes": 0.0}
+    absent = watched.source.absent
     reason = "not supported by the device or its driver (GPU 0)"
-    assert watched.source.absent["powerWatts"] == reason
-    assert watched.source.absent["gpu, memory"] == reason
-    assert watched.source.absent["fanSpeed"] == "not supported by the device or its driver"
+    assert absent["powerWatts"] == absent["gpu"] == absent["memory"] == absent["energyJoules"] == reason
+    assert absent["powerPercent"] == "needs the power and its limit (GPU 0)"
+    assert absent["memoryAllocated"] == "the size of the host's memory is unknown (GPU 0)"
+    assert absent["smActive"] == "profiling counters need a Hopper or newer GPU, or DCGM (GPU 0)"
+    assert absent["fanSpeed"] == "not supported by the device or its driver"
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+def test_each_key_without_a_value_has_a_reason(nvml: FakeNvml, proc: Path, taken: int) -> None:
+    """Each GPU answers only one of two halves of the questions."""
+    for number, gpu in enumerate(nvml.gpus):
+        gpu.computing = [(700, 1 << 30)]
+        gpu.shares = [(700, 5, 1, 2, 3, 4)]
+        gpu.fan = 30
+        if number != taken:
+            continue
+        gpu.utilization = (BLANK, BLANK)
+        gpu.power_mw = gpu.fan = gpu.memory_errors = gpu.profile_values = gpu.shares = None
+        gpu.fields, gpu.pcie, gpu.clocks = {}, {}, {}
+        nvml.errors = {("nvmlDeviceGetTemperature", gpu): 999, ("nvmlDeviceGetMemoryInfo_v2", gpu): 15 + 984}
+        nvml.errors |= {("nvmlDeviceGetMemoryInfo", gpu): 999}
+    watched = Watched(nvml, proc)
+    ticks = [watched.sample(), watched.sample(11.0)]
+    keys = [set().union(*(of(tick, f"gpu.{number}.") for tick in ticks)) for number in (0, 1)]
+    used = [set().union(*(of(tick, f"gpu.process.{number}.") for tick in ticks)) for number in (0, 1)]
+    lacking = keys[1 - taken] - keys[taken]
+    assert len(lacking) > 30
+    of_processes = used[1 - taken] - used[taken]
+    absent = watched.source.absent
+    assert [key for key in lacking if f"(GPU {taken})" not in absent.get(key, "")] == []
+    assert [key for key in of_processes if key not in absent and f"process.{key}" not in absent] == []
+
+
+# -- power, memory and recovery
+
+
+def test_power_that_only_the_instantaneous_field_has(nvml: FakeNvml, proc: Path) -> None:
+    nvml.gpus[0].power_mw = None
+    nvml.gpus[0].fields[186] = 66_840
+    nvml.gpus[1].power_mw = None
+    nvml.gpus[1].fields[185] = 70_000
+    watched = Watched(nvml, proc)
+    gauges = watched.sample().gauges
+    assert (gauges["gpu.0.powerWatts"], gauges["gpu.1.powerWatts"]) == (66.84, 70.0)
+    assert gauges["gpu.0.powerPercent"] == pytest.approx(66.84 / 7.0)
+    assert "powerWatts" not in watched.source.absent
+
+
+def unified(nvml: FakeNvml, proc: Path) -> FakeGpu:
+    """A GPU that shares the host's memory of 122 GiB."""
+    (proc / "meminfo").write_text("MemTotal:       127600748 kB\nMemAvailable:   92000000 kB\n")
+    gpu = nvml.gpus[0]
+    gpu.memory = gpu.limit_mw = None
+    del nvml.gpus[1:]
+    return gpu
+
+
+@pytest.mark.parametrize("memory", [None, (0, 0, 0)])
+def test_memory_of_a_gpu_that_shares_the_hosts_is_that_of_its_processes(
+    nvml: FakeNvml, proc: Path, memory: tuple[int, int, int] | None
+) -> None:
+    gpu = unified(nvml, proc)
+    gpu.memory = memory
+    watched = Watched(nvml, proc)
+    assert watched.sample().gauges["gpu.0.memoryAllocatedBytes"] == 0.0
+    gpu.computing = [(900, 95_859_375_079)]
+    gauges = watched.sample(5.0).gauges
+    assert gauges["gpu.0.memoryAllocatedBytes"] == 95_859_375_079.0
+    assert gauges["gpu.0.memoryAllocated"] == pytest.approx(95_859_375_079 / 127_600_748 / 1024 * 100.0)
+    assert {"gpu.0.powerPercent", "gpu.0.enforcedPowerLimitWatts"} & set(gauges) == set()
+    assert "memoryAllocated" not in watched.source.absent
+    (about,) = gpus_of(watched)
+    assert (about["unified"], about["memory_bytes"]) == (True, 127_600_748 * 1024)
+
+
+def test_shared_memory_of_unknown_processes_is_absent(nvml: FakeNvml, proc: Path) -> None:
+    unified(nvml, proc).computing = [(900, BLANK_64)]
+    watched = Watched(nvml, proc)
+    assert "gpu.0.memoryAllocatedBytes" not in watched.sample().gauges
+    assert (
+        watched.source.absent["memoryAllocated"] == "the driver does not report the memory of every process"
+    )
+
+
+def test_a_gpu_that_must_be_recovered_is_an_event(nvml: FakeNvml, watched: Watched) -> None:
+    assert watched.sample().events == []
+    nvml.gpus[1].fields[230] = 1
+    tick = watched.sample(11.0)
+    assert tick.gauges["gpu.1.recoveryAction"] == 1.0
+    assert [(event["name"], event["gpu"]) for event in tick.events] == [("recovery_needed", 1)]
+    assert "recovery action Reset" in str(tick.events[0]["text"])
+    assert watched.sample(11.0).events == []
+    nvml.gpus[1].fields[230] = 0
+    assert [event["name"] for event in watched.sample(11.0).events] == ["recovery_done"]
+
+
+def test_throttling_from_samples_is_told_from_that_of_counters(nvml: FakeNvml, watched: Watched) -> None:
+    for field in (74, 269, 270, 271):
+        nvml.gpus[1].fields.pop(field)
+    watched.sample()
+    absent = watched.source.absent
+    assert absent["throttle.swThermalSeconds"].startswith("sampled: the driver has no counter for it")
+    assert absent["throttle.swThermalSeconds"].endswith("(GPU 1)")
+    assert "(GPU" not in absent["throttle.hwSlowdownSeconds"]  # no driver counts it
+    assert "swThermal" in str(gpus_of(watched)[1]["throttle_sampled"])
+    assert "swThermal" not in str(gpus_of(watched)[0]["throttle_sampled"])
+
+
+def test_a_counter_that_appears_later_continues_the_sampled_time(nvml: FakeNvml, watched: Watched) -> None:
+    """What it counted since the driver was loaded does not belong to the run."""
+    gpu = nvml.gpus[0]
+    gpu.clock_reasons, gpu.fields[269] = 0x20, 173_000_000_000
+    nvml.errors["nvmlDeviceGetFieldValues", gpu] = 999
+    watched.sample()
+    assert watched.sample(2.0).counters["gpu.0.throttle.swThermalSeconds"] == 2.0
+    nvml.errors.clear()
+    assert watched.sample(300.0).counters["gpu.0.throttle.swThermalSeconds"] == 2.0
+    gpu.fields[269] += 30_000_000_000
+    assert watched.sample().counters["gpu.0.throttle.swThermalSeconds"] == 32.0
 
 
 def test_memory_of_zero_bytes_is_absent(nvml: FakeNvml, proc: Path) -> None:
@@ -282,7 +443,7 @@ def test_functions_missing_in_an_old_driver(nvml: FakeNvml, proc: Path) -> None:
     # Version 1 of the memory reading counts the driver's reserve as used.
     assert gauges["gpu.0.memoryAllocatedBytes"] == (20 << 30) + (600 << 20)
     assert gauges["gpu.process.0.memoryAllocatedBytes"] == 1 << 30
-    assert watched.source.absent["energyJoules, memoryTemp"] == "the driver is too old for this function"
+    assert watched.source.absent["energyJoules"] == "the driver is too old for this function"
 
 
 def test_a_failed_reading_is_retried_while_the_others_continue(nvml: FakeNvml, watched: Watched) -> None:
@@ -441,7 +602,7 @@ def test_a_gpu_is_lost_and_comes_back_while_the_others_keep_their_indices(
     assert of(tick, "gpu.0.") == {"criticalErrors": 1.0}
     assert tick.gauges["gpu.1.temp"] == 61.0
     assert [(event["name"], event["gpu"]) for event in tick.events] == [("device_lost", 0)]
-    assert watched.source.absent["GPU 0"].startswith("lost (GPU-0000000")
+    assert watched.source.absent["gpu.0"].startswith("lost (GPU-0000000")
     assert watched.source.facts is not None
     gpus = watched.source.facts["gpu_nvidia"]
     assert isinstance(gpus, list)

@@ -13,13 +13,13 @@ from runvitals.collectors.nvidia.visible_devices import VisibleGpu, named_slices
 from runvitals.collectors.nvidia.xid import CriticalErrors
 from runvitals.collectors.plumbing.background import BackgroundReader
 from runvitals.collectors.plumbing.executables import find
+from runvitals.collectors.plumbing.missing_readings import explain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from runvitals.collectors.base import Scope, Tick
-    from runvitals.collectors.nvidia.device import NvidiaGpu
     from runvitals.collectors.nvidia.smi import NvidiaSmi
 
 # How long a tick waits for the driver: 8 GPUs take 2 to 5 ms. Later results go into the next tick.
@@ -86,6 +86,7 @@ class Nvidia:
         self._errors = CriticalErrors()
         self._look = Backoff(FIRST_LOOK_S, LONGEST_LOOK_S)
         self._refresh = Every(FACTS_EVERY_S)
+        self._reads = 0
         self._reader = BackgroundReader(self._read, patience_s=patience_s)
 
     @property
@@ -115,8 +116,10 @@ class Nvidia:
         if lost:
             self._look.worked()
             self._look.failed(tick.mono_s)
-        if lost or self._refresh.due(tick.mono_s):
-            self._update_facts(session)
+        # At the second reading everything has had a value that will have one.
+        self._reads += 1
+        if lost or self._reads == 2 or self._refresh.due(tick.mono_s):
+            self._update_facts(session, tick.mono_s)
 
     def _open(self, tick: Tick) -> NvmlSession:
         """The session; a new one if there is none or a GPU is missing."""
@@ -151,14 +154,14 @@ class Nvidia:
     def _missing_uuids(self, session: NvmlSession) -> set[str]:
         return set(self._numbers) - {device.uuid for device in session.devices}
 
-    def _update_facts(self, session: NvmlSession) -> None:
+    def _update_facts(self, session: NvmlSession, mono_s: float) -> None:
         """Update `facts` and `absent` if they have changed."""
         is_hidden = not any(device.in_use for device in session.devices) and self._members.may_be_hidden()
-        absent = _missing(session.devices)
+        absent = explain({device.index: device.missing(mono_s) for device in session.devices})
         for place, reason in session.problems.items():
             absent[f"GPU {place} of the driver's list"] = reason
         for uuid in sorted(self._missing_uuids(session)):
-            absent[f"GPU {self._numbers[uuid]}"] = f"lost ({uuid})"
+            absent[f"gpu.{self._numbers[uuid]}"] = f"lost ({uuid})"
         if is_hidden:
             absent["gpu.process"] = HIDDEN
         if absent != self.absent:
@@ -183,25 +186,13 @@ class Nvidia:
             about["used"] = None if device is None or is_hidden else device.in_use
             if device is None:
                 about["lost"] = True
+            else:
+                about.update(device.state())
             slices = about.get("slices")
             if named and isinstance(slices, list):
                 about["slices"] = [{**one, "visible": one["uuid"] in named} for one in slices]
             gpus.append(about)
         return {**session.driver, "gpu_nvidia": gpus}
-
-
-def _missing(devices: list[NvidiaGpu]) -> dict[str, str]:
-    """Why readings are missing; GPUs with the same reason are combined."""
-    indices: dict[tuple[str, str], list[int]] = {}
-    for device in devices:
-        for name, reason in device.missing().items():
-            indices.setdefault((name, reason), []).append(device.index)
-    absent: dict[str, str] = {}
-    for (name, reason), having in indices.items():
-        where = "" if len(having) == len(devices) else f" (GPU {', '.join(map(str, having))})"
-        text = reason + where
-        absent[name] = f"{absent[name]}; {text}" if name in absent else text
-    return absent
 
 
 def _event(name: str, level: str, index: int, what: str, uuid: str) -> dict[str, object]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ctypes
 
 from runvitals.collectors.nvidia import gpm, mig
-from runvitals.collectors.nvidia.nvml import NvmlError
+from runvitals.collectors.nvidia.field_values import NO_VALUE
+from runvitals.collectors.nvidia.nvml import NOT_SUPPORTED, NvmlError
 from runvitals.collectors.nvidia.pacing import Retries
 from runvitals.collectors.nvidia.processes import GpuProcessUsage, RunGpuProcesses
-from runvitals.collectors.nvidia.readings import NvmlReadings, memory_of, try_read
+from runvitals.collectors.nvidia.readings import KEYS, NvmlReadings, memory_of, try_read
+from runvitals.collectors.nvidia.recovery import recovery_event
+from runvitals.collectors.plumbing.missing_readings import ExpectedReadings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +26,13 @@ ARCHITECTURES = {
 # process of the run is on it.
 SHARED = ("temp", "powerWatts", "powerPercent", "smClock", "memoryClock", "graphicsClock")
 SHARED_COUNTERS = ("correctedMemoryErrors", "unCorrectedMemoryErrors")
+# Fact, and the function that returns it.
+_NUMBERS = (
+    ("cuda_cores", "nvmlDeviceGetNumGpuCores"),
+    ("minor", "nvmlDeviceGetMinorNumber"),
+    ("max_sm_clock_mhz", "nvmlDeviceGetMaxClockInfo", ctypes.c_uint(1)),
+)
+_PROFILING_KEYS = tuple(key for _, _, key in gpm.SLICE_METRICS)
 
 
 class NvmlPciInfo(ctypes.Structure):
@@ -40,7 +50,7 @@ class NvmlPciInfo(ctypes.Structure):
 
 
 class NvidiaGpu:
-    """A GPU with its MIG slices.
+    """A GPU with its MIG slices. If it is unified, its memory is that of the host.
 
     Args:
         place: index in the driver's list, which is in PCI bus order.
@@ -53,9 +63,9 @@ class NvidiaGpu:
     """
 
     __slots__ = (
-        "_nvml", "_prefix", "_process_prefix", "_profile", "_profile_backoff", "_readings", "_usage",
-        "handle", "index", "memory_bytes", "name", "pci", "place", "slice_problems", "slices",
-        "uuid",
+        "_expected", "_nvml", "_prefix", "_process_prefix", "_profile", "_profile_backoff", "_readings",
+        "_recovery", "_usage", "handle", "index", "is_unified", "memory_bytes", "name", "pci", "place",
+        "slice_problems", "slices", "uuid",
     )  # fmt: skip
 
     def __init__(self, nvml: Nvml, place: int, members: RunGpuProcesses) -> None:
@@ -67,14 +77,18 @@ class NvidiaGpu:
         self.uuid = nvml.text("nvmlDeviceGetUUID", self.handle)
         self.name = _text_or_none(nvml, "nvmlDeviceGetName", self.handle) or "NVIDIA GPU"
         self.pci = _pci(nvml, self.handle)
+        self.is_unified = False
         try:
             self.memory_bytes = memory_of(nvml, self.handle)[1]
-        except NvmlError:  # it shares the host's memory
-            self.memory_bytes = 0
+        except NvmlError as error:
+            self.is_unified = error.code == NOT_SUPPORTED
+            self.memory_bytes = members.host_memory_bytes if self.is_unified else 0
         self._profile = gpm.open_profile(nvml, self.handle)
         self._profile_backoff = Retries()
         self._readings = NvmlReadings(nvml, self.handle, self._profile is not None)
-        self._usage = GpuProcessUsage(nvml, self.handle, members, self.memory_bytes)
+        self._usage = GpuProcessUsage(nvml, self.handle, members, self.memory_bytes, self.is_unified)
+        self._expected = ExpectedReadings((*KEYS, *_PROFILING_KEYS), float("inf"))
+        self._recovery = 0
         self.slices, self.slice_problems = mig.slices(nvml, self.handle)
         self.number(place)
 
@@ -83,6 +97,14 @@ class NvidiaGpu:
         self.index = index
         self._prefix = f"gpu.{index}."
         self._process_prefix = f"gpu.process.{index}."
+
+    def state(self) -> dict[str, object]:
+        """What may change about it, for the facts about the machine."""
+        sampled = self._readings.throttled.sampled()
+        return {
+            **({"throttle_sampled": sampled} if sampled else {}),
+            **({"other_processes": self._usage.others} if self._usage.others else {}),
+        }
 
     @property
     def in_use(self) -> bool | None:
@@ -103,6 +125,13 @@ class NvidiaGpu:
         for slice in self.slices:
             values.update(slice.sample(tick.mono_s))
         self._usage.sample(tick.mono_s)
+        values.update(self._usage.device_values)
+        if "recoveryAction" in values:
+            action = int(values["recoveryAction"])
+            tick.events += recovery_event(self.index, self._recovery, action)
+            self._recovery = action
+        self._expected.note(self.index, values, tick.mono_s)
+        self._expected.note(self.index, readings.counters, tick.mono_s)
         prefix = self._prefix
         for name, value in values.items():
             tick.gauges[prefix + name] = value
@@ -122,13 +151,21 @@ class NvidiaGpu:
         for name, value in self._usage.values.items():
             tick.gauges[prefix + name] = value
 
-    def missing(self) -> dict[str, str]:
+    def missing(self, mono_s: float) -> dict[str, str]:
         """Reading -> why it is missing."""
-        missing = {**self._readings.missing(), **self._usage.missing()}
-        if self._profile is None:
-            missing["smActive"] = "profiling counters need a Hopper or newer GPU, or DCGM"
-        elif self._profile_backoff.reason:
-            missing["smActive"] = self._profile_backoff.reason
+        missing = dict.fromkeys(self._expected.missing(self.index, mono_s), NO_VALUE)
+        missing.update(self._readings.missing())
+        if self.is_unified:  # only the processes tell
+            used = dict.fromkeys(("memoryAllocated", "memoryAllocatedBytes"))
+            missing = {key: why for key, why in missing.items() if key not in used}
+            if not self.memory_bytes:
+                missing["memoryAllocated"] = "the size of the host's memory is unknown"
+        missing.update(self._usage.missing())
+        profile = gpm.NO_PROFILE if self._profile is None else self._profile_backoff.reason
+        if profile is not None:
+            missing.update(dict.fromkeys(_PROFILING_KEYS, profile))
+        for slice in self.slices:
+            missing.update(slice.missing())
         for place, reason in self.slice_problems.items():
             missing[f"slice {place}"] = reason
         return missing
@@ -144,13 +181,15 @@ class NvidiaGpu:
         }
         if self.memory_bytes:
             about["memory_bytes"] = self.memory_bytes
-        for name, function in (
-            ("cuda_cores", "nvmlDeviceGetNumGpuCores"),
-            ("minor", "nvmlDeviceGetMinorNumber"),
-        ):
-            number = _uint_or_none(nvml, function, handle)
+        if self.is_unified:
+            about["unified"] = True
+        for name, function, *arguments in _NUMBERS:
+            number = _uint_or_none(nvml, function, handle, *arguments)
             if number is not None:
                 about[name] = number
+        milliwatts = _uint_or_none(nvml, "nvmlDeviceGetPowerManagementDefaultLimit", handle)
+        if milliwatts is not None:
+            about["default_power_limit_watts"] = milliwatts / 1000.0
         architecture = _uint_or_none(nvml, "nvmlDeviceGetArchitecture", handle)
         if architecture in ARCHITECTURES:
             about["architecture"] = ARCHITECTURES[architecture]
@@ -188,8 +227,8 @@ def _text_or_none(nvml: Nvml, function: str, handle: object) -> str | None:
         return None
 
 
-def _uint_or_none(nvml: Nvml, function: str, handle: object) -> int | None:
+def _uint_or_none(nvml: Nvml, function: str, *arguments: object) -> int | None:
     try:
-        return nvml.uint(function, handle)
+        return nvml.uint(function, *arguments)
     except NvmlError:
         return None

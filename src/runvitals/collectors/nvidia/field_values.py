@@ -12,6 +12,7 @@ from runvitals.collectors.nvidia.nvml import (
     NO_PERMISSION,
     NOT_FOUND,
     NOT_SUPPORTED,
+    TEXTS,
     NvmlError,
 )
 
@@ -30,6 +31,7 @@ _BLANKS = frozenset((0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFF0, 0x7FFFF
 ALL_LINKS = 0xFFFFFFFF
 # Codes of fields that this generation of devices or drivers lacks.
 _FOR_GOOD = frozenset((NOT_SUPPORTED, INVALID_ARGUMENT, NO_PERMISSION, NOT_FOUND, FUNCTION_NOT_FOUND))
+NO_VALUE = "the driver reports no value"
 # Such fields are retried after this time: the driver may be updated during a long run.
 AGAIN_S = 300.0
 
@@ -52,8 +54,21 @@ class FieldValues:
         self._count = 0
         self._buffer = ctypes.create_string_buffer(0)
         self._retry_at_s = float("-inf")
-        # Field -> return code, of the missing ones.
+        # Field -> return code, of the missing ones; 0: its value is "no value".
         self.missing: dict[int, int] = {}
+
+    def explain(self, keys: Iterable[tuple[str, tuple[int, ...]]]) -> dict[str, str]:
+        """Key -> why none of its fields has a value.
+
+        Args:
+            keys: the fields of each key, the usual one first.
+        """
+        missing = self.missing
+        return {
+            key: TEXTS.get(missing[fields[0]], NO_VALUE)
+            for key, fields in keys
+            if all(field in missing for field in fields)
+        }
 
     def read(self, nvml: Nvml, handle: object, mono_s: float) -> dict[int, float]:
         """Field -> value. Fields without a value are left out.
@@ -63,29 +78,33 @@ class FieldValues:
         """
         if mono_s >= self._retry_at_s:
             self._retry_at_s = mono_s + AGAIN_S
-            self._request(self._wanted)
+            self.missing = {}
+            self._request()
         elif not self._count:
             return {}
         nvml.call("nvmlDeviceGetFieldValues", handle, ctypes.c_int(self._count), self._buffer)
         values: dict[int, float] = {}
-        missing: dict[int, int] = {}
+        is_less = False
         for field, _, _, _, kind, code, raw in _FIELD.iter_unpack(self._buffer.raw):
+            if code == GPU_IS_LOST:
+                raise NvmlError(code, "nvmlDeviceGetFieldValues")
             if code == 0 and kind < len(_TYPES):
                 (value,) = _TYPES[kind].unpack_from(raw)
                 if value not in _BLANKS:
                     values[field] = value
-            elif code == GPU_IS_LOST:
-                raise NvmlError(code, "nvmlDeviceGetFieldValues")
-            elif code in _FOR_GOOD:
-                missing[field] = code
-        if missing:
-            self.missing = {**self.missing, **missing}
-            self._request([pair for pair in self._wanted if pair[0] not in self.missing])
+                    continue
+            self.missing[field] = code
+            is_less = is_less or code in _FOR_GOOD
+        if is_less:
+            self._request()
+        elif self.missing:
+            for field in values:
+                self.missing.pop(field, None)
         return values
 
-    def _request(self, pairs: Iterable[tuple[int, int]]) -> None:
+    def _request(self) -> None:
+        """Prepare the call for the fields that the device does not lack."""
+        pairs = [pair for pair in self._wanted if self.missing.get(pair[0]) not in _FOR_GOOD]
         data = b"".join(_FIELD.pack(field, scope, 0, 0, 0, 0, b"") for field, scope in pairs)
-        if len(data) == len(self._wanted) * _FIELD.size:
-            self.missing = {}
         self._count = len(data) // _FIELD.size
         self._buffer = ctypes.create_string_buffer(data, len(data))

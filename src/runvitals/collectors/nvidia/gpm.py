@@ -33,6 +33,7 @@ METRICS = (
 )
 # A slice has no links.
 SLICE_METRICS = METRICS[:9]
+NO_PROFILE = "profiling counters need a Hopper or newer GPU, or DCGM"
 # NVML's header requires at least 100 ms between samples; shorter intervals are too coarse.
 LEAST_S = 0.09
 # An older sample says little about the present: the monitor was suspended, or the device was unavailable.

@@ -70,6 +70,18 @@ class MigSlice:
         values.update(try_read(self._profile_values, self._profile_backoff, mono_s))
         return {self._key + name: value for name, value in values.items()}
 
+    def missing(self) -> dict[str, str]:
+        """The end of the key -> why it has no value."""
+        missing: dict[str, str] = {}
+        memory, profile = self._memory_backoff.reason, self._profile_backoff.reason
+        if memory is not None:
+            missing.update(dict.fromkeys(("memoryAllocated", "memoryAllocatedBytes"), memory))
+        if self._profile is None:
+            profile = gpm.NO_PROFILE
+        if profile is not None:
+            missing.update(dict.fromkeys((key for _, _, key in gpm.SLICE_METRICS), profile))
+        return {self._key + name: why for name, why in missing.items()}
+
     def _memory(self, mono_s: float) -> dict[str, float]:
         used, total = memory_of(self._nvml, self.handle)
         return {"memoryAllocated": used * 100.0 / total, "memoryAllocatedBytes": float(used)}

@@ -23,6 +23,8 @@ from runvitals.collectors.plumbing.run_processes import RunProcesses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from runvitals.collectors.base import Scope
     from runvitals.collectors.nvidia.nvml import Nvml
 
@@ -38,6 +40,11 @@ UNKNOWN_MEMORY = 0xFFFFFFFFFFFFFFFF
 # The inode of the initial PID namespace, that of the host (PROC_PID_INIT_INO).
 HOST_NAMESPACE = "pid:[4026531836]"
 
+# Other processes that the facts list, at most.
+MOST_OTHERS = 32
+UNKNOWN_SUM = "the driver does not report the memory of every process"
+_MEMORY_KEYS = "process.memoryAllocatedBytes, process.memoryAllocated"
+_SHARE_KEYS = "process.gpu, process.memory, process.encoderUtilization, process.decoderUtilization"
 HIDDEN = (
     "the driver reports the PIDs of the host, which are not visible in this PID namespace; start the "
     "container with --pid=host (in Kubernetes hostPID: true)"
@@ -87,6 +94,17 @@ class RunGpuProcesses:
         self._is_host = self._namespace == HOST_NAMESPACE or not os.path.exists(proc)
         self.pids: set[int] = set()
 
+    @property
+    def knows_others(self) -> bool:
+        """Whether a PID that is not ours certainly belongs to a process outside of the run."""
+        return self._is_host or self._host_proc != self._proc
+
+    @property
+    def host_memory_bytes(self) -> int:
+        """The memory of the host, which some GPUs share; 0 if it is unknown."""
+        words = (read_text(f"{self._host_proc}/meminfo") or "").split(None, 2)
+        return int(words[1]) * 1024 if words[:1] == ["MemTotal:"] and words[1].isdigit() else 0
+
     def refresh(self, mono_s: float) -> None:
         """Update the list of the run's processes."""
         self.pids = self._processes.pids(mono_s)
@@ -120,29 +138,41 @@ class RunGpuProcesses:
 
 
 class GpuProcessUsage:
-    """What the run's processes use of one GPU.
+    """What processes use of one GPU: those of the run, and all others together.
 
-    `sample` fills `values`, by the end of the key, and sets `in_use`: whether any of them uses the GPU (None
-        if
-    not known yet).
+    Args:
+        total_bytes: the memory of the GPU; 0 if it is unknown.
+        is_unified: whether it is the host's, so that only the processes tell how much of it the GPU uses.
+
+    `sample` fills `values` and `device_values`, by the end of the keys `gpu.process.{i}.…` and `gpu.{i}.…`.
+    It sets `in_use`: whether a process of the run uses the GPU (None if not known yet), and `others`: the
+    PIDs of the other processes on it (None if not known).
     """
 
     __slots__ = (
-        "_backoffs", "_drawing", "_graphics", "_handle", "_last_us", "_members", "_nvml", "_paced",
-        "_processes", "_shares", "_total_bytes", "in_use", "values",
+        "_backoffs", "_drawing", "_graphics", "_handle", "_is_unified", "_last_us", "_members", "_nvml",
+        "_paced", "_processes", "_shares", "_total_bytes", "_unknown", "device_values", "in_use", "others",
+        "values",
     )  # fmt: skip
 
-    def __init__(self, nvml: Nvml, handle: object, members: RunGpuProcesses, total_bytes: int) -> None:
+    def __init__(
+        self, nvml: Nvml, handle: object, members: RunGpuProcesses, total_bytes: int, is_unified: bool
+    ) -> None:
         self.in_use: bool | None = None
+        self.others: list[int] | None = None
         self.values: dict[str, float] = {}
+        self.device_values: dict[str, float] = {}
         self._nvml = nvml
         self._handle = handle
         self._members = members
         self._total_bytes = total_bytes
+        self._is_unified = is_unified
         self._paced = Paced(COMPUTE_SHARE)
         self._graphics = Paced(GRAPHICS_SHARE, GRAPHICS_EVERY_S)
         self._drawing: dict[int, int | None] = {}
-        self._backoffs = {"processes": Retries(), "process gpu, memory": Retries()}
+        self._backoffs = {_MEMORY_KEYS: Retries(), _SHARE_KEYS: Retries()}
+        # Keys whose sum includes a process of unknown memory.
+        self._unknown: list[str] = []
         self._last_us = 0
         self._processes = (NvmlProcessInfo * 32)()
         self._shares = (NvmlProcessUtilization * 128)()
@@ -154,19 +184,29 @@ class GpuProcessUsage:
             NvmlError: with a code in DEVICE_GONE.
         """
         self.values = {}
+        self.device_values = {}
         if not self._paced.due(mono_s):
             return
         began_ns = self._paced.begin()
         try:
-            self.values.update(try_read(self._memory, self._backoffs["processes"], mono_s))
+            self.values.update(try_read(self._memory, self._backoffs[_MEMORY_KEYS], mono_s))
             if self.in_use:
-                self.values.update(try_read(self._busy, self._backoffs["process gpu, memory"], mono_s))
+                self.values.update(try_read(self._busy, self._backoffs[_SHARE_KEYS], mono_s))
         finally:
             self._paced.end(mono_s, began_ns)
 
     def missing(self) -> dict[str, str]:
         """Reading -> why it is missing."""
-        return {name: backoff.reason for name, backoff in self._backoffs.items() if backoff.reason}
+        missing = dict.fromkeys(self._unknown, UNKNOWN_SUM)
+        for names, backoff in self._backoffs.items():
+            if backoff.reason:
+                missing.update(dict.fromkeys(names.split(", "), backoff.reason))
+        reason = self._backoffs[_MEMORY_KEYS].reason
+        if reason:
+            missing["otherMemoryBytes"] = reason
+        elif not self._members.knows_others:
+            missing["otherMemoryBytes"] = HIDDEN
+        return missing
 
     def _memory(self, mono_s: float) -> dict[str, float]:
         if self._graphics.due(mono_s):
@@ -181,13 +221,29 @@ class GpuProcessUsage:
         # A process that computes and draws is in both lists, with the same memory.
         listed = {**self._drawing, **self._list(COMPUTE_LISTS)}
         ours = {pid: used for pid, used in listed.items() if self._members.has(pid)}
+        others = {pid: used for pid, used in listed.items() if pid not in ours}
         self.in_use = bool(ours)
-        known = [used for used in ours.values() if used is not None]
-        if not known:
+        self._unknown = []
+        if self._is_unified:
+            self.device_values = self._used(listed.values(), "")
+        if self._members.knows_others:
+            self.others = sorted(others)[:MOST_OTHERS]
+            memory = total_of(others.values())
+            if memory is not None:
+                self.device_values["otherMemoryBytes"] = memory
+            else:
+                self._unknown.append("otherMemoryBytes")
+        return self._used(ours.values(), "process.") if ours else {}
+
+    def _used(self, sizes: Iterable[int | None], prefix: str) -> dict[str, float]:
+        """Bytes used, and their share of the GPU's memory; {} if one of the sizes is unknown."""
+        used = total_of(sizes)
+        if used is None:
+            self._unknown += [prefix + "memoryAllocatedBytes", prefix + "memoryAllocated"]
             return {}
-        values = {"memoryAllocatedBytes": float(sum(known))}
+        values = {"memoryAllocatedBytes": used}
         if self._total_bytes:
-            values["memoryAllocated"] = sum(known) * 100.0 / self._total_bytes
+            values["memoryAllocated"] = used * 100.0 / self._total_bytes
         return values
 
     def _list(self, functions: tuple[str, ...]) -> dict[int, int | None]:
@@ -205,8 +261,8 @@ class GpuProcessUsage:
             for process in self._processes[: count.value]:
                 used = None if process.memory_bytes == UNKNOWN_MEMORY else process.memory_bytes
                 # With MIG, a process is listed once for each slice that it uses.
-                before = found.get(process.pid)
-                found[process.pid] = used if before is None else before + (used or 0)
+                before = found.get(process.pid, 0)
+                found[process.pid] = None if used is None or before is None else before + used
             return found
         raise NvmlError(INSUFFICIENT_SIZE, functions[0])
 
@@ -239,6 +295,16 @@ class GpuProcessUsage:
                 raise NvmlError(code, function)
             self._shares = (NvmlProcessUtilization * (count.value + 64))()
         raise NvmlError(INSUFFICIENT_SIZE, function)
+
+
+def total_of(sizes: Iterable[float | None]) -> float | None:
+    """The sum; None if one of them is unknown: the sum of the others would look complete."""
+    total = 0.0
+    for size in sizes:
+        if size is None:
+            return None
+        total += size
+    return total
 
 
 def opens_gpu(proc: str, pid: int) -> bool:

@@ -34,6 +34,8 @@ SLOW_SHARE = 0.001
 MEMORY_TEMPERATURE = 82
 ENERGY_MILLIJOULES = 83
 PCIE_REPLAYS = 94
+POWER_AVERAGE, POWER_INSTANT = 185, 186
+RECOVERY_ACTION = 230
 LINK_KIB_SENT, LINK_KIB_RECEIVED = 138, 139
 REMAPPED_CORRECTABLE, REMAPPED_UNCORRECTABLE, REMAP_PENDING, REMAP_FAILED = 142, 143, 144, 145
 PCIE_BYTES_SENT, PCIE_BYTES_RECEIVED = 197, 198
@@ -49,14 +51,38 @@ LINK_FIELDS = (
 )  # fmt: skip
 SLOW_FIELDS = (
     (PCIE_REPLAYS, 0), (REMAPPED_CORRECTABLE, 0), (REMAPPED_UNCORRECTABLE, 0), (REMAP_PENDING, 0),
-    (REMAP_FAILED, 0),
+    (REMAP_FAILED, 0), (RECOVERY_ACTION, 0),
 )  # fmt: skip
+# For devices without the usual reading.
+POWER_FIELDS = ((POWER_INSTANT, 0), (POWER_AVERAGE, 0))
 # Field, unit of the field in bytes, key of its growth per second.
 _FLOWS = (
     (PCIE_BYTES_SENT, 1.0, "pcieTxBytes"), (PCIE_BYTES_RECEIVED, 1.0, "pcieRxBytes"),
     (LINK_KIB_SENT, 1024.0, "nvlinkTxBytes"), (LINK_KIB_RECEIVED, 1024.0, "nvlinkRxBytes"),
     (LINK_BYTES_SENT, 1.0, "nvlinkTxBytes"), (LINK_BYTES_RECEIVED, 1.0, "nvlinkRxBytes"),
 )  # fmt: skip
+
+_SLOW_COUNTERS = ((PCIE_REPLAYS, "pcieReplays"),)
+_SLOW_GAUGES = (
+    (REMAPPED_CORRECTABLE, "remappedRowsCorrectable"),
+    (REMAPPED_UNCORRECTABLE, "remappedRowsUncorrectable"),
+    (REMAP_PENDING, "remapPending"),
+    (REMAP_FAILED, "remapFailed"),
+    (RECOVERY_ACTION, "recoveryAction"),
+)
+_PCIE_LINK = (
+    ("nvmlDeviceGetCurrPcieLinkGeneration", "pcieLinkGen"),
+    ("nvmlDeviceGetCurrPcieLinkWidth", "pcieLinkWidth"),
+    ("nvmlDeviceGetMaxPcieLinkGeneration", "maxPcieLinkGen"),
+    ("nvmlDeviceGetMaxPcieLinkWidth", "maxPcieLinkWidth"),
+)
+THROTTLING = "throttle"
+_FAST_KEYS = (("energyJoules", (ENERGY_MILLIJOULES,)), ("memoryTemp", (MEMORY_TEMPERATURE,)))
+_SLOW_KEYS = tuple((key, (field,)) for field, key in (*_SLOW_COUNTERS, *_SLOW_GAUGES))
+_LINK_KEYS = (
+    ("nvlinkTxBytes", (LINK_KIB_SENT, LINK_BYTES_SENT)),
+    ("nvlinkRxBytes", (LINK_KIB_RECEIVED, LINK_BYTES_RECEIVED)),
+)
 
 _GRAPHICS_CLOCK, _SM_CLOCK, _MEMORY_CLOCK = (ctypes.c_uint(clock) for clock in (0, 1, 2))
 _CORRECTED, _UNCORRECTED = ctypes.c_uint(0), ctypes.c_uint(1)
@@ -143,8 +169,8 @@ class NvmlReadings:
     """
 
     __slots__ = (
-        "_backoffs", "_fields", "_limit_watts", "_link_totals", "_links", "_slow", "_slow_fields",
-        "_throttled", "_windows", "counters", "handle", "mono_s", "nvml", "values",
+        "_backoffs", "_fields", "_limit_watts", "_link_totals", "_links", "_power_fields", "_slow",
+        "_slow_fields", "_windows", "counters", "handle", "mono_s", "nvml", "throttled", "values",
     )  # fmt: skip
 
     def __init__(self, nvml: Nvml, handle: object, has_profile: bool) -> None:
@@ -159,9 +185,10 @@ class NvmlReadings:
         self._fields = FieldValues(FAST_FIELDS)
         self._links = None if has_profile else FieldValues(LINK_FIELDS)
         self._slow_fields = FieldValues(SLOW_FIELDS)
+        self._power_fields = FieldValues(POWER_FIELDS)
         self._link_totals: dict[int, tuple[float, float]] = {}
         self._limit_watts: float | None = None
-        self._throttled = throttling.ThrottledTime()
+        self.throttled = throttling.ThrottledTime()
 
     def sample(self, mono_s: float) -> None:
         """Read what is due. A reading that fails is left out and retried later.
@@ -177,13 +204,26 @@ class NvmlReadings:
             began_ns = self._slow.begin()
             self._read(_SLOW)
             self._slow.end(mono_s, began_ns)
-        self.counters.update(self._throttled.seconds())
+        self.counters.update(self.throttled.seconds())
         if "powerWatts" in self.values and self._limit_watts:
             self.values["powerPercent"] = self.values["powerWatts"] * 100.0 / self._limit_watts
 
     def missing(self) -> dict[str, str]:
-        """Reading -> why it is missing."""
-        return {name: backoff.reason for name, backoff in self._backoffs.items() if backoff.reason}
+        """Reading -> why it is missing, or that its value comes from samples."""
+        missing: dict[str, str] = {}
+        for names, backoff in self._backoffs.items():
+            if backoff.reason and names != THROTTLING:
+                missing.update(dict.fromkeys(names.split(", "), backoff.reason))
+        missing = {
+            **self._fields.explain(_FAST_KEYS),
+            **self._slow_fields.explain(_SLOW_KEYS),
+            **({} if self._links is None else self._links.explain(_LINK_KEYS)),
+            **missing,
+        }
+        missing.update(self.throttled.explain(self._backoffs[THROTTLING].reason))
+        if "enforcedPowerLimitWatts" in missing or "powerWatts" in missing:
+            missing["powerPercent"] = "needs the power and its limit"
+        return missing
 
     def _read(self, table: tuple[tuple[str, Read], ...]) -> None:
         for name, read in table:
@@ -218,7 +258,16 @@ class NvmlReadings:
         self.values["temp"] = float(self.nvml.uint("nvmlDeviceGetTemperature", self.handle, _GPU_CORE))
 
     def _power(self) -> None:
-        self.values["powerWatts"] = self.nvml.uint("nvmlDeviceGetPowerUsage", self.handle) / 1000.0
+        try:
+            milliwatts: float = self.nvml.uint("nvmlDeviceGetPowerUsage", self.handle)
+        except NvmlError as error:
+            if error.code not in FOR_GOOD:
+                raise
+            found = self._power_fields.read(self.nvml, self.handle, self.mono_s)
+            if not found:
+                raise
+            milliwatts = found.get(POWER_INSTANT, found.get(POWER_AVERAGE, 0.0))
+        self.values["powerWatts"] = milliwatts / 1000.0
 
     def _sm_clock(self) -> None:
         self.values["smClock"] = float(self.nvml.uint("nvmlDeviceGetClockInfo", self.handle, _SM_CLOCK))
@@ -246,8 +295,8 @@ class NvmlReadings:
         return float(busy.value)
 
     def _throttling(self) -> None:
-        bits = self._throttled.read_bits(self.nvml, self.handle)
-        self._throttled.note(bits, self.mono_s)
+        bits = self.throttled.read_bits(self.nvml, self.handle)
+        self.throttled.note(bits, self.mono_s)
 
     def _field_values(self) -> None:
         found = self._fields.read(self.nvml, self.handle, self.mono_s)
@@ -257,14 +306,12 @@ class NvmlReadings:
         # Boards without a memory sensor report 0.
         if 0 < found.get(MEMORY_TEMPERATURE, 0) < 200:
             self.values["memoryTemp"] = float(found[MEMORY_TEMPERATURE])
-        self._throttled.note_counters(found)
+        self.throttled.note_counters(found)
 
     def _link_fields(self) -> None:
         if self._links is None:
             return
         found = self._links.read(self.nvml, self.handle, self.mono_s)
-        if PCIE_BYTES_SENT not in found:
-            self._pcie_throughput()
         for field, unit, key in _FLOWS:
             total = found.get(field)
             if total is None:
@@ -277,6 +324,8 @@ class NvmlReadings:
 
     def _pcie_throughput(self) -> None:
         """For drivers without counters. Each of the two calls blocks the thread for 20 ms."""
+        if self._links is None or PCIE_BYTES_SENT in self._link_totals:
+            return
         if not self._windows.due(self.mono_s):
             return
         began_ns = self._windows.begin()
@@ -323,7 +372,7 @@ class NvmlReadings:
 
 _FAST: tuple[tuple[str, Read], ...] = (
     ("gpu, memory", NvmlReadings._utilization),
-    ("memoryAllocated", NvmlReadings._memory),
+    ("memoryAllocated, memoryAllocatedBytes", NvmlReadings._memory),
     ("temp", NvmlReadings._temperature),
     ("powerWatts", NvmlReadings._power),
     ("smClock", NvmlReadings._sm_clock),
@@ -332,27 +381,21 @@ _FAST: tuple[tuple[str, Read], ...] = (
     ("encoderUtilization", NvmlReadings._encoder),
     ("decoderUtilization", NvmlReadings._decoder),
     ("energyJoules, memoryTemp", NvmlReadings._field_values),
-    ("throttle", NvmlReadings._throttling),
-    ("pcieTxBytes, nvlinkTxBytes", NvmlReadings._link_fields),
+    (THROTTLING, NvmlReadings._throttling),
+    ("nvlinkTxBytes, nvlinkRxBytes", NvmlReadings._link_fields),
+    ("pcieTxBytes, pcieRxBytes", NvmlReadings._pcie_throughput),
 )
 _SLOW: tuple[tuple[str, Read], ...] = (
     ("enforcedPowerLimitWatts", NvmlReadings._power_limit),
     ("fanSpeed", NvmlReadings._fan),
     ("correctedMemoryErrors", NvmlReadings._corrected_errors),
     ("unCorrectedMemoryErrors", NvmlReadings._uncorrected_errors),
-    ("remappedRows, pcieReplays", NvmlReadings._slow_field_values),
-    ("pcieLinkGen", NvmlReadings._pcie_link),
+    (", ".join(key for key, _ in _SLOW_KEYS), NvmlReadings._slow_field_values),
+    (", ".join(key for _, key in _PCIE_LINK), NvmlReadings._pcie_link),
 )
-_SLOW_COUNTERS = ((PCIE_REPLAYS, "pcieReplays"),)
-_SLOW_GAUGES = (
-    (REMAPPED_CORRECTABLE, "remappedRowsCorrectable"),
-    (REMAPPED_UNCORRECTABLE, "remappedRowsUncorrectable"),
-    (REMAP_PENDING, "remapPending"),
-    (REMAP_FAILED, "remapFailed"),
-)
-_PCIE_LINK = (
-    ("nvmlDeviceGetCurrPcieLinkGeneration", "pcieLinkGen"),
-    ("nvmlDeviceGetCurrPcieLinkWidth", "pcieLinkWidth"),
-    ("nvmlDeviceGetMaxPcieLinkGeneration", "maxPcieLinkGen"),
-    ("nvmlDeviceGetMaxPcieLinkWidth", "maxPcieLinkWidth"),
+# All that can be in `values` and `counters`.
+KEYS = (
+    *(key for names, _ in (*_FAST, *_SLOW) if names != THROTTLING for key in names.split(", ")),
+    "powerPercent",
+    *map(throttling.key_of, throttling.REASONS),
 )

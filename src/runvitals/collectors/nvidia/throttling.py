@@ -32,13 +32,18 @@ _BITS = (
     (0x200, "boardLimit"),
     (0x400, "reliability"),
 )
+REASONS = tuple(name for _, name in _BITS)
+SAMPLED = (
+    "sampled: the driver has no counter for it, so it is the time during which its bit was set; shorter "
+    "throttling is missed"
+)
 # At most this much time is counted between two reads: the monitor may have been suspended.
 LONGEST_INTERVAL_S = 60.0
 
 
 class ThrottledTime:
     """Seconds by reason, from the driver's counters. For a reason without a counter, the time during which
-    its bit was set.
+    its bit was set; `sampled` lists those. A counter that appears later continues that time.
 
     Example:
         >>> throttled = ThrottledTime()
@@ -48,11 +53,14 @@ class ThrottledTime:
         1.0
     """
 
-    __slots__ = ("_bits", "_counted", "_read_s", "_seen_s")
+    __slots__ = ("_ahead_s", "_bits", "_counted", "_is_told", "_read_s", "_seen_s")
 
     def __init__(self) -> None:
         self._counted: dict[str, float] = {}
+        # How far the time that was sampled before a counter appeared is ahead of the counter.
+        self._ahead_s: dict[str, float] = {}
         self._seen_s = {name: 0.0 for _, name in _BITS}
+        self._is_told = False  # whether `seconds` has returned sampled times
         self._bits = 0
         self._read_s: float | None = None
 
@@ -87,13 +95,34 @@ class ThrottledTime:
 
     def count(self, name: str, seconds: float) -> None:
         """Set the driver's total for one reason."""
-        self._counted[name] = seconds
+        if self._is_told and name in self._seen_s and name not in self._counted:
+            self._ahead_s[name] = self._seen_s[name] - seconds
+        self._counted[name] = seconds + self._ahead_s.get(name, 0.0)
+
+    def sampled(self) -> list[str]:
+        """The reasons without a counter."""
+        return [] if self._read_s is None else [name for name in self._seen_s if name not in self._counted]
+
+    def explain(self, why: str | None) -> dict[str, str]:
+        """Key -> why it has no value, or one from samples.
+
+        Args:
+            why: why the bits cannot be read.
+        """
+        unseen = why if self._read_s is None or why else SAMPLED
+        return {key_of(name): unseen for name in REASONS if unseen and name not in self._counted}
 
     def seconds(self) -> dict[str, float]:
         """Totals by the end of their key."""
-        seen_s = {} if self._read_s is None else self._seen_s
+        self._is_told = self._read_s is not None
+        seen_s = self._seen_s if self._is_told else {}
         totals = {**seen_s, **self._counted}
-        return {f"throttle.{name}Seconds": seconds for name, seconds in totals.items()}
+        return {key_of(name): seconds for name, seconds in totals.items()}
+
+
+def key_of(name: str) -> str:
+    """The end of the key of a reason."""
+    return f"throttle.{name}Seconds"
 
 
 _REASON_FUNCTIONS = (

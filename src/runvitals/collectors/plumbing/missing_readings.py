@@ -1,0 +1,65 @@
+"""Which readings of which devices are missing, and why."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+# A reading without a value for less than this is not reported: some fail now and then.
+PATIENCE_S = 30.0
+
+
+class ExpectedReadings:
+    """The readings that a source may have of a device, and when each of them last had a value.
+
+    Args:
+        names: of the readings, as in the last part of a key: `temp`.
+        patience_s: a reading that has had no value for longer than this is missing, and so is one that never
+            had one.
+
+    Example:
+        >>> expected = ExpectedReadings(("temp", "powerWatts"))
+        >>> expected.note(1, {"temp": 41.0}, mono_s)
+        >>> expected.missing(1, mono_s)
+        ['powerWatts']
+    """
+
+    __slots__ = ("_names", "_patience_s", "_seen_s")
+
+    def __init__(self, names: Iterable[str], patience_s: float = PATIENCE_S) -> None:
+        self._names = tuple(dict.fromkeys(names))
+        self._patience_s = patience_s
+        self._seen_s: dict[int, dict[str, float]] = {}
+
+    def note(self, device: int, names: Iterable[str], mono_s: float) -> None:
+        """Note that readings of a device have a value."""
+        self._seen_s.setdefault(device, {}).update(dict.fromkeys(names, mono_s))
+
+    def missing(self, device: int, mono_s: float) -> list[str]:
+        """The readings of a device that are missing."""
+        seen_s = self._seen_s.get(device, {})
+        return [
+            name for name in self._names if name not in seen_s or mono_s - seen_s[name] > self._patience_s
+        ]
+
+
+def explain(missing: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
+    """Why readings are missing, for a collector's `absent`.
+
+    Args:
+        missing: the number of each device -> reading -> why it is missing.
+
+    Example:
+        >>> explain({0: {"fanSpeed": "not supported"}, 1: {"fanSpeed": "not supported", "temp": "lost"}})
+        {'fanSpeed': 'not supported', 'temp': 'lost (GPU 1)'}
+    """
+    devices: dict[tuple[str, str], list[int]] = {}
+    for device, reasons in missing.items():
+        for reading, why in reasons.items():
+            devices.setdefault((reading, why), []).append(device)
+    absent: dict[str, str] = {}
+    for (reading, why), having in devices.items():
+        text = why if len(having) == len(missing) else f"{why} (GPU {', '.join(map(str, having))})"
+        absent[reading] = f"{absent[reading]}; {text}" if reading in absent else text
+    return absent
