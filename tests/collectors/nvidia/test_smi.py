@@ -134,10 +134,10 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """A source whose tool prints the file `tmp_path/nvidia-smi.out`."""
     made: list[NvidiaSmi] = []
 
-    def build(output: str | bytes, after: str = "", certain: bool = True) -> NvidiaSmi:
+    def build(output: str | bytes, after: str = "", certain: bool = True, proc: str = "/proc") -> NvidiaSmi:
         tool(tmp_path, monkeypatch, "nvidia-smi", output, after)
         path = f"{tmp_path}/bin/nvidia-smi"
-        made.append(NvidiaSmi(Scope(pids=[OURS]), path, "it has no library", certain))
+        made.append(NvidiaSmi(Scope(pids=[OURS]), path, "it has no library", certain, proc))
         return made[-1]
 
     yield build
@@ -185,7 +185,10 @@ def test_output_of_new_releases(make: Make) -> None:
         match = DEFINITIONS.find(key)
         assert match is not None, key
         assert match.metric.kind == kind
-    assert source.absent == {"NVML": "it has no library"}
+    unreported = [key for key, why in source.absent.items() if why == "not reported by nvidia-smi"]
+    assert {"energyJoules", "smActive", "nvlinkTxBytes", "process.gpu", "otherMemoryBytes"} <= set(unreported)
+    assert set(source.absent) - set(unreported) == {"NVML", "throttle.hwSlowdownSeconds"}
+    assert source.absent["throttle.hwSlowdownSeconds"].startswith("sampled: ")
     assert source.facts == {
         "nvidia_driver": "600.10",
         "cuda_driver": "13.5",
@@ -197,6 +200,8 @@ def test_output_of_new_releases(make: Make) -> None:
                 "pci": "0000:10:00.0",
                 "memory_bytes": 81559 << 20,
                 "minor": 7,
+                "default_power_limit_watts": 650.0,
+                "throttle_sampled": ["hwSlowdown"],
                 "architecture": "Hopper",
                 "visible": True,
                 "used": False,
@@ -250,7 +255,8 @@ def test_a_gpu_without_values_has_no_readings(make: Make) -> None:
     tick = Tick(1.0)
     source.sample(tick)
     assert (tick.gauges, tick.counters) == ({}, {})
-    assert any("temp" in key and text == "not reported by nvidia-smi" for key, text in source.absent.items())
+    assert source.absent["temp"] == 'nvidia-smi prints "Unknown Error"'
+    assert source.absent["pcieLinkGen"] == "not reported by nvidia-smi"
 
 
 def test_amounts_below_0_and_an_unknown_uuid_are_left_out(make: Make) -> None:
@@ -378,7 +384,7 @@ def test_gpus_keep_their_indices_when_one_is_lost(make: Make, tmp_path: Path) ->
     assert {key.split(".")[1] for key in tick.gauges} == {"1", "2"}
     assert tick.gauges["gpu.1.temp"] == 61.0
     assert [(event["name"], event["gpu"]) for event in tick.events] == [("device_lost", 0)]
-    assert source.absent["GPU 0"] == "lost (GPU-0000)"
+    assert source.absent["gpu.0"] == "lost (GPU-0000)"
     (tmp_path / "nvidia-smi.out").write_text(whole)
     tick = answer(source, 20.0)
     assert [(event["name"], event["gpu"]) for event in tick.events] == [("device_back", 0)]
@@ -468,3 +474,75 @@ def test_damaged_documents_never_crash_the_parser() -> None:
         assert len(log.gpus) <= 2
     with pytest.raises(ValueError, match="nested too deeply"):
         smi_xml.read(b"<nvidia_smi_log>" + b"<x>" * 100_000 + b"</nvidia_smi_log>")
+
+
+# -- what only some GPUs report
+
+
+def test_a_value_that_one_of_two_gpus_lacks_has_a_reason(make: Make) -> None:
+    """The first is broken: its fan sensor fails, and it must be reset."""
+    broken = """
+<fan_speed>ERR!</fan_speed><gpu_recovery_action>Reset</gpu_recovery_action>
+<utilization><gpu_util>93 %</gpu_util><memory_util>[Unknown Error]</memory_util></utilization>
+<temperature><gpu_temp>68 C</gpu_temp><memory_temp>0 C</memory_temp></temperature>
+"""
+    fine = """
+<fan_speed>30 %</fan_speed><gpu_recovery_action>None</gpu_recovery_action>
+<utilization><gpu_util>0 %</gpu_util><memory_util>0 %</memory_util></utilization>
+<temperature><gpu_temp>33 C</gpu_temp><memory_temp>40 C</memory_temp></temperature>
+"""
+    source = make(document(gpu(0, broken), gpu(1, fine)))
+    tick = answer(source, 1.0)
+    assert (tick.gauges["gpu.0.gpu"], tick.gauges["gpu.1.fanSpeed"]) == (93.0, 30.0)
+    assert "gpu.0.fanSpeed" not in tick.gauges
+    assert source.absent["fanSpeed"] == 'nvidia-smi prints "ERR!" (GPU 0)'
+    assert source.absent["memory"] == 'nvidia-smi prints "[Unknown Error]" (GPU 0)'
+    assert source.absent["memoryTemp"] == "it has no sensor (GPU 0)"
+    assert "gpu" not in source.absent
+    assert (tick.gauges["gpu.0.recoveryAction"], tick.gauges["gpu.1.recoveryAction"]) == (1.0, 0.0)
+    assert [(event["name"], event["gpu"]) for event in tick.events] == [("recovery_needed", 0)]
+
+
+def test_power_that_only_the_instantaneous_reading_has(make: Make) -> None:
+    body = """
+<temperature><gpu_temp>37 C</gpu_temp><gpu_temp_tlimit>56 C</gpu_temp_tlimit><memory_temp>N/A</memory_temp>
+<gpu_temp_max_tlimit_threshold>-5 C</gpu_temp_max_tlimit_threshold></temperature>
+<gpu_power_readings><power_draw>N/A</power_draw><average_power_draw>N/A</average_power_draw>
+<instant_power_draw>66.84 W</instant_power_draw></gpu_power_readings>
+"""
+    source = make(document(gpu(0, body)))
+    assert answer(source, 1.0).gauges == {"gpu.0.temp": 37.0, "gpu.0.powerWatts": 66.84}
+    assert source.absent["powerPercent"] == "needs the power and its limit"
+    assert source.absent["memoryTemp"] == 'nvidia-smi prints "N/A"'
+
+
+def unified(*processes: tuple[int, str]) -> str:
+    listed = "".join(
+        f"<process_info><pid>{pid}</pid><type>C</type><used_memory>{used}</used_memory></process_info>"
+        for pid, used in processes
+    )
+    return (
+        "<fb_memory_usage><total>N/A</total><reserved>N/A</reserved><used>N/A</used></fb_memory_usage>"
+        f"<utilization><gpu_util>0 %</gpu_util></utilization><processes>{listed}</processes>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("processes", "used"),
+    [((), 0.0), (((4242, "91419 MiB"),), 91419 * MIB), (((4242, "9 MiB"), (4243, "N/A")), None)],
+)
+def test_memory_of_a_gpu_that_shares_the_hosts(
+    make: Make, tmp_path: Path, processes: tuple[tuple[int, str], ...], used: float | None
+) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / "meminfo").write_text("MemTotal: 127600748 kB\nMemAvailable: 92000000 kB\n")
+    source = make(document(gpu(0, unified(*processes))), proc=str(tmp_path / "proc"))
+    gauges = answer(source, 1.0).gauges
+    assert gauges.get("gpu.0.memoryAllocatedBytes") == used
+    why = "the driver does not report the memory of every process"
+    assert source.absent.get("memoryAllocated") == (why if used is None else None)
+    if used is not None:
+        assert gauges["gpu.0.memoryAllocated"] == pytest.approx(used / 127_600_748 / 1024 * 100.0)
+    assert source.facts is not None
+    (about,) = cast("list[dict[str, object]]", source.facts["gpu_nvidia"])
+    assert (about["unified"], about["memory_bytes"]) == (True, 127_600_748 * 1024)

@@ -23,13 +23,14 @@ _PARTS = {"mig_device": "slices", "process_info": "processes"}
 
 class SmiGpuLog:
     """One GPU of the document: its fields by path (``fb_memory_usage.used``), and those of its slices and
-    processes.
+    processes. ``lists_processes``: whether the document has a list of them, which may be empty.
     """
 
-    __slots__ = ("fields", "processes", "slices")
+    __slots__ = ("fields", "lists_processes", "processes", "slices")
 
     def __init__(self) -> None:
         self.fields: dict[str, str] = {}
+        self.lists_processes = False
         self.slices: list[dict[str, str]] = []
         self.processes: list[dict[str, str]] = []
 
@@ -91,6 +92,8 @@ def _read(text: str) -> SmiLog:
             elif len(path) < depth and log.gpus:
                 fields, depth = log.gpus[-1].fields, 2
             continue
+        if log.gpus and tag.rstrip("/ ") == "processes":
+            log.gpus[-1].lists_processes = True
         if tag[:1] in ("?", "!") or tag[-1:] == "/" or not tag.strip():
             continue
         name = tag.split()[0]
