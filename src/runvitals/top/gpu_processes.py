@@ -16,6 +16,7 @@ from runvitals.collectors.nvidia.processes import (
     UNKNOWN_MEMORY,
     NvmlProcessInfo,
 )
+from runvitals.collectors.plumbing.run_processes import total_of
 
 _MOST_PROCESSES = 512
 # Listing processes holds a lock of the driver, and reading the open files of all processes takes a while.
@@ -24,7 +25,7 @@ _EVERY_S = 4.0
 
 @dataclass(frozen=True, slots=True)
 class GpuUse:
-    """The GPUs of a process, and its memory on them; None if the driver does not say."""
+    """The GPUs of a process, and its memory on them; None if the driver does not say it of all."""
 
     devices: tuple[str, ...]
     memory_bytes: float | None
@@ -80,7 +81,7 @@ class GpuProcesses:
             return {}
         found = {}
         for pid in pids:
-            cards: dict[tuple[str, str], float] = {}
+            cards: dict[tuple[str, str], float | None] = {}
             for descriptor in self._cards(pid):
                 text = read_text(f"{self._proc}/{pid}/fdinfo/{descriptor}")
                 entry = parse_fdinfo(text) if text is not None else None
@@ -88,7 +89,7 @@ class GpuProcesses:
                     cards[entry[0], entry[1]] = entry[2].vram_bytes
             if cards:
                 addresses = tuple(sorted({pci for pci, _ in cards}))
-                found[pid] = GpuUse(addresses, sum(cards.values()))
+                found[pid] = GpuUse(addresses, total_of(cards.values()))
         return found
 
     def _cards(self, pid: int) -> list[str]:
@@ -103,8 +104,7 @@ class GpuProcesses:
 
 
 def _use(devices: dict[str, float | None]) -> GpuUse:
-    known = [memory for memory in devices.values() if memory is not None]
-    return GpuUse(tuple(devices), sum(known) if known else None)
+    return GpuUse(tuple(devices), total_of(devices.values()))
 
 
 def open_nvml() -> Nvml | None:
@@ -133,7 +133,6 @@ def _listed(nvml: Nvml, place: int) -> dict[int, float | None]:
         for process in processes[: count.value]:
             used = None if process.memory_bytes == UNKNOWN_MEMORY else float(process.memory_bytes)
             # With MIG, a process is listed once for each slice that it uses.
-            before = listed.get(process.pid)
-            listed[process.pid] = used if before is None else before + (used or 0.0)
+            listed[process.pid] = total_of((listed.get(process.pid, 0.0), used))
         found |= listed  # a process that computes and draws is in both lists, with the same memory
     return found

@@ -47,7 +47,8 @@ def test_a_card_has_all_readings_as_declared_metrics(tmp_path: Path) -> None:
         "gpu.0.correctedMemoryErrors": 9.0,
         "gpu.0.unCorrectedMemoryErrors": 1.0,
     }
-    assert gpus.absent == {}
+    unread = "not in sysfs; amd-smi or rocm-smi may report it, but neither is installed"
+    assert gpus.absent == {"ubbPowerWatts": unread, "energyJoules": unread}
     gpus.close()
 
 
@@ -79,12 +80,13 @@ def test_a_failing_file_affects_only_its_reading_and_recovers(
     gauges = tick(gpus, 100.0).gauges
     assert "gpu.1.gpu" not in gauges
     assert (gauges["gpu.1.powerWatts"], gauges["gpu.0.gpu"]) == (210.0, 99.0)
-    assert gpus.absent == {
-        "gpu.1": "no gpu in sysfs; amd-smi or rocm-smi may report it, but neither is installed"
-    }
+    unread = "not in sysfs; amd-smi or rocm-smi may report it, but neither is installed"
+    assert gpus.absent["gpu"] == f"{unread} (GPU 1)"
+    assert gpus.absent["busySuspect"] == "needs `gpu` and `powerPercent` (GPU 1)"
+    assert gpus.absent["energyJoules"] == unread
     driver.failing.clear()
     assert tick(gpus, 101.5).gauges["gpu.1.gpu"] == 63.0
-    assert gpus.absent == {}
+    assert set(gpus.absent) == {"ubbPowerWatts", "energyJoules"}
     gpus.close()
 
 
@@ -107,12 +109,12 @@ def test_a_lost_card_is_reported_and_found_again(tmp_path: Path, monkeypatch: py
     for mono_s in (111.0, 130.0):
         assert tick(gpus, mono_s).events == []
     assert tick(gpus, 215.0).gauges["gpu.0.gpu"] == 99.0
-    assert "none of its files can be read" in gpus.absent["gpu.1"]
+    assert gpus.absent["gpu.1"] == "none of its files can be read"
     driver.failing.clear()
     moment = tick(gpus, 250.0)
     assert moment.gauges["gpu.1.gpu"] == 63.0
     assert [event["name"] for event in moment.events] == ["device_back"]
-    assert gpus.absent == {}
+    assert "gpu.1" not in gpus.absent
     gpus.close()
 
 
@@ -130,7 +132,7 @@ def test_a_card_that_is_asleep_is_not_woken_up(tmp_path: Path) -> None:
     gpus = watch(plant(tmp_path, card(1, "0000:83:00.0", runtime_status="suspended")), tmp_path)
     moment = tick(gpus, 100.0)
     assert (moment.gauges, moment.counters, moment.events) == ({}, {}, [])
-    assert gpus.absent["gpu.0"].endswith("it is asleep, and reading it would wake it up")
+    assert gpus.absent == {"gpu.0": "it is asleep, and reading it would wake it up"}
     put(tmp_path, f"{folder(1)}/power/runtime_status", "active\n")
     assert tick(gpus, 101.0).gauges["gpu.0.gpu"] == 63.0
     gpus.close()

@@ -33,6 +33,16 @@ def test_duplicate_descriptors_count_once(tmp_path: Path) -> None:
     assert use.read([71], {}, 110.0) == {}
 
 
+def test_memory_that_an_old_driver_does_not_report_is_absent(tmp_path: Path) -> None:
+    """Not 0, also if another of the run's files has it: the sum would look complete."""
+    old = fdinfo(0).replace("drm-memory-vram:\t2048 KiB\n", "").replace("id:\t9", "id:\t8")
+    links = {f"proc/{pid}/fd/5": "-> /dev/dri/renderD128" for pid in (70, 71)}
+    plant(tmp_path, links | {"proc/70/fdinfo/5": old, "proc/71/fdinfo/5": fdinfo(0)})
+    use = ProcessUse(str(tmp_path), f"{tmp_path}/proc")
+    assert use.read([70, 71], {}, 100.0) == {PCI: {}}
+    assert use.read([71], {}, 105.0) == {PCI: {"memoryAllocatedBytes": 2048.0 * 1024}}
+
+
 def test_kfd_memory_is_preferred_over_fdinfo(tmp_path: Path) -> None:
     nodes = "sys/class/kfd/kfd/topology/nodes"
     place = f"location_id {0x0300}\ndomain 0\ndrm_render_minor 128\nunique_id 4711\n"

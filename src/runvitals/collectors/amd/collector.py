@@ -19,7 +19,8 @@ from runvitals.collectors.amd.tools import (
 from runvitals.collectors.base import Every
 from runvitals.collectors.plumbing import pci
 from runvitals.collectors.plumbing.background import BackgroundReader
-from runvitals.collectors.plumbing.run_processes import RunProcesses
+from runvitals.collectors.plumbing.missing_readings import explain
+from runvitals.collectors.plumbing.run_processes import UNKNOWN_SUM, RunProcesses
 from runvitals.collectors.vendors.probes import first_index
 
 TYPE_CHECKING = False
@@ -34,6 +35,13 @@ COUNTERS = frozenset(("energyJoules", "correctedMemoryErrors", "unCorrectedMemor
 # The main readings. If sysfs lacks one of them, AMD's programs are used.
 WANTED = ("gpu", "memoryAllocatedBytes", "powerWatts")
 TEMPERATURES = ("memoryTemp", "junctionTemp", "edgeTemp")
+# All that a GPU may have.
+READINGS = (
+    *WANTED, "temp", *TEMPERATURES, "powerPercent", "busySuspect", "enforcedPowerLimitWatts",
+    "ubbPowerWatts", "energyJoules", "memory", "memoryAllocated", "gttAllocatedBytes", "gttAllocated",
+    "graphicsClock", "memoryClock", "memoryOverDrive", "fanSpeed", "fanRpm", "pcieReplays",
+    "correctedMemoryErrors", "unCorrectedMemoryErrors",
+)  # fmt: skip
 # Kept until a program reports them again.
 LASTING = ("enforcedPowerLimitWatts", "memoryTotalBytes")
 PROCESSES_EVERY_S = 5.0
@@ -41,6 +49,15 @@ PROCESSES_EVERY_S = 5.0
 RESCAN_EVERY_S = 30.0
 # How long a tick waits for its readings: 64 cards take 10 ms; a driver that resets a card blocks for seconds.
 PATIENCE_S = 0.1
+ASLEEP = "it is asleep, and reading it would wake it up"
+# Derived readings, and what they need.
+NEEDS = {
+    "powerPercent": "the power and its limit",
+    "busySuspect": "`gpu` and `powerPercent`",
+    "memoryAllocated": "the used memory and its size",
+    "gttAllocated": "the used memory and its size",
+}
+UNCOUNTED = "the driver counts no engine time, such as that of ROCm's own queues"
 
 
 def open_gpus(scope: Scope) -> AmdGpus:
@@ -80,6 +97,7 @@ class AmdGpus:
         self._run = RunProcesses(scope, proc)
         self._use = ProcessUse(scope.host_root, proc)
         self._in_use: dict[str, dict[str, float]] = {}
+        self._in_use_before = self._in_use.keys()
         self._processes = Every(PROCESSES_EVERY_S)
         self._rescan = Every(RESCAN_EVERY_S)
         self._first_index = first_index(scope, self.name)
@@ -112,6 +130,7 @@ class AmdGpus:
         users_due = self._processes.due(mono_s)
         if users_due:
             nodes = {gpu.identity: gpu.node for gpu in self._gpus if gpu.node is not None}
+            self._in_use_before = self._in_use.keys()
             self._in_use = self._use.read(self._run.pids(mono_s), nodes, mono_s)
         for number, (gpu, found) in enumerate(zip(self._gpus, readings, strict=True)):
             if found:
@@ -219,11 +238,20 @@ class AmdGpus:
         tools = self._tools
         if tools is not None and not tools.name and not tools.failure and self._lacks_readings():
             return  # the first call has not finished
-        absent = {}
-        for number, gpu in enumerate(self._gpus):
-            names = gpu.missing(mono_s, (*WANTED, "temp", "powerPercent"), 3.0 * FILL_EVERY_S)
-            if names:
-                absent[f"gpu.{self._first_index + number}"] = self._reason(gpu, names)
+        missing: dict[int, dict[str, str]] = {}
+        absent: dict[str, str] = {}
+        for index, gpu in enumerate(self._gpus, self._first_index):
+            names = gpu.missing(mono_s, READINGS, 3.0 * FILL_EVERY_S)
+            if names and gpu.card is not None and (gpu.card.asleep or gpu.card.lost):
+                absent[f"gpu.{index}"] = ASLEEP if gpu.card.asleep else "none of its files can be read"
+            else:
+                missing[index] = {name: self._reason(gpu, name) for name in names}
+        absent.update(explain(missing))
+        # A share needs two readings.
+        if any("gpu" not in self._in_use[gpu] for gpu in self._in_use_before & self._in_use.keys()):
+            absent["process.gpu"] = UNCOUNTED
+        if any("memoryAllocatedBytes" not in use for use in self._in_use.values()):
+            absent.update((f"process.memoryAllocated{end}", UNKNOWN_SUM) for end in ("", "Bytes"))
         if not self._gpus and tools is not None and tools.failure:
             absent["gpu"] = tools.failure
         self.pending = False
@@ -233,20 +261,18 @@ class AmdGpus:
     def _lacks_readings(self) -> bool:
         return not self._gpus or any(not gpu.has_all(WANTED) for gpu in self._gpus)
 
-    def _reason(self, gpu: AmdGpu, names: Sequence[str]) -> str:
-        words = f"no {', '.join(names)}"
-        if gpu.card is not None and gpu.card.asleep:
-            return f"{words}: it is asleep, and reading it would wake it up"
-        if gpu.card is not None and gpu.card.lost:
-            return f"{words}: none of its files can be read"
+    def _reason(self, gpu: AmdGpu, name: str) -> str:
+        """Why a reading of a GPU that can be read is missing."""
         if gpu.partition:
-            return f"{words}: it is partition {gpu.partition} of {gpu.pci}, only partition 0 has sensors"
-        if "powerWatts" in names and any(each is not gpu and each.shares_board(gpu) for each in self._gpus):
-            return f"{words}: the power of the whole package is reported by its first die"
-        tools = self._tools
+            return f"partition {gpu.partition} of {gpu.pci}: only partition 0 has sensors"
+        if name == "powerWatts" and any(each is not gpu and each.shares_board(gpu) for each in self._gpus):
+            return "the power of the whole package is reported by its first die"
+        if name in NEEDS:
+            return f"needs {NEEDS[name]}"
+        source, tools = gpu.source or "sysfs", self._tools
         if tools is None:
-            return f"{words} in sysfs; amd-smi or rocm-smi may report it, but neither is installed"
-        return f"{words} in {gpu.source or 'sysfs'}" + (f"; {tools.failure}" if tools.failure else "")
+            return f"not in {source}; amd-smi or rocm-smi may report it, but neither is installed"
+        return f"not in {source}" + (f"; {tools.failure}" if tools.failure else "")
 
     def _update_facts(self) -> None:
         """Update `facts`; replace the object only if they have changed."""
@@ -287,7 +313,7 @@ def _write_use(tick: Tick, index: int, use: Mapping[str, float], found: Mapping[
     for name, value in use.items():
         tick.gauges[f"gpu.process.{index}.{name}"] = value
     total = found.get("memoryTotalBytes", 0.0)
-    if total > 0.0:
+    if total > 0.0 and "memoryAllocatedBytes" in use:
         tick.gauges[f"gpu.process.{index}.memoryAllocated"] = use["memoryAllocatedBytes"] * 100.0 / total
 
 

@@ -71,6 +71,8 @@ class AmdGpu:
         }
         if card is not None:
             fact |= {"card": card.name, "apu": card.is_apu, "lost": card.lost}
+            if card.is_apu:
+                fact["unified"] = True
             if card.partition_mode:
                 fact |= {"compute_partition": card.partition_mode, "memory_partition": card.memory_mode}
         if self.partition:

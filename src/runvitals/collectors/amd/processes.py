@@ -13,6 +13,7 @@ import os
 
 from runvitals.collectors.amd.kfd import process_memory
 from runvitals.collectors.base import read_text
+from runvitals.collectors.plumbing.run_processes import total_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,11 +26,11 @@ _UNITS = {"": 1.0, "KiB": 1024.0, "MiB": 1024.0**2, "GiB": 1024.0**3}
 
 
 class DrmClient:
-    """A client of the driver: one open file, or several copies of it."""
+    """A client of the driver: one open file, or several copies of it. Old drivers do not report memory."""
 
     __slots__ = ("busy_ns", "vram_bytes")
 
-    def __init__(self, busy_ns: int, vram_bytes: float) -> None:
+    def __init__(self, busy_ns: int, vram_bytes: float | None) -> None:
         self.busy_ns = busy_ns
         self.vram_bytes = vram_bytes
 
@@ -51,8 +52,8 @@ class ProcessUse:
     def read(
         self, pids: Iterable[int], nodes: Mapping[str, KfdNode], mono_s: float
     ) -> dict[str, dict[str, float]]:
-        """PCI address → ``memoryAllocatedBytes`` and, from the second call on and if it is counted, ``gpu``
-        in %; only for GPUs that one of the processes uses.
+        """PCI address → ``memoryAllocatedBytes``, if it is known of all of them, and, from the second call on
+        and if it is counted, ``gpu`` in %; only for GPUs that one of the processes uses.
 
         Args:
             nodes: PCI address → its node in ROCm's topology.
@@ -67,13 +68,17 @@ class ProcessUse:
                     rocm[pci] = rocm.get(pci, 0.0) + used
         elapsed_ns = (mono_s - self._before_s) * 1e9
         found: dict[str, dict[str, float]] = {}
+        memory: dict[str, float | None] = {}
         for (pci, number), client in clients.items():
-            use = found.setdefault(pci, {"memoryAllocatedBytes": 0.0})
-            use["memoryAllocatedBytes"] += client.vram_bytes
+            use = found.setdefault(pci, {})
+            memory[pci] = total_of((memory.get(pci, 0.0), client.vram_bytes))
             before = self._before.get((pci, number))
             if client.busy_ns and before is not None and client.busy_ns >= before and elapsed_ns > 0:
                 share = (client.busy_ns - before) * 100.0 / elapsed_ns
                 use["gpu"] = min(use.get("gpu", 0.0) + share, 100.0)
+        for pci, total in memory.items():
+            if total is not None:
+                found[pci]["memoryAllocatedBytes"] = total
         for pci, used in rocm.items():
             found.setdefault(pci, {})["memoryAllocatedBytes"] = used
         self._before = {key: client.busy_ns for key, client in clients.items()}
@@ -119,9 +124,13 @@ def parse_fdinfo(text: str) -> tuple[str, str, DrmClient] | None:
     if fields.get("drm-driver") != "amdgpu" or "drm-pdev" not in fields:
         return None
     # drm-memory-vram is the older name of drm-resident-vram; drm-total-vram includes swapped-out memory.
-    memory = fields.get("drm-memory-vram") or fields.get("drm-resident-vram") or "0"
+    memory = fields.get("drm-memory-vram") or fields.get("drm-resident-vram")
     busy = sum(_first_integer(fields.get(engine, "0")) for engine in _ENGINES)
-    return fields["drm-pdev"].lower(), fields.get("drm-client-id", ""), DrmClient(busy, _bytes(memory))
+    return (
+        fields["drm-pdev"].lower(),
+        fields.get("drm-client-id", ""),
+        DrmClient(busy, None if memory is None else _bytes(memory)),
+    )
 
 
 def _first_integer(text: str) -> int:

@@ -19,7 +19,7 @@ from runvitals.collectors.nvidia.nvml import (
 )
 from runvitals.collectors.nvidia.pacing import Paced, Retries
 from runvitals.collectors.nvidia.readings import try_read
-from runvitals.collectors.plumbing.run_processes import RunProcesses
+from runvitals.collectors.plumbing.run_processes import UNKNOWN_SUM, RunProcesses, total_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ HOST_NAMESPACE = "pid:[4026531836]"
 
 # Other processes that the facts list, at most.
 MOST_OTHERS = 32
-UNKNOWN_SUM = "the driver does not report the memory of every process"
 _MEMORY_KEYS = "process.memoryAllocatedBytes, process.memoryAllocated"
 _SHARE_KEYS = "process.gpu, process.memory, process.encoderUtilization, process.decoderUtilization"
 HIDDEN = (
@@ -169,7 +168,7 @@ class GpuProcessUsage:
         self._is_unified = is_unified
         self._paced = Paced(COMPUTE_SHARE)
         self._graphics = Paced(GRAPHICS_SHARE, GRAPHICS_EVERY_S)
-        self._drawing: dict[int, int | None] = {}
+        self._drawing: dict[int, float | None] = {}
         self._backoffs = {_MEMORY_KEYS: Retries(), _SHARE_KEYS: Retries()}
         # Keys whose sum includes a process of unknown memory.
         self._unknown: list[str] = []
@@ -235,7 +234,7 @@ class GpuProcessUsage:
                 self._unknown.append("otherMemoryBytes")
         return self._used(ours.values(), "process.") if ours else {}
 
-    def _used(self, sizes: Iterable[int | None], prefix: str) -> dict[str, float]:
+    def _used(self, sizes: Iterable[float | None], prefix: str) -> dict[str, float]:
         """Bytes used, and their share of the GPU's memory; {} if one of the sizes is unknown."""
         used = total_of(sizes)
         if used is None:
@@ -246,7 +245,7 @@ class GpuProcessUsage:
             values["memoryAllocated"] = used * 100.0 / self._total_bytes
         return values
 
-    def _list(self, functions: tuple[str, ...]) -> dict[int, int | None]:
+    def _list(self, functions: tuple[str, ...]) -> dict[int, float | None]:
         """PID -> bytes; None if the driver does not report them (Windows, WSL)."""
         for _ in range(3):
             count = ctypes.c_uint(len(self._processes))
@@ -257,12 +256,11 @@ class GpuProcessUsage:
                     raise
                 self._processes = (NvmlProcessInfo * (count.value + 16))()
                 continue
-            found: dict[int, int | None] = {}
+            found: dict[int, float | None] = {}
             for process in self._processes[: count.value]:
                 used = None if process.memory_bytes == UNKNOWN_MEMORY else process.memory_bytes
                 # With MIG, a process is listed once for each slice that it uses.
-                before = found.get(process.pid, 0)
-                found[process.pid] = None if used is None or before is None else before + used
+                found[process.pid] = total_of((found.get(process.pid, 0.0), used))
             return found
         raise NvmlError(INSUFFICIENT_SIZE, functions[0])
 
@@ -295,16 +293,6 @@ class GpuProcessUsage:
                 raise NvmlError(code, function)
             self._shares = (NvmlProcessUtilization * (count.value + 64))()
         raise NvmlError(INSUFFICIENT_SIZE, function)
-
-
-def total_of(sizes: Iterable[float | None]) -> float | None:
-    """The sum; None if one of them is unknown: the sum of the others would look complete."""
-    total = 0.0
-    for size in sizes:
-        if size is None:
-            return None
-        total += size
-    return total
 
 
 def opens_gpu(proc: str, pid: int) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from runvitals.collectors.nvidia.device import SHARED, SHARED_COUNTERS
 from runvitals.collectors.nvidia.gpm import METRICS as PROFILING
-from runvitals.collectors.nvidia.processes import HIDDEN, MOST_OTHERS, UNKNOWN_SUM, total_of
+from runvitals.collectors.nvidia.processes import HIDDEN, MOST_OTHERS
 from runvitals.collectors.nvidia.recovery import ACTIONS, recovery_event
 from runvitals.collectors.nvidia.throttling import REASONS, ThrottledTime, key_of
 from runvitals.collectors.plumbing import pci
 from runvitals.collectors.plumbing.quantity import amount, split, whole
+from runvitals.collectors.plumbing.run_processes import UNKNOWN_SUM, total_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,11 @@ from runvitals.collectors.plumbing.process_tree import ProcessTree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from runvitals.collectors.base import Scope
+
+UNKNOWN_SUM = "the driver does not report the memory of every process"
 
 
 class RunProcesses:
@@ -55,3 +59,13 @@ class RunProcesses:
 
     def _is_there(self, pid: int) -> bool:
         return os.path.exists(f"{self._proc}/{pid}")
+
+
+def total_of(sizes: Iterable[float | None]) -> float | None:
+    """The sum; None if one of them is unknown: the sum of the others would look complete."""
+    total = 0.0
+    for size in sizes:
+        if size is None:
+            return None
+        total += size
+    return total
