@@ -10,6 +10,7 @@ import pytest
 from runvitals.collectors.base import Absent, Scope, Tick
 from runvitals.collectors.dcgm import collector
 from runvitals.collectors.dcgm.collector import Dcgm, NoSeries
+from runvitals.collectors.dcgm.gaps import BLANK, NOT_EXPORTED
 from runvitals.collectors.dcgm.probe import probe
 from runvitals.collectors.plumbing.http import HttpError
 from runvitals.metrics import DEFINITIONS
@@ -363,3 +364,96 @@ def test_absent_without_the_setting() -> None:
     with pytest.raises(Absent, match="RUNVITALS_DCGM_EXPORTER"):
         probe(Scope())
     assert probe(Scope(options={"dcgm_exporter": "http://localhost:9400/metrics"})).name == "dcgm"
+
+
+# -- missing readings
+
+
+def test_a_reading_that_one_board_lacks_has_a_reason(exporter: Exporter) -> None:
+    """A blank of one board beside a number of another, and what the exporter does not select."""
+    second = BOARD.replace('gpu="1"', 'gpu="2"')
+    exporter.answer = text(
+        f"DCGM_FI_DEV_GPU_UTIL{{{BOARD}}} 37",
+        f"DCGM_FI_DEV_GPU_UTIL{{{second}}} 38",
+        f"DCGM_FI_DEV_MEMORY_TEMP{{{BOARD}}} 9223372036854775794",
+        f"DCGM_FI_DEV_MEMORY_TEMP{{{second}}} 41",
+        f"DCGM_FI_PROF_SM_ACTIVE{{{second}}} 140737488355328.0",
+        f"DCGM_FI_DEV_FB_USED{{{second}}} 0",
+        f"DCGM_FI_DEV_FB_FREE{{{second}}} 0",
+    )
+    source = Dcgm(exporter.url, {})
+    assert sampled(source).gauges == {"gpu.1.gpu": 37.0, "gpu.2.gpu": 38.0, "gpu.2.memoryTemp": 41.0}
+    absent = source.absent
+    assert absent["memoryTemp"] == f"{BLANK} (GPU 1)"
+    assert absent["smActive"] == f"{NOT_EXPORTED} (GPU 1); {BLANK} (GPU 2)"
+    assert absent["memoryAllocatedBytes"] == f"{NOT_EXPORTED} (GPU 1); {BLANK} (GPU 2)"
+    assert absent["powerWatts"] == absent["throttle.swThermalSeconds"] == NOT_EXPORTED
+    assert "gpu" not in absent
+    # The monitor records the reasons when the object is another one.
+    sampled(source, 105.0)
+    assert source.absent is absent
+    source.close()
+
+
+def test_readings_of_another_source_are_not_missing(exporter: Exporter) -> None:
+    exporter.answer = text(f"DCGM_FI_DEV_GPU_UTIL{{{BOARD}}} 37")
+    source = Dcgm(exporter.url, {})
+    tick = Tick(100.0)
+    tick.gauges = {"gpu.1.temp": 50.0}
+    sampled(source, tick=tick)
+    assert "temp" not in source.absent
+    assert source.absent["memoryTemp"] == NOT_EXPORTED
+    source.close()
+
+
+def test_a_reading_that_one_slice_lacks_has_a_reason(exporter: Exporter) -> None:
+    other = SLICE.replace('GPU_I_ID="3"', 'GPU_I_ID="4"')
+    exporter.answer = text(
+        f"DCGM_FI_PROF_SM_ACTIVE{{{SLICE}}} 0.5", f"DCGM_FI_PROF_SM_ACTIVE{{{other}}} 9223372036854775794"
+    )
+    source = Dcgm(exporter.url, {})
+    assert sampled(source).gauges == {"gpu.1.mig.3.0.smActive": 50.0}
+    assert source.absent["mig.4.0.smActive"] == BLANK
+    assert "mig.3.0.smActive" not in source.absent
+    source.close()
+
+
+def test_power_that_only_the_instantaneous_metric_has(exporter: Exporter) -> None:
+    second = BOARD.replace('gpu="1"', 'gpu="2"')
+    exporter.answer = text(
+        f"DCGM_FI_DEV_POWER_USAGE{{{BOARD}}} 140737488355328.0",
+        f"DCGM_FI_DEV_POWER_USAGE_INSTANT{{{BOARD}}} 66.84",
+        f"DCGM_FI_DEV_POWER_USAGE_INSTANT{{{second}}} 330",
+        f"DCGM_FI_DEV_POWER_USAGE{{{second}}} 320",
+        f"DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF{{{second}}} 650",
+        f"DCGM_FI_DEV_MAX_SM_CLOCK{{{second}}} 1980",
+    )
+    source = Dcgm(exporter.url, {})
+    assert sampled(source).gauges == {"gpu.1.powerWatts": 66.84, "gpu.2.powerWatts": 320.0}
+    assert source.facts is not None
+    gpus = source.facts["gpu_dcgm"]
+    assert isinstance(gpus, list)
+    assert (gpus[1]["default_power_limit_watts"], gpus[1]["max_sm_clock_mhz"]) == (650.0, 1980.0)
+    source.close()
+
+
+def test_a_gpu_that_must_be_recovered_is_an_event(exporter: Exporter) -> None:
+    exporter.answer = text(f"DCGM_FI_DEV_GPU_RECOVERY_ACTION{{{BOARD}}} 1")
+    source = Dcgm(exporter.url, {})
+    tick = sampled(source)
+    assert tick.gauges == {"gpu.1.recoveryAction": 1.0}
+    assert [event["name"] for event in tick.events] == ["recovery_needed"]
+    assert sampled(source, 105.0).events == []
+    source.close()
+
+
+def test_throttling_from_samples_is_told_from_that_of_counters(exporter: Exporter) -> None:
+    exporter.answer = text(
+        f"DCGM_FI_DEV_CLOCKS_EVENT_REASONS{{{BOARD}}} 0",
+        f"DCGM_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP_NS{{{BOARD}}} 5000000000",
+    )
+    source = Dcgm(exporter.url, {})
+    sampled(source)
+    assert source.absent["throttle.swThermalSeconds"].startswith("sampled: ")
+    assert "throttle.swPowerCapSeconds" not in source.absent
+    source.close()

@@ -394,7 +394,7 @@ def test_throttling_from_samples_is_told_from_that_of_counters(nvml: FakeNvml, w
         nvml.gpus[1].fields.pop(field)
     watched.sample()
     absent = watched.source.absent
-    assert absent["throttle.swThermalSeconds"].startswith("sampled: the driver has no counter for it")
+    assert absent["throttle.swThermalSeconds"].startswith("sampled: there is no counter for it")
     assert absent["throttle.swThermalSeconds"].endswith("(GPU 1)")
     assert "(GPU" not in absent["throttle.hwSlowdownSeconds"]  # no driver counts it
     assert "swThermal" in str(gpus_of(watched)[1]["throttle_sampled"])

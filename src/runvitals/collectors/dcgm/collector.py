@@ -6,6 +6,7 @@ import os
 
 from runvitals.collectors.dcgm.fields import (
     COUNTERS,
+    FACTS,
     FLOWS,
     GAUGES,
     MEMORY,
@@ -19,6 +20,8 @@ from runvitals.collectors.dcgm.fields import (
     is_blank,
     of_host,
 )
+from runvitals.collectors.dcgm.gaps import Gaps
+from runvitals.collectors.nvidia.recovery import recovery_event
 from runvitals.collectors.nvidia.throttling import ThrottledTime
 from runvitals.collectors.nvidia.xid import CriticalErrors, xid_event
 from runvitals.collectors.plumbing import exposition, http
@@ -68,12 +71,15 @@ class Dcgm:
 
     def __init__(self, url: str, headers: Mapping[str, str], hostname: str = "") -> None:
         self.facts: dict[str, object] | None = None
+        self.absent: dict[str, str] = {}
         self._urls = _query_urls(url)
         self._headers = dict(headers)
         self._hostname = hostname or os.uname().nodename
         self._others: set[str] = set()
         self._totals: dict[str, tuple[float, float]] = {}
         self._xids: dict[int, float] = {}
+        self._recovery: dict[int, int] = {}
+        self._gaps = Gaps()
         self._errors = CriticalErrors()
         self._throttled: dict[int, ThrottledTime] = {}
         # (GPU, metric) reported without a slice's label.
@@ -109,6 +115,7 @@ class Dcgm:
             raise NoSeries(f"{http.HttpAddress(self._urls[0])} responds, but reports no GPU")
         self._update_facts(series)
         known = len(tick.events)
+        exported = series
         series = self._of_boards([each for each in series if not is_blank(each.value)])
         series = self._preferences.select(series)
         memory: dict[str, dict[str, float]] = {}
@@ -120,11 +127,12 @@ class Dcgm:
                 tick.counters[f"gpu.{gpu}.{end}"] = seconds
         for prefix, sizes in memory.items():
             _write_memory(tick, prefix, sizes)
-        for index in {each.index for each in series}:
-            watts = tick.gauges.get(f"gpu.{index}.powerWatts")
-            limit = tick.gauges.get(f"gpu.{index}.enforcedPowerLimitWatts")
-            if watts is not None and limit:
-                tick.gauges[f"gpu.{index}.powerPercent"] = watts * 100.0 / limit
+        for index in {each.index for each in series if each.index is not None}:
+            self._derive(tick, index)
+        written = {**tick.gauges, **tick.counters}.keys() | self._totals.keys()
+        absent = self._gaps.explain(exported, written, self._others, self._throttled, tick.mono_s)
+        if absent != self.absent:
+            self.absent = absent
 
     def _read(self, url: str) -> Iterator[DcgmSeries]:
         if "/api/v1/query" in url:
@@ -182,6 +190,18 @@ class Dcgm:
         elif series.index is not None:
             self._accumulate(tick, series.index, series)
 
+    def _derive(self, tick: Tick, index: int) -> None:
+        """Write what follows from other readings of a board."""
+        prefix = f"gpu.{index}."
+        watts = tick.gauges.get(prefix + "powerWatts")
+        limit = tick.gauges.get(prefix + "enforcedPowerLimitWatts")
+        if watts is not None and limit:
+            tick.gauges[prefix + "powerPercent"] = watts * 100.0 / limit
+        before = self._recovery.get(index, 0)
+        action = self._recovery[index] = int(tick.gauges.get(prefix + "recoveryAction", before))
+        if prefix + "recoveryAction" not in self._others:  # that source has its own events
+            tick.events += recovery_event(index, before, action)
+
     def _accumulate(self, tick: Tick, index: int, series: DcgmSeries) -> None:
         """Process a series that needs its earlier values."""
         if series.name == XID:
@@ -212,8 +232,13 @@ class Dcgm:
 
     def _update_facts(self, series: list[DcgmSeries]) -> None:
         gpus: dict[tuple[int, str], dict[str, object]] = {}
+        properties: dict[int, dict[str, object]] = {}
         for each in series:
-            if each.index is None or (each.index, each.slice) in gpus:
+            if each.index is None:
+                continue
+            if each.name in FACTS and not is_blank(each.value):
+                properties.setdefault(each.index, {})[FACTS[each.name]] = each.value
+            if (each.index, each.slice) in gpus:
                 continue
             about = {
                 "index": each.index,
@@ -227,7 +252,9 @@ class Dcgm:
             gpus[each.index, each.slice] = {
                 name: text for name, text in about.items() if text not in (None, "")
             }
-        facts: dict[str, object] = {"gpu_dcgm": [gpus[key] for key in sorted(gpus)]}
+        facts: dict[str, object] = {
+            "gpu_dcgm": [{**gpus[key], **properties.get(key[0], {})} for key in sorted(gpus)]
+        }
         if facts != self.facts:
             self.facts = facts
 
@@ -237,10 +264,12 @@ def _write_memory(tick: Tick, prefix: str, sizes: Mapping[str, float]) -> None:
     used = sizes.get("DEV_FB_USED")
     if used is None:
         return
-    tick.gauges[prefix + "memoryAllocatedBytes"] = used * MIB
     total = sizes.get("DEV_FB_TOTAL")
     if total is None and "DEV_FB_FREE" in sizes:
         total = used + sizes["DEV_FB_FREE"] + sizes.get("DEV_FB_RESERVED", 0.0)
+    if total == 0.0:
+        return  # 0 of 0: it shares the host's memory
+    tick.gauges[prefix + "memoryAllocatedBytes"] = used * MIB
     if total:
         tick.gauges[prefix + "memoryAllocated"] = used * 100.0 / total
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from runvitals.collectors.nvidia.throttling import REASONS, key_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +19,7 @@ GAUGES = {
     "DEV_GPU_MAX_OP_TEMP": ("maxOpTemp", 1.0),
     "DEV_MEM_MAX_OP_TEMP": ("memoryMaxOpTemp", 1.0),
     "DEV_POWER_USAGE": ("powerWatts", 1.0),
+    "DEV_POWER_USAGE_INSTANT": ("powerWatts", 1.0),
     "DEV_POWER_MGMT_LIMIT": ("enforcedPowerLimitWatts", 1.0),
     "DEV_ENFORCED_POWER_LIMIT": ("enforcedPowerLimitWatts", 1.0),
     "DEV_SM_CLOCK": ("smClock", 1.0),
@@ -28,6 +31,7 @@ GAUGES = {
     "DEV_UNCORRECTABLE_REMAPPED_ROWS": ("remappedRowsUncorrectable", 1.0),
     "DEV_ROW_REMAP_PENDING": ("remapPending", 1.0),
     "DEV_ROW_REMAP_FAILURE": ("remapFailed", 1.0),
+    "DEV_GPU_RECOVERY_ACTION": ("recoveryAction", 1.0),
     # KiB in the driver's last 20 ms, although exporters call it a counter.
     "DEV_PCIE_TX_THROUGHPUT": ("pcieTxBytes", 1024.0),
     "DEV_PCIE_RX_THROUGHPUT": ("pcieRxBytes", 1024.0),
@@ -54,6 +58,7 @@ PREFERRED = {
     "DEV_PCIE_RX_THROUGHPUT": "PROF_PCIE_RX_BYTES",
     "DEV_ECC_SBE_VOL_TOTAL": "DEV_ECC_SBE_VOL_DEV",
     "DEV_ECC_DBE_VOL_TOTAL": "DEV_ECC_DBE_VOL_DEV",
+    "DEV_POWER_USAGE_INSTANT": "DEV_POWER_USAGE",
     "DEV_POWER_MGMT_LIMIT": "DEV_ENFORCED_POWER_LIMIT",
     "PROF_GR_ENGINE_UTIL_RATIO": "PROF_GR_ENGINE_ACTIVE",
 }
@@ -103,6 +108,8 @@ FLOWS = {
 }
 MEMORY = frozenset(("DEV_FB_USED", "DEV_FB_FREE", "DEV_FB_TOTAL", "DEV_FB_RESERVED"))
 XID = "DEV_XID_ERRORS"
+# Properties of a board: the name of the fact.
+FACTS = {"DEV_POWER_MGMT_LIMIT_DEF": "default_power_limit_watts", "DEV_MAX_SM_CLOCK": "max_sm_clock_mhz"}
 # DCGM's codes for "no value": the last sixteen 32-bit and 64-bit numbers, and sixteen numbers from 2⁴⁷ for
 # fractions. As floats the 64-bit ones are all 2⁶³.
 _BLANK_32 = range(0x7FFFFFF0, 0x80000000)
@@ -162,6 +169,34 @@ def is_blank(value: float) -> bool:
     if not -_BLANK_64 < value < _BLANK_64:
         return True
     return value.is_integer() and (int(value) in _BLANK_32 or int(value) in _BLANK_FRACTION)
+
+
+def ends_of(name: str) -> tuple[str, ...]:
+    """The ends of the keys that a metric becomes.
+
+    >>> ends_of("DEV_GPU_TEMP"), ends_of("DEV_POWER_VIOLATION"), ends_of("DEV_SERIAL")
+    (('temp',), ('throttle.swPowerCapSeconds',), ())
+    """
+    if name in GAUGES or name in COUNTERS:
+        return ((GAUGES.get(name) or COUNTERS[name])[0],)
+    if name in THROTTLED:
+        return (key_of(THROTTLED[name]),)
+    if name in THROTTLE_REASONS:
+        return tuple(map(key_of, REASONS))
+    if name == "DEV_FB_USED":
+        return ("memoryAllocatedBytes", "memoryAllocated")
+    end = RATIOS.get(name) or FLOWS.get(name)
+    return () if end is None else (end,)
+
+
+ENDS = tuple(
+    dict.fromkeys(
+        end
+        for table in (GAUGES, COUNTERS, RATIOS, FLOWS, ("DEV_FB_USED", *THROTTLE_REASONS))
+        for name in table
+        for end in ends_of(name)
+    )
+)
 
 
 class Preferences:

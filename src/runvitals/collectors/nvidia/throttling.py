@@ -34,7 +34,7 @@ _BITS = (
 )
 REASONS = tuple(name for _, name in _BITS)
 SAMPLED = (
-    "sampled: the driver has no counter for it, so it is the time during which its bit was set; shorter "
+    "sampled: there is no counter for it, so it is the time during which its bit was set; shorter "
     "throttling is missed"
 )
 # At most this much time is counted between two reads: the monitor may have been suspended.
