@@ -137,14 +137,29 @@ def test_missing_readings_have_reasons(make: Make, tmp_path: Path) -> None:
     assert values(smi, 1.0) == {"gpu.1.gpu": 7.0}
     assert smi.absent == {
         "memoryAllocatedBytes": "not reported by acme-smi",
+        "memoryAllocated": "not reported by acme-smi",
         "temp": "not reported by acme-smi",
         "powerWatts": "not reported by acme-smi",
+        "powerPercent": "not reported by acme-smi",
         "unCorrectedMemoryErrors": "not reported by acme-smi",
+        "gpu": "not reported by acme-smi (GPU 0)",
+        "enforcedPowerLimitWatts": "not reported by acme-smi",
         "fanSpeed": "it has no fan",
     }
     say(tmp_path, TWO)
     soon(lambda: values(smi, 2.0).get("gpu.0.temp"))
     assert smi.absent == {"fanSpeed": "it has no fan"}
+
+
+def test_a_value_that_one_of_two_devices_lost_has_a_reason(make: Make, tmp_path: Path) -> None:
+    """After 30 s: some tools omit a value now and then."""
+    smi = make(TWO)
+    assert values(smi, 1.0)["gpu.1.temp"] == 60.0
+    say(tmp_path, TWO.replace("60 C", "N/A"))
+    soon(lambda: answer(smi, 2.0), lambda tick: "gpu.1.temp" not in tick.gauges)
+    assert "temp" not in smi.absent
+    assert values(smi, 33.0)["gpu.0.temp"] == 40.0
+    assert smi.absent["temp"] == "not reported by acme-smi (GPU 1)"
 
 
 def test_invalid_values_are_left_out(make: Make) -> None:

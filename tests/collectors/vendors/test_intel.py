@@ -107,6 +107,20 @@ def test_a_card_with_the_driver_xe(tmp_path: Path) -> None:
     facts = parts.facts
     assert facts["accelerator_intel"][0]["pci"] == "0000:4d:00.0"
     assert parts.absent["memoryAllocated"].startswith("needs xpu-smi, which is not on PATH")
+    assert set(parts.absent) == {"memoryAllocated", "memoryAllocatedBytes", "memoryBandwidth"}
+
+
+@pytest.mark.usefixtures("no_tool")
+def test_a_file_that_one_of_two_cards_lacks_has_a_reason(tmp_path: Path) -> None:
+    parts = intel(plant(tmp_path, I915 | XE))
+    look(parts, 100.0)
+    look(parts, 101.0)
+    assert parts.absent["temp"] == "not reported by the driver in sysfs (GPU 0)"
+    assert parts.absent["memoryAllocated"] == (
+        "not reported by the driver in sysfs (GPU 0); "
+        "needs xpu-smi, which is not on PATH: install the package xpu-smi (GPU 1)"
+    )
+    assert "graphicsClock" not in parts.absent
 
 
 @pytest.mark.usefixtures("no_tool")
@@ -214,6 +228,47 @@ def test_decimal_commas_and_units_in_other_brackets(tmp_path: Path) -> None:
         "gpu.0.memoryAllocated": 20.0,
         "gpu.0.memoryAllocatedBytes": 7.0 * 1024**3,
     }
+
+
+def test_utilization_without_permission_has_a_hint(tmp_path: Path) -> None:
+    """Memory is there, what the engines' counters tell is not."""
+    header = "Timestamp, DeviceId, GPU Utilization (%), GPU Memory Utilization (%), GPU Memory Used (MiB)\n"
+    rows = "14:15:20.490,    0,  N/A, 0.10, 17.52\n14:15:20.490,    1,  N/A, 0.30, 49.21\n"
+    source = printing(tmp_path, header + rows)
+    gauges = soon(lambda: look_at(source, 1.0))
+    assert gauges["gpu.0.memoryAllocated"] == 0.10
+    assert gauges["gpu.1.memoryAllocatedBytes"] == 49.21 * 2**20
+    assert source.absent["gpu"] == "xpu-smi prints no value: it needs root or CAP_PERFMON"
+    assert source.absent["temp"] == "not reported by xpu-smi"
+    assert not {"memoryAllocated", "memoryAllocatedBytes"} & set(source.absent)
+    source.close()
+
+
+def look_at(source: XpuSmi, mono_s: float) -> dict[str, float]:
+    tick = Tick(mono_s)
+    source.sample(tick)
+    return tick.gauges
+
+
+def test_what_the_driver_has_in_sysfs_is_not_missing(tmp_path: Path) -> None:
+    source = printing(tmp_path, HEADER + "1, 0, , 50, 25, 4096\n1, 1, , 50, 25, 4096\n")
+
+    def look_after_sysfs() -> dict[str, float]:
+        tick = Tick(1.0)
+        tick.gauges["gpu.0.gpu"] = 75.0
+        source.sample(tick)
+        return tick.gauges if "gpu.0.powerWatts" in tick.gauges else {}
+
+    soon(look_after_sysfs)
+    assert source.absent["gpu"] == "xpu-smi prints no value: it needs root or CAP_PERFMON (GPU 1)"
+    source.close()
+
+
+def test_a_tool_that_fails_is_the_reason_of_what_only_it_has(tmp_path: Path) -> None:
+    source = XpuSmi(program(tmp_path, "xpu-smi", "echo no permission >&2; exit 3"), [0])
+    failure(source)
+    assert "no permission" in source.absent["memoryAllocated"]
+    source.close()
 
 
 def failure(source: XpuSmi, mono_s: float = 1.0) -> str:

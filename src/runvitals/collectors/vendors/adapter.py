@@ -21,8 +21,16 @@ from __future__ import annotations
 
 from runvitals.collectors.base import Absent, Every
 from runvitals.collectors.plumbing.excerpt import first_lines
+from runvitals.collectors.plumbing.missing_readings import ExpectedReadings, explain
 from runvitals.collectors.plumbing.tool import Tool, ToolFailed, find
-from runvitals.collectors.vendors.devices import MOST_DEVICES, TOTAL, KnownDevices, VendorDevice, write
+from runvitals.collectors.vendors.devices import (
+    MOST_DEVICES,
+    TOTAL,
+    KnownDevices,
+    VendorDevice,
+    derived,
+    write,
+)
 from runvitals.collectors.vendors.devices import Reading as Reading
 from runvitals.collectors.vendors.probes import first_index
 
@@ -146,8 +154,10 @@ class Smi:
         self._failed = ""
         self._complaint = ""
         self._worked = False
-        self._seen = False
+        readings = (reading.key for reading in vendor.readings if reading.key not in (TOTAL, *vendor.missing))
+        self._expected = ExpectedReadings((*readings, *derived(vendor.readings)))
         self._known = KnownDevices(vendor.name, path)
+        self._unreported = f"not reported by {vendor.programs[0]}"
 
     @property
     def pending(self) -> bool:
@@ -167,22 +177,28 @@ class Smi:
         devices = self._known.devices(rows, self._vendor.readings, self._vendor.identity)
         write(tick, devices, self._offset)
         tick.events += self._known.changes(devices, self._offset)
-        self._update_facts(devices)
+        self._update_facts(devices, tick.mono_s)
 
-    def _update_facts(self, devices: Sequence[VendorDevice]) -> None:
+    def _update_facts(self, devices: Sequence[VendorDevice], mono_s: float) -> None:
         """Update `facts` and `absent`; replace an object only if it has changed."""
         facts = self._known.facts(devices, self._offset)
         if facts != self.facts:
             self.facts = facts
-        if not self._seen:
-            self._seen = True
-            self.absent = {**_unreported(self._vendor, devices), **self._vendor.missing}
-        elif any(device.has(key) for device in devices for key in self.absent):
-            still = [key for key in self.absent if not any(device.has(key) for device in devices)]
-            self.absent = {key: self.absent[key] for key in still}
-        if self.absent.get(_EXIT, "") != self._complaint:
-            rest = {key: why for key, why in self.absent.items() if key != _EXIT}
-            self.absent = {**rest, _EXIT: self._complaint} if self._complaint else rest
+        missing: dict[int, dict[str, str]] = {}
+        for device in devices:
+            self._expected.note(device.index, (*device.gauges, *device.counters), mono_s)
+            lacking = self._expected.missing(device.index, mono_s)
+            missing[device.index + self._offset] = dict.fromkeys(lacking, self._unreported)
+        never = {
+            key: why
+            for key, why in self._vendor.missing.items()
+            if not any(device.has(key) for device in devices)
+        }
+        absent = {**explain(missing), **never, **self._known.reasons(self._offset)}
+        if self._complaint:
+            absent[_EXIT] = self._complaint
+        if absent != self.absent:
+            self.absent = absent
 
     def close(self) -> None:
         """Stop the child processes."""
@@ -288,15 +304,6 @@ class Smi:
         ]
         if devices:
             self.facts = self._known.facts(devices, self._offset)
-
-
-def _unreported(vendor: Vendor, devices: Sequence[VendorDevice]) -> dict[str, str]:
-    """Reasons for the readings that no device has."""
-    return {
-        reading.key: f"not reported by {vendor.programs[0]}"
-        for reading in vendor.readings
-        if reading.key != TOTAL and not any(device.has(reading.key) for device in devices)
-    }
 
 
 def __getattr__(name: str) -> str:

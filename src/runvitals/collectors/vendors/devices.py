@@ -147,6 +147,13 @@ class KnownDevices:
             self._event("device_back", "info", f"{self._lost.pop(index)} is back") for index in back
         ]
 
+    def reasons(self, offset: int) -> dict[str, str]:
+        """The keys of the lost devices, and why they have no values."""
+        return {
+            f"gpu.{index + offset}": f"lost: {title} is no longer reported"
+            for index, title in self._lost.items()
+        }
+
     def facts(self, devices: Iterable[VendorDevice], offset: int) -> dict[str, object]:
         """The facts about all devices ever seen, for the facts about the machine."""
         for device in devices:
@@ -173,9 +180,11 @@ class KnownDevices:
 def complete(device: VendorDevice) -> None:
     """Add derived readings: percentages of memory used and of the power limit.
 
-    Used memory "0 of 0" is removed.
+    Used memory "0 of 0" is removed, and so is a limit of 0 W.
     """
     gauges = device.gauges
+    if gauges.get(LIMIT, 1.0) <= 0.0:
+        del gauges[LIMIT]
     if gauges.get(TOTAL) == 0.0:
         gauges.pop(USED, None)
     total, limit = gauges.get(TOTAL, 0.0), gauges.get(LIMIT, 0.0)
@@ -185,12 +194,19 @@ def complete(device: VendorDevice) -> None:
         gauges[POWER_SHARE] = gauges[POWER] * 100.0 / limit
 
 
+def derived(readings: Iterable[Reading]) -> list[str]:
+    """The keys that `complete` may add to these readings."""
+    keys = {reading.key for reading in readings}
+    needs = ((SHARE, {TOTAL, USED}), (POWER_SHARE, {LIMIT, POWER}))
+    return [key for key, needed in needs if needed <= keys and key not in keys]
+
+
 def write(tick: Tick, devices: Iterable[VendorDevice], offset: int) -> None:
-    """Write the devices' readings into a tick. A limit of 0 W is left out."""
+    """Write the devices' readings into a tick."""
     for device in devices:
         prefix = f"gpu.{device.index + offset}."
         for key, value in device.gauges.items():
-            if key != TOTAL and not (key == LIMIT and value <= 0.0):
+            if key != TOTAL:
                 tick.gauges[prefix + key] = value
         for key, value in device.counters.items():
             tick.counters[prefix + key] = value

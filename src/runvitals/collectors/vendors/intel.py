@@ -9,17 +9,23 @@ from __future__ import annotations
 from runvitals.collectors.base import Absent, read_text
 from runvitals.collectors.plumbing import pci, sysfs
 from runvitals.collectors.plumbing.composite import CompositeSource
+from runvitals.collectors.plumbing.missing_readings import ExpectedReadings, explain
 from runvitals.collectors.plumbing.tool import find
 from runvitals.collectors.vendors.devices import LIMIT, POWER, SHARE, USED, VendorDevice, complete, write
-from runvitals.collectors.vendors.intel_xpu_smi import XpuSmi
+from runvitals.collectors.vendors.intel_xpu_smi import EXPECTED, XpuSmi
 from runvitals.collectors.vendors.probes import first_index, intel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from runvitals.collectors.base import Collector, Scope, Tick
 
 # The PCI address of integrated graphics; cards are on other buses.
 INTEGRATED = "0000:00:02.0"
+UNREPORTED = "not reported by the driver in sysfs"
+NO_TOOL = "needs xpu-smi, which is not on PATH: install the package xpu-smi"
+ONLY_TOOL = (USED, SHARE, "memoryBandwidth")
 XPU_SMI = ("/usr/bin/xpu-smi", "/usr/local/bin/xpu-smi", "/opt/intel/xpu-smi/bin/xpu-smi")
 
 
@@ -29,18 +35,12 @@ def probe(scope: Scope) -> CompositeSource:
     if not cards:
         on_bus = ", ".join(card.address for card in intel.cards(scope))
         raise Absent(f"the Intel GPU at {on_bus} uses neither the driver xe nor i915")
-    kernel = IntelSysfs(cards)
-    parts: list[Collector] = [kernel]
     numbers = [card.device.index for card in cards if card.address != INTEGRATED]
-    if numbers:
-        tool = find("xpu-smi", *XPU_SMI)
-        if tool is None:
-            kernel.absent |= dict.fromkeys(
-                (USED, SHARE), "needs xpu-smi, which is not on PATH: install the package xpu-smi"
-            )
-        else:
-            parts.append(XpuSmi(tool, numbers))
-    return CompositeSource("intel", parts)
+    tool = find("xpu-smi", *XPU_SMI) if numbers else None
+    if tool is None:
+        return CompositeSource("intel", [IntelSysfs(cards, cards)])
+    parts: list[Collector] = [IntelSysfs(cards, [card for card in cards if card.address == INTEGRATED])]
+    return CompositeSource("intel", [*parts, XpuSmi(tool, numbers)])
 
 
 def find_cards(scope: Scope) -> list[IntelGpu]:
@@ -118,19 +118,43 @@ class IntelGpu:
 
 
 class IntelSysfs:
-    """Load, clock, power, energy, temperatures and power limit, as available."""
+    """Load, clock, power, energy, temperatures and power limit, as available.
+
+    Args:
+        explained: the cards of which ``absent`` says what is missing; xpu-smi knows it of the others.
+    """
 
     name = "sysfs"
 
-    def __init__(self, cards: list[IntelGpu]) -> None:
+    def __init__(self, cards: list[IntelGpu], explained: list[IntelGpu]) -> None:
         self._cards = cards
-        self.absent: dict[str, str] = {}
+        self._explained = explained
+        self._expected = ExpectedReadings(EXPECTED)
+        self._is_first = True
+        # Memory is the same from the first sample on; a rate needs two.
+        self.absent = explain({card.device.index: _without_tool(card, (USED, SHARE)) for card in explained})
         self.facts = {
             "accelerator_intel": [{"index": card.device.index, **card.device.identity} for card in cards]
         }
 
     def sample(self, tick: Tick) -> None:
         write(tick, [card.read(tick.mono_s) for card in self._cards], 0)
+        missing: dict[int, dict[str, str]] = {}
+        for card in self._explained:
+            device = card.device
+            self._expected.note(device.index, (*device.gauges, *device.counters), tick.mono_s)
+            missing[device.index] = _without_tool(card, self._expected.missing(device.index, tick.mono_s))
+        absent = explain(missing)
+        if absent != self.absent and not self._is_first:
+            self.absent = absent
+        self._is_first = False
+
+
+def _without_tool(card: IntelGpu, lacking: Iterable[str]) -> dict[str, str]:
+    """Why readings are missing that are not in sysfs."""
+    if card.address == INTEGRATED:
+        return dict.fromkeys(lacking, UNREPORTED)
+    return {key: NO_TOOL if key in ONLY_TOOL else UNREPORTED for key in lacking}
 
 
 def _idle_files(folder: str) -> list[sysfs.SysfsLevel]:

@@ -7,10 +7,11 @@ Columns are identified by the header. Release 2.0 has other names than 1.x, and 
 from __future__ import annotations
 
 from runvitals.collectors.plumbing.excerpt import MOST_LINES
+from runvitals.collectors.plumbing.missing_readings import ExpectedReadings, explain
 from runvitals.collectors.plumbing.quantity import heading
 from runvitals.collectors.plumbing.tool import StillFailing, StreamingTool, ToolFailed
 from runvitals.collectors.vendors.adapter import Reading
-from runvitals.collectors.vendors.devices import POWER, SHARE, USED, VendorDevice, write
+from runvitals.collectors.vendors.devices import LIMIT, POWER, POWER_SHARE, SHARE, USED, VendorDevice, write
 from runvitals.collectors.vendors.formats import commas, text_of
 
 TYPE_CHECKING = False
@@ -38,6 +39,12 @@ READINGS = (
     Reading("memoryBandwidth", "%", "gpu memory bandwidth utilization", "memory.bandwidth.utilization"),
     Reading(USED, "bytes", "gpu memory used", "memory.used", bare="MiB"),
 )
+# Of cards: also what the driver has in sysfs.
+EXPECTED = (*(reading.key for reading in READINGS), LIMIT, POWER_SHARE)
+UNREPORTED = "not reported by xpu-smi"
+# Without the permission, the tool prints "N/A" or nothing for what it derives from the engines' counters.
+NEEDS_PERMISSION = "xpu-smi prints no value: it needs root or CAP_PERFMON"
+OF_COUNTERS = ("gpu", "memoryBandwidth")
 _KNOWN = {name for reading in READINGS for name in reading.names}
 _DEVICE = ("deviceid", "device id")
 # Lines before the header after which the tool is considered not Intel's.
@@ -65,6 +72,7 @@ class XpuSmi:
         self._works = False
         # Energy that the driver reports too: two totals alternating in one key would make it jump.
         self._others: set[str] = set()
+        self._expected = ExpectedReadings(EXPECTED)
 
     def sample(self, tick: Tick) -> None:
         """Write the newest line of each card.
@@ -80,6 +88,7 @@ class XpuSmi:
         except ToolFailed as failed:
             self._failed = str(failed)
             self._restart()
+            self._explain(tick, self._failed)
             raise
         if newest:
             self._works, self._failed = True, ""
@@ -104,6 +113,35 @@ class XpuSmi:
             if f"gpu.{device.index}.energyJoules" in self._others:
                 device.counters.clear()
         write(tick, devices, 0)
+        self._explain(tick, "")
+
+    def _explain(self, tick: Tick, failure: str) -> None:
+        """Update `absent`; replace the object only if it has changed.
+
+        Args:
+            tick: with what the driver has in sysfs.
+            failure: why the tool reports nothing at all.
+        """
+        columns = {name for name, _ in self._columns}
+        unseen = {
+            reading.key
+            for reading in READINGS
+            if reading.key in OF_COUNTERS and not columns.isdisjoint(reading.names)
+        }
+        missing: dict[int, dict[str, str]] = {}
+        for index in self._numbers:
+            prefix = f"gpu.{index}."
+            written = (
+                key for key in EXPECTED if prefix + key in tick.gauges or prefix + key in tick.counters
+            )
+            self._expected.note(index, written, tick.mono_s)
+            missing[index] = {
+                key: failure or (NEEDS_PERMISSION if key in unseen else UNREPORTED)
+                for key in self._expected.missing(index, tick.mono_s)
+            }
+        absent = explain(missing)
+        if absent != self.absent:
+            self.absent = absent
 
     def _devices(self, lines: Sequence[bytes]) -> list[VendorDevice]:
         """The devices from the newest line of each card."""
