@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
     Probe = Callable[["Scope"], Collector | None]
 
+# How a reason starts if nothing is wrong: this machine has nothing of the kind, such as swap.
+NOTHING_THERE = "there is none"
+
 MIB = 1024.0 * 1024.0
 GIB = 1024.0 * MIB
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096

@@ -96,3 +96,29 @@ def test_absent(tmp_path: Path) -> None:
 def test_this_machine() -> None:
     readings = sample(probe(Scope()), 1.0)
     assert all(value >= 0.0 for value in readings.values())
+
+
+# -- missing readings, and who sets the quota
+
+
+def test_the_cgroup_that_sets_the_quota_is_named(tmp_path: Path) -> None:
+    use = probe(plant(tmp_path, trees.LIMITED_SLICE))
+    folder = f"{tmp_path}/sys/fs/cgroup/training.slice"
+    assert use.facts == {"cgroup_cpu_limit": {"cpus": 1.5, "set_by": folder}}
+    assert use.absent == {}
+
+
+def test_without_a_quota_its_readings_have_a_reason(tmp_path: Path) -> None:
+    use = probe(plant(tmp_path, trees.BARE_VM))
+    assert "cgroup.cpu.limit" not in sample(use, 1.0)
+    assert use.absent == dict.fromkeys(
+        ("cgroup.cpu.limit", "cpu.ofLimit", "proc.cpu.throttledPercent", "proc.cpu.throttledSeconds"),
+        "there is none: no cgroup has a CPU quota",
+    )
+    assert use.facts is None
+
+
+def test_a_quota_whose_use_cannot_be_read(tmp_path: Path) -> None:
+    use = probe(plant(tmp_path, trees.without(trees.LIMITED_SLICE, [V2_STAT])))
+    assert sample(use, 1.0)["cgroup.cpu.limit"] == 1.5
+    assert set(use.absent) == {"cpu.ofLimit", "proc.cpu.throttledPercent", "proc.cpu.throttledSeconds"}

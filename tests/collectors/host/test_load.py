@@ -43,3 +43,9 @@ def test_this_machine() -> None:
     readings = sample(probe(Scope()), time.monotonic())
     assert readings["system.load1"] == pytest.approx(os.getloadavg()[0], abs=1.0)
     assert readings["system.uptime"] > 0.0
+
+
+def test_without_the_uptime_there_is_a_reason(tmp_path: Path) -> None:
+    load = probe(plant(tmp_path, without(BARE_VM, ["proc/uptime"])))
+    assert "system.uptime" not in sample(load, 1.0)
+    assert load.absent == {"system.uptime": f"{tmp_path}/proc/uptime cannot be read"}

@@ -38,6 +38,70 @@ def test_a_cgroup_that_was_removed_does_not_take_the_hosts_numbers_away(tmp_path
     child.communicate(b"\n")
     readings = sample(memory, 2.0)
     assert readings.keys() == {"host.memory_percent", "memory.usedMB", "memory.cachedMB"}
+    assert memory.absent["memory_percent"].startswith("the use of the cgroup cannot be read: ")
+
+
+POD = "/kubepods.slice/pod1.slice"
+NESTED = BARE_VM | {
+    "proc/meminfo": meminfo(total=64 << 20, available=32 << 20),
+    "proc/self/cgroup": f"0::{POD}/cri.scope\n",
+    **trees.cgroup_v2("/kubepods.slice", memory_max="max", memory_current=str(9 << 30)),
+    **trees.cgroup_v2(
+        POD,
+        memory_max=str(8 << 30),
+        memory_current=str(5 << 30),
+        memory_stat="anon 4294967296\nfile 1073741824\ninactive_file 536870912",
+    ),
+    **trees.cgroup_v2(f"{POD}/cri.scope", memory_max="max", memory_current=str(4 << 30)),
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "limit", "percent", "set_by"),
+    [
+        pytest.param({}, 8 << 30, 4.5 / 8 * 100, POD, id="of the pod"),
+        pytest.param({"cri.scope/memory.max": str(2 << 30)}, 2 << 30, 200.0, f"{POD}/cri.scope", id="leaf"),
+        pytest.param({"cri.scope/memory.max": "0"}, 0, None, f"{POD}/cri.scope", id="zero"),
+        pytest.param({"memory.max": str(128 << 30)}, None, 50.0, None, id="above the host's memory"),
+    ],
+)
+def test_the_cgroup_that_sets_the_limit_is_named(
+    tmp_path: Path, changes: trees.Tree, limit: int | None, percent: float | None, set_by: str | None
+) -> None:
+    tree = {f"sys/fs/cgroup{POD}/{path}": text + "\n" for path, text in changes.items()}
+    memory = probe(plant(tmp_path, NESTED | tree))
+    readings = sample(memory, 1.0)
+    assert readings.get("cgroup.memory.limitMB") == (None if limit is None else limit / 2**20)
+    assert readings.get("memory_percent") == percent
+    folder = f"{tmp_path}/sys/fs/cgroup{set_by}"
+    facts = None if set_by is None else {"cgroup_memory_limit": {"bytes": limit, "set_by": folder}}
+    assert memory.facts == facts
+    assert memory.absent.get("memory_percent") == (
+        f"the limit is 0 bytes (set by {folder})" if percent is None else None
+    )
+    assert readings.get("proc.memory.availableMB") == (
+        0.0 if limit in (0, 2 << 30) else readings.get("proc.memory.availableMB")
+    )
+
+
+def test_memory_above_which_the_kernel_slows_down(tmp_path: Path) -> None:
+    high = {f"sys/fs/cgroup{POD}/memory.high": f"{6 << 30}\n", f"sys/fs/cgroup{POD}/memory.max": "max\n"}
+    memory = probe(plant(tmp_path, NESTED | high))
+    readings = sample(memory, 1.0)
+    assert (readings["cgroup.memory.highMB"], "cgroup.memory.limitMB" in readings) == (6144.0, False)
+    folder = f"{tmp_path}/sys/fs/cgroup{POD}"
+    assert memory.facts == {"cgroup_memory_high": {"bytes": 6 << 30, "set_by": folder}}
+    assert "cgroup.memory.limitMB" in memory.absent
+
+
+def test_the_share_of_a_limit_whose_use_cannot_be_read_is_absent(tmp_path: Path) -> None:
+    """That of the host's memory would look like it."""
+    tree = trees.without(NESTED, [f"sys/fs/cgroup{POD}/memory.current"])
+    memory = probe(plant(tmp_path, tree))
+    readings = sample(memory, 1.0)
+    assert readings["cgroup.memory.limitMB"] == 8192.0
+    assert not {"memory_percent", "proc.memory.availableMB", "cgroup.memory.workingSetMB"} & readings.keys()
+    assert "no memory.current" in memory.absent["memory_percent"]
 
 
 def test_swap(tmp_path: Path) -> None:

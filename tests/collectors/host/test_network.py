@@ -157,3 +157,9 @@ def test_this_machine() -> None:
     readings = sample(probe(Scope()), 1.0)
     assert readings["network.recv"] >= 0.0
     assert "network.lo.recv" not in readings
+
+
+def test_without_tcp_counters_there_is_a_reason(tmp_path: Path) -> None:
+    network = probe(plant(tmp_path, without(BARE_VM, ["proc/net/snmp"])))
+    assert "network.tcpRetransmits" not in sample(network, 1.0)
+    assert set(network.absent) == {"network.tcpRetransmits"}

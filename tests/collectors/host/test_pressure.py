@@ -66,3 +66,12 @@ def test_this_machine() -> None:
     except Absent as absent:
         pytest.skip(f"this machine: {absent}")
     assert all(0.0 <= value <= 100.0 for key, value in readings.items() if key.endswith("Avg10"))
+
+
+def test_a_resource_without_pressure_has_a_reason(tmp_path: Path) -> None:
+    pressure = probe(plant(tmp_path, without(BARE_VM, ["proc/pressure/io"])))
+    assert "memory.pressureAvg10" in sample(pressure, 1.0)
+    assert pressure.absent == dict.fromkeys(
+        ("io.pressureAvg10", "io.pressureFullAvg10", "io.pressureSeconds"),
+        "neither the cgroup nor the host has io.pressure",
+    )

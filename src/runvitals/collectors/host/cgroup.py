@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runvitals.collectors.base import Absent, Every, PseudoFile, open_if_there
+from runvitals.collectors.base import NOTHING_THERE, Absent, Every, open_if_there
 from runvitals.collectors.plumbing.cgroup import OomKills, locate
 
 TYPE_CHECKING = False
@@ -16,6 +16,10 @@ KILLS_EVERY_S = 10.0
 HOST_KILLS_EVERY_S = 30.0
 # With fewer periods, the share of throttled ones is random. There are 10 per second.
 MIN_PERIODS = 2
+OF_QUOTA = ("cgroup.cpu.limit", "cpu.ofLimit", "proc.cpu.throttledPercent", "proc.cpu.throttledSeconds")
+UNREPORTED = "not in the cgroup's cpu.stat"
+UNCOUNTED = "neither the cgroup nor the kernel counts them"
+NO_QUOTA = f"{NOTHING_THERE}: no cgroup has a CPU quota"
 # Over shorter intervals, the share of the quota is noise.
 SHORTEST_S = 0.02
 
@@ -31,7 +35,7 @@ def probe(scope: Scope) -> CgroupUse:
 
 class CgroupUse:
     """`cgroup.cpu.limit`, `cpu.ofLimit`, `proc.cpu.throttledPercent`, `proc.cpu.throttledSeconds`,
-    `proc.memory.oomKills`.
+    `proc.memory.oomKills`. ``facts`` name the cgroup that sets the quota.
     """
 
     name = "cgroup"
@@ -41,14 +45,20 @@ class CgroupUse:
         self._limits = Every(LIMITS_EVERY_S)
         self.every_s = KILLS_EVERY_S
         self._quota: CpuQuota | None = None
+        self.absent: dict[str, str] = {}
+        self.facts: dict[str, object] | None = None
         self._read_quota()
         self._kills = OomKills(scope)
         self._kills_every = Every(HOST_KILLS_EVERY_S if self._kills.host_wide else KILLS_EVERY_S)
-        self.idle = self._cgroup.cpu is None and self._kills.read() is None
+        has_kills = self._kills.read() is not None
+        self.idle = self._cgroup.cpu is None and not has_kills
+        self._uncounted = {} if has_kills else {"proc.memory.oomKills": UNCOUNTED}
+        self._explain()
 
     def sample(self, tick: Tick) -> None:
         if self._limits.due(tick.mono_s):
             self._read_quota()
+            self._explain()
         if self._quota is not None:
             self._quota.sample(tick)
         if self._kills_every.due(tick.mono_s):
@@ -69,24 +79,54 @@ class CgroupUse:
             before.close()
         self.every_s = KILLS_EVERY_S if self._quota is None else 0.0
 
+    def _explain(self) -> None:
+        """Update `absent` and `facts`; replace an object only if it has changed."""
+        quota = self._quota
+        lacking = dict.fromkeys(OF_QUOTA, NO_QUOTA) if quota is None else quota.absent
+        absent = {**lacking, **self._uncounted}
+        if absent != self.absent:
+            self.absent = absent
+        facts: dict[str, object] = (
+            {} if quota is None else {"cgroup_cpu_limit": {"cpus": quota.cpus, "set_by": quota.folder}}
+        )
+        if facts != (self.facts or {}):
+            self.facts = facts
+
 
 class CpuQuota:
     """A folder with a CPU quota: how much of it is used, and how often its processes were throttled. A read
     takes 3 µs.
     """
 
-    __slots__ = ("_mono_s", "_periods", "_stat", "_throttled", "_usage", "_used_s", "cpus", "folder")
+    __slots__ = (
+        "_mono_s",
+        "_periods",
+        "_stat",
+        "_throttled",
+        "_usage",
+        "_used_s",
+        "absent",
+        "cpus",
+        "folder",
+    )
 
     def __init__(self, folder: str, cpus: float) -> None:
         self.folder = folder
         self.cpus = cpus
-        self._stat = PseudoFile(folder + "/cpu.stat")
+        self._stat = open_if_there(folder + "/cpu.stat")
         # In v1 the time is in another controller, usually in the same folder.
         self._usage = open_if_there(folder + "/cpuacct.usage")
         self._mono_s: float | None = None
         self._used_s: float | None = None
         stat = self._read_stat()
         self._periods, self._throttled = stat.get(b"nr_periods", 0), stat.get(b"nr_throttled", 0)
+        self.absent: dict[str, str] = {}
+        if b"nr_periods" not in stat:
+            self.absent["proc.cpu.throttledPercent"] = UNREPORTED
+        if b"throttled_usec" not in stat and b"throttled_time" not in stat:
+            self.absent["proc.cpu.throttledSeconds"] = UNREPORTED
+        if b"usage_usec" not in stat and self._usage is None:
+            self.absent["cpu.ofLimit"] = "neither cpu.stat nor cpuacct.usage has the CPU time"
 
     def sample(self, tick: Tick) -> None:
         gauges = tick.gauges
@@ -107,7 +147,8 @@ class CpuQuota:
         self._sample_use(tick, stat)
 
     def close(self) -> None:
-        self._stat.close()
+        if self._stat is not None:
+            self._stat.close()
         if self._usage is not None:
             self._usage.close()
 
@@ -127,5 +168,5 @@ class CpuQuota:
         self._used_s, self._mono_s = used_s, tick.mono_s
 
     def _read_stat(self) -> dict[bytes, int]:
-        words = self._stat.read().split()
+        words = [] if self._stat is None else self._stat.read().split()
         return {name: int(number) for name, number in zip(words[::2], words[1::2], strict=False)}

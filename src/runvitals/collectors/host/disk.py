@@ -47,6 +47,7 @@ class DiskTraffic:
 
     def __init__(self, scope: Scope) -> None:
         self._folder = scope.path("/sys/block")
+        self.absent: dict[str, str] = {}
         self.devices: dict[str, DiskStatFile] = {}
         self._look = Every(LOOK_EVERY_S)
         self._find_devices()
@@ -56,11 +57,14 @@ class DiskTraffic:
         if self._look.due(tick.mono_s):
             self._find_devices()
             self._sum.change(self.devices)
-        for device in self.devices.values():
+        absent: dict[str, str] = {}
+        for name, device in self.devices.items():
             try:
                 device.write(tick, device.read())
-            except OSError:  # ENODEV: it was removed
-                pass
+            except OSError as error:  # ENODEV: it was removed
+                absent[f"disk.{name}"] = f"{self._folder}/{name}/stat: {error.strerror}"
+        if absent != self.absent:
+            self.absent = absent
         tick.counters["disk.in"], tick.counters["disk.out"] = self._sum.mib()
 
     def _find_devices(self) -> None:

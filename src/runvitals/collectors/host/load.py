@@ -28,6 +28,7 @@ class LoadAverages:
         self._file = PseudoFile(scope.path("/proc/loadavg"))
         self._uptime_path: str | None = scope.path("/proc/uptime")
         self._started_s: float | None = None
+        self.absent: dict[str, str] = {}
 
     def sample(self, tick: Tick) -> None:
         gauges = tick.gauges
@@ -38,6 +39,8 @@ class LoadAverages:
         if self._uptime_path is not None:
             # Read once; from then on the tick's clock is used.
             text = read_text(self._uptime_path)
+            if not text:
+                self.absent = {"system.uptime": f"{self._uptime_path} cannot be read"}
             self._uptime_path = None
             self._started_s = tick.mono_s - float(text.split()[0]) if text else None
         if self._started_s is not None:

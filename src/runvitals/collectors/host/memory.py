@@ -7,7 +7,7 @@ the kernel drops first (the figure by which Kubernetes evicts). So "used" never 
 
 from __future__ import annotations
 
-from runvitals.collectors.base import MIB, Absent, Every, PseudoFile
+from runvitals.collectors.base import MIB, NOTHING_THERE, Absent, Every, PseudoFile, open_if_there
 from runvitals.collectors.plumbing.cgroup import locate
 
 TYPE_CHECKING = False
@@ -20,6 +20,9 @@ LIMITS_EVERY_S = 60.0
 # memory.stat makes the kernel add up the counts of all CPUs: 12 µs for 2 CPUs and far more for 200.
 LIMITED_DETAILS_EVERY_S = 1.0
 DETAILS_EVERY_S = 10.0
+NO_LIMIT = f"{NOTHING_THERE}: no cgroup limits the memory below that of the host"
+NO_HIGH = f"{NOTHING_THERE}: no cgroup slows down above some use (memory.high)"
+NO_USE = f"{NOTHING_THERE}: no cgroup counts the memory"
 
 
 def probe(scope: Scope) -> HostMemory:
@@ -30,14 +33,20 @@ def probe(scope: Scope) -> HostMemory:
 
 
 class HostMemory:
-    """`memory_percent`, `proc.memory.availableMB`, `memory.usedMB`, `swap.used` …"""
+    """`memory_percent`, `proc.memory.availableMB`, `memory.usedMB`, `swap.used` …
+
+    ``facts`` name the cgroups that set the limits.
+    """
 
     name = "memory"
 
     def __init__(self, scope: Scope) -> None:
+        self.absent: dict[str, str] = {}
+        self.facts: dict[str, object] | None = None
         self._meminfo = Meminfo(scope)
         self._cgroup = locate(scope)
         self._limit: Limit | None = None
+        self._high: Limit | None = None
         self._limits = Every(LIMITS_EVERY_S)
         self._working_set = WorkingSet.of(self._cgroup, None)
         self._details = Every(DETAILS_EVERY_S)
@@ -48,6 +57,7 @@ class HostMemory:
         info.read()
         if self._limits.due(tick.mono_s):
             self._read_limit()
+            self._explain("")
         used = info.total - info.available
         gauges["host.memory_percent"] = used * 100.0 / info.total
         gauges["memory.usedMB"] = used / MIB
@@ -63,18 +73,28 @@ class HostMemory:
         percent = gauges["host.memory_percent"]
         details = self._details.due(tick.mono_s)
         # Without a limit nothing depends on the working set: write it only when it is read with its details.
-        if self._working_set is not None and (details or self._limit is not None):
+        limit, working_set = self._limit, self._working_set
+        is_known = True
+        if working_set is not None and (details or limit is not None):
             try:
-                held = self._working_set.read(details)
-            except OSError:  # our cgroup was removed: its numbers are missing, those of the host remain
+                held = working_set.read(details)
+            except OSError as error:  # our cgroup was removed: only the host's numbers remain
+                self._explain(error.strerror)
                 return
             gauges["cgroup.memory.workingSetMB"] = held / MIB
-            if self._limit is not None:
-                gauges["cgroup.memory.limitMB"] = self._limit.value / MIB
-                percent = held * 100.0 / self._limit.value
-                available = min(available, max(0.0, self._limit.value - held))
-        gauges["memory_percent"] = percent
-        gauges["proc.memory.availableMB"] = available / MIB
+            if limit is not None:
+                available = min(available, max(0.0, limit.value - held))
+                percent = held * 100.0 / limit.value if limit.value else float("nan")
+        elif limit is not None:
+            is_known = False  # the share of the host's memory would look like that of the limit
+        if limit is not None:
+            gauges["cgroup.memory.limitMB"] = limit.value / MIB
+        if self._high is not None:
+            gauges["cgroup.memory.highMB"] = self._high.value / MIB
+        if is_known:
+            gauges["proc.memory.availableMB"] = available / MIB
+            if percent == percent:  # not NaN: 0 bytes have no share
+                gauges["memory_percent"] = percent
 
     def _read_limit(self) -> None:
         limit = self._cgroup.memory_limit()
@@ -84,6 +104,38 @@ class HostMemory:
             self._working_set = WorkingSet.of(self._cgroup, limit)
             self._details = Every(DETAILS_EVERY_S if limit is None else LIMITED_DETAILS_EVERY_S)
         self._limit = limit
+        self._high = self._cgroup.memory_high()
+        facts: dict[str, object] = {
+            name: {"bytes": int(each.value), "set_by": each.folder}
+            for name, each in (("cgroup_memory_limit", limit), ("cgroup_memory_high", self._high))
+            if each is not None
+        }
+        if facts != (self.facts or {}):
+            self.facts = facts
+
+    def _explain(self, failure: str | None) -> None:
+        """Update `absent`; replace the object only if it has changed.
+
+        Args:
+            failure: why the use of the cgroup cannot be read any more.
+        """
+        absent: dict[str, str] = {}
+        if not self._meminfo.swap_total:
+            absent.update(dict.fromkeys(("swap.used", "swap.used_percent"), f"{NOTHING_THERE}: no swap"))
+        if self._limit is None:
+            absent["cgroup.memory.limitMB"] = NO_LIMIT
+        if self._high is None:
+            absent["cgroup.memory.highMB"] = NO_HIGH
+        of_limit = ("memory_percent", "proc.memory.availableMB")
+        if self._working_set is None:
+            absent["cgroup.memory.workingSetMB"] = NO_USE
+        if failure or (self._working_set is None and self._limit is not None):
+            why = f"the use of the cgroup cannot be read: {failure or 'it has no memory.current'}"
+            absent.update(dict.fromkeys(("cgroup.memory.workingSetMB", *of_limit), why))
+        elif self._limit is not None and not self._limit.value:
+            absent["memory_percent"] = f"the limit is 0 bytes (set by {self._limit.folder})"
+        if absent != self.absent:
+            self.absent = absent
 
 
 class Meminfo:
@@ -140,11 +192,8 @@ class WorkingSet:
 
     def __init__(self, version: int, folder: str) -> None:
         self._usage = PseudoFile(folder + ("/memory.current" if version == 2 else "/memory.usage_in_bytes"))
-        try:
-            self._stat = PseudoFile(folder + "/memory.stat")
-        except OSError:
-            self._usage.close()
-            raise
+        # Without it, the file cache counts as used.
+        self._stat = open_if_there(folder + "/memory.stat")
         self._inactive_key = b"\ninactive_file " if version == 2 else b"\ntotal_inactive_file "
         self._anonymous_key = b"\nanon " if version == 2 else b"\ntotal_rss "
         self._inactive = self._anonymous = 0
@@ -169,7 +218,7 @@ class WorkingSet:
         call with ``details``.
         """
         usage = int(self._usage.read())
-        if details:
+        if details and self._stat is not None:
             stat = b"\n" + self._stat.read()
             self._inactive = _number_after(stat, self._inactive_key)
             self._anonymous = _number_after(stat, self._anonymous_key)
@@ -177,7 +226,8 @@ class WorkingSet:
 
     def close(self) -> None:
         self._usage.close()
-        self._stat.close()
+        if self._stat is not None:
+            self._stat.close()
 
 
 def _number_after(data: bytes, label: bytes) -> int:

@@ -64,6 +64,9 @@ class Network:
         self._file = PseudoFile(net + "/dev")
         self._snmp = open_if_there(net + "/snmp")
         self._snmp_every = Every(SNMP_EVERY_S)
+        self.absent: dict[str, str] = {}
+        if self._snmp is None or retransmitted_segments(self._snmp.read()) is None:
+            self.absent["network.tcpRetransmits"] = f"{net}/snmp cannot be read, or has no TCP segments"
         self._nics: list[NetworkInterface] = []  # reported, each with its line in the file
         self._counted: list[NetworkInterface] = []  # and summed
         self._lines = 0

@@ -35,6 +35,8 @@ FULL_READS_PER_SAMPLE = 32
 # The kernel may reclaim memory of a sleeping process, so all are read once a minute, a few in each sample.
 IDLE_EVERY_S = 60.0
 INFINITY = float("inf")
+NO_IO = "/proc/PID/io cannot be read: the processes are another user's, or the kernel does not count"
+INCOMPLETE_IO = "incomplete: /proc/PID/io of some processes cannot be read, such as those of another user"
 # Over shorter intervals the share of CPU time is noise. But the first two shares may be those of the first
 # and the last sample of a short run, and clocks of processes count nanoseconds.
 SHORTEST_S = 0.02
@@ -62,6 +64,7 @@ class RunProcessUsage:
     name = "process"
 
     def __init__(self, scope: Scope, proc: str = "/proc", excluded: int | None = None) -> None:
+        self.absent: dict[str, str] = {}
         self._scope = scope
         self._proc = proc
         live = proc == "/proc"
@@ -157,7 +160,7 @@ class RunProcessUsage:
             resident = pages * PAGE
             gauges["proc.count"] = float(count)
             gauges["proc.memory.rssMB"] = resident / MIB
-            if self._memory != INFINITY:
+            if 0.0 < self._memory < INFINITY:
                 gauges["proc.memory.percent"] = resident * 100.0 / self._memory
             if is_full:
                 gauges["proc.cpu.threads"] = float(threads)
@@ -238,6 +241,8 @@ class RunProcessUsage:
             return None
         self._members[pid] = member
         self._has_io = self._has_io or member.has_io
+        if not member.has_io:
+            self.absent = {"proc.io": INCOMPLETE_IO if self._has_io else NO_IO}
         return member
 
     def _remove(self, gone: list[ProcessUsage]) -> None:

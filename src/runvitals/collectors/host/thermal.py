@@ -71,16 +71,28 @@ class Thermal:
             self.absent["cpu.avg_temp"] = "no hwmon sensor or thermal zone for the CPU"
         if not self._clocks and self._cpuinfo is None:
             self.absent["cpu.freqMHz"] = "neither cpufreq nor a clock in /proc/cpuinfo"
+        self._never = self.absent
 
     def sample(self, tick: Tick) -> None:
+        absent = dict(self._never)
         degrees = [celsius for celsius in map(_celsius, self._sensors) if celsius is not None]
         if degrees:
             tick.gauges["cpu.avg_temp"] = sum(degrees) / len(degrees)
+        else:
+            absent.setdefault("cpu.avg_temp", "none of the sensors can be read")
         clocks = [mhz for mhz in map(_mhz, self._clocks) if mhz is not None]
+        is_read = self._cpuinfo is None
         if self._cpuinfo is not None and self._cpuinfo_every.due(tick.mono_s):
+            is_read = True
             clocks = clocks_of_cpuinfo(self._cpuinfo.read_start())
         if clocks:
             tick.gauges["cpu.freqMHz"] = sum(clocks) / len(clocks)
+        elif is_read:
+            absent.setdefault("cpu.freqMHz", "none of the clocks can be read")
+        elif "cpu.freqMHz" in self.absent:
+            absent["cpu.freqMHz"] = self.absent["cpu.freqMHz"]
+        if absent != self.absent:
+            self.absent = absent
 
 
 def find_sensors(scope: Scope) -> list[PseudoFile]:

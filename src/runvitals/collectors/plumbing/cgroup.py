@@ -79,19 +79,27 @@ class Cgroup:
         self.pressure = pressure
 
     def memory_limit(self) -> Limit | None:
-        """The limit in bytes, or None if none is set or all exceed the machine's memory (v1 shows "no limit"
-        as 2⁶³).
+        """The limit in bytes, which may be 0; None if none is set or all exceed the machine's memory (v1
+        shows "no limit" as 2⁶³).
         """
-        if self.memory is None:
+        return self._memory("memory.max", "memory.limit_in_bytes")
+
+    def memory_high(self) -> Limit | None:
+        """The usage in bytes above which the kernel slows the processes down; None if none is set."""
+        return self._memory("memory.high", None)
+
+    def _memory(self, file: str, file_of_v1: str | None) -> Limit | None:
+        memory = self.memory
+        name = None if memory is None else file if memory.version == 2 else file_of_v1
+        if memory is None or name is None:
             return None
-        name = "memory.max" if self.memory.version == 2 else "memory.limit_in_bytes"
         best: Limit | None = None
-        for folder in self.memory.folders:
+        for folder in memory.folders:
             text = read_text(f"{folder}/{name}")
             if text is None or not text.isdigit():
                 continue
             value = float(text)
-            if 0 < value < (best.value if best else self.total_memory):
+            if value < (best.value if best else self.total_memory):
                 best = Limit(value, folder)
         return best
 
