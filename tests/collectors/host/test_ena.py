@@ -79,7 +79,7 @@ def test_a_detached_card_has_no_readings() -> None:
 
 def test_an_old_driver_is_absent() -> None:
     ena = Ena(["eth0"], Card({"tx_timeout": 1}))
-    assert ena.absent == {"eth0": "the driver is too old to count packets above the allowance"}
+    assert ena.absent == {"network.ena.eth0": "the driver is too old to count packets above the allowance"}
     assert sample(ena, 1.0) == {}
 
 

@@ -65,7 +65,7 @@ def test_efa_is_recognized_by_its_driver(tmp_path: Path) -> None:
 
 def test_a_port_without_counters_is_absent_with_a_reason(tmp_path: Path) -> None:
     infiniband = probe(plant(tmp_path, INFINIBAND))
-    assert infiniband.absent == {"i40iw0 port 1": "no counters"}
+    assert infiniband.absent == {"network.ib.i40iw0.1": "no counters"}
     assert not [key for key in sample(infiniband, 1.0) if "i40iw0" in key]
 
 
@@ -93,7 +93,7 @@ def test_a_container_uses_only_its_devices(tmp_path: Path) -> None:
     scope = plant(tmp_path, tree)
     assert usable_devices(scope) == {"mlx5_0"}
     infiniband = probe(scope)
-    assert "has no access to its device file" in infiniband.absent["mlx4_0"]
+    assert "has no access to its device file" in infiniband.absent["network.ib.mlx4_0"]
     assert {key.split(".")[2] for key in sample(infiniband, 1.0)} == {"mlx5_0"}
 
 
@@ -116,7 +116,7 @@ def test_a_device_that_vanishes_while_being_listed_does_not_affect_the_others(tm
     # Without device files all devices are looked at.
     shutil.rmtree(tmp_path / "dev")
     infiniband = probe(scope)
-    assert infiniband.absent["mlx5_9"] == "its ports cannot be listed: No such file or directory"
+    assert infiniband.absent["network.ib.mlx5_9"] == "its ports cannot be listed: No such file or directory"
     assert "network.ib.mlx5_0.1.recvBytes" in sample(infiniband, 1.0)
 
 

@@ -105,11 +105,8 @@ def test_four_devices(runtime: FakeRuntime, open_tpu: Open) -> None:
     assert [gauges[f"tpu.{i}.hbmCapacityTotal"] for i in range(4)] == [16 * GIB] * 4
     assert [gauges[f"tpu.{i}.dutyCycle"] for i in range(4)] == [10.5, 99.0, 50.0, 0.0]
     assert len(gauges) == 16
-    assert "runtime" not in collector.absent
-    assert (
-        "libtpu reports them only in the program that has loaded it"
-        in collector.absent["tensorcoreUtilization, iciLinkHealth, throttleScore"]
-    )
+    assert "tpu" not in collector.absent
+    assert "libtpu reports it only in the program that has loaded it" in collector.absent["throttleScore"]
 
 
 def test_metrics_of_a_newer_runtime(runtime: FakeRuntime, open_tpu: Open) -> None:
@@ -200,30 +197,30 @@ def test_one_program_per_chip(runtime: FakeRuntime, open_tpu: Open) -> None:
 def test_a_failing_program_does_not_affect_the_other(runtime: FakeRuntime, open_tpu: Open) -> None:
     collector = open_tpu(free_port(), runtime.port)
     assert sample(collector, 1.0)["tpu.1.dutyCycle"] == 99.0
-    assert "runtime" not in collector.absent
+    assert "tpu" not in collector.absent
 
 
 def test_a_program_that_starts_later(open_tpu: Open) -> None:
     port = free_port()
     collector = open_tpu(port)
     assert sample(collector, 1.0) == {}
-    assert collector.absent["runtime"].startswith("no program reports TPU metrics: libtpu serves them")
-    assert collector.absent["runtime"].endswith(f"port {port} is closed")
+    assert collector.absent["tpu"].startswith("no program reports TPU metrics: libtpu serves them")
+    assert collector.absent["tpu"].endswith(f"port {port} is closed")
     server = FakeRuntime(dict(V5E))
     collector._runtimes[0]._connection.port = server.port
     assert sample(collector, 3.0) == {}  # not yet
     assert len(sample(collector, 7.0)) == 16
-    assert "runtime" not in collector.absent
+    assert "tpu" not in collector.absent
     server.stop()
     assert sample(collector, 9.0) == {}
-    assert "runtime" in collector.absent
+    assert "tpu" in collector.absent
 
 
 def test_a_program_that_has_no_metrics_yet(runtime: FakeRuntime, open_tpu: Open) -> None:
     runtime.readings = {name: [] for name in V5E}
     collector = open_tpu(runtime.port)
     assert sample(collector, 1.0) == {}
-    assert "runtime" in collector.absent
+    assert "tpu" in collector.absent
     runtime.readings |= V5E
     assert len(sample(collector, 2.0)) == 16
 
@@ -256,7 +253,7 @@ def test_a_damaged_response(runtime: FakeRuntime, open_tpu: Open) -> None:
     runtime.readings[metrics.MEMORY_USED] = [b"\x1a\x7f"]
     collector = open_tpu(runtime.port)
     assert sample(collector, 1.0) == {}
-    assert "ends at byte" in collector.absent["runtime"]
+    assert "ends at byte" in collector.absent["tpu"]
     runtime.readings |= V5E
     assert len(sample(collector, 20.0)) == 16
 
@@ -292,9 +289,9 @@ def test_a_hanging_program_is_reported(
 ) -> None:
     monkeypatch.setattr("runvitals.collectors.tpu.collector.TIMEOUT_S", 0.2)
     collector = Tpu(Scope(), chips(4), {"TPU_RUNTIME_METRICS_PORTS": str(runtime.port)})
-    soon(lambda: sample(collector, 5.0), lambda _: "runtime" in collector.absent and not collector.pending)
+    soon(lambda: sample(collector, 5.0), lambda _: "tpu" in collector.absent and not collector.pending)
     assert not hanging.is_set()
-    assert "did not respond within 0.2 s" in collector.absent["runtime"]
+    assert "did not respond within 0.2 s" in collector.absent["tpu"]
     collector.close()
 
 
@@ -304,7 +301,7 @@ def test_a_program_whose_clock_ends_the_wait_first_is_reported_too(
     runtime.status = grpc.StatusCode.DEADLINE_EXCEEDED
     collector = open_tpu(runtime.port)
     assert sample(collector, 1.0) == {}
-    assert "did not respond within 2 s" in collector.absent["runtime"]
+    assert "did not respond within 2 s" in collector.absent["tpu"]
 
 
 def test_facts_about_the_hosts_chips(tmp_path: Path, runtime: FakeRuntime, open_tpu: Open) -> None:

@@ -54,7 +54,7 @@ def test_a_jetson_with_the_kernels_files(tmp_path: Path) -> None:
         "gpu.0.memoryAllocatedBytes": 2048.0 * 1024,
         "gpu.0.memoryAllocated": 25.0,
     }
-    assert board.facts == {"accelerator_jetson": [{"index": 0, "name": "Jetson Orin Nano"}]}
+    assert board.facts == {"accelerator_jetson": [{"index": 0, "name": "Jetson Orin Nano", "unified": True}]}
 
 
 def channels(chip: int, *rails: tuple[str, int, int]) -> Tree:
@@ -208,7 +208,7 @@ def test_tenstorrent_driver(tmp_path: Path) -> None:
         "gpu.1.graphicsClock": 1350.0,
     }
     assert cards.facts == {"accelerator_tenstorrent": [{"index": 1, "name": "p150a", "serial": "0100"}]}
-    assert set(cards.absent) == {"gpu", "memoryAllocatedBytes"}
+    assert set(cards.absent) == {"gpu", "memoryAllocatedBytes", "voltage", "fanRpm"}
     put(tmp_path, f"{CHIP}/device/hwmon/hwmon7/power1_input", "4000000000000\n")
     assert "gpu.1.powerWatts" not in sample(cards, 2.0)
 

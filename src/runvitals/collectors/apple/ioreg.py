@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runvitals.collectors.apple import ioreg_output
 from runvitals.collectors.plumbing.excerpt import first_lines
+from runvitals.collectors.plumbing.missing_readings import explain
 from runvitals.collectors.plumbing.tool import Tool, ToolFailed
 
 TYPE_CHECKING = False
@@ -93,10 +94,7 @@ class Ioreg:
         for index, gpu in enumerate(gpus):
             self._chip.learn(gpu.model, gpu.about)
             self._write(tick, index, gpu.statistics)
-        names = {name for gpu in gpus for name in gpu.statistics}
-        missing = [] if names.intersection(_LOAD) else ["gpu"]
-        missing += [] if _MEMORY in names else ["memoryAllocatedBytes", "memoryAllocated"]
-        absent = dict.fromkeys(missing, "not reported by the GPU's driver")
+        absent = explain({index: _missing(gpu.statistics) for index, gpu in enumerate(gpus)})
         if absent != self.absent:
             self.absent = absent
 
@@ -119,3 +117,10 @@ class Ioreg:
                 tick.gauges[f"gpu.{index}.memoryAllocated"] = used * 100.0 / self._chip.memory_bytes
         if "recoveryCount" in statistics:
             tick.counters[f"gpu.{index}.recoveryCount"] = statistics["recoveryCount"]
+
+
+def _missing(statistics: Mapping[str, float]) -> dict[str, str]:
+    missing = [] if any(name in statistics for name in _LOAD) else ["gpu"]
+    missing += [] if _MEMORY in statistics else ["memoryAllocatedBytes", "memoryAllocated"]
+    missing += [] if "recoveryCount" in statistics else ["recoveryCount"]
+    return dict.fromkeys(missing, "not reported by the GPU's driver")

@@ -7,6 +7,7 @@ import sys
 from runvitals.collectors.base import Every
 from runvitals.collectors.graphcore.attributes import LASTING, VARYING, identity, readings, user
 from runvitals.collectors.plumbing.background import BackgroundReader
+from runvitals.collectors.plumbing.missing_readings import explain
 from runvitals.collectors.plumbing.run_processes import RunProcesses
 
 TYPE_CHECKING = False
@@ -134,7 +135,7 @@ def _missing(
     devices: Sequence[Mapping[str, str]], ours: Mapping[str, Mapping[str, float]], lost: set[str]
 ) -> dict[str, str]:
     """Reading -> why it is missing."""
-    absent = {f"IPU {number}": "lost" for number in sorted(lost)}
+    absent = {f"ipu.{number}": "lost" for number in sorted(lost)}
     busy = sum(user(device) is not None for device in devices)
     if not devices:
         absent["ipu"] = "gcipuinfo lists no IPU: there is no partition, or it has no IPU"
@@ -145,10 +146,18 @@ def _missing(
         )
     elif not ours:
         absent["ipu"] = f"none of {len(devices)} IPUs is in use"
-    for name in VARYING:
-        if ours and not any(name in numbers for numbers in ours.values()):
-            absent[name] = "not reported by these boards"
-    return absent
+    names = (*VARYING, *LASTING.values())
+    missing = {
+        int(number): {name: "not reported by the board" for name in names if name not in renamed(numbers)}
+        for number, numbers in ours.items()
+        if number.isdigit()
+    }
+    return {**absent, **explain(missing, "IPU")}
+
+
+def renamed(numbers: Mapping[str, float]) -> set[str]:
+    """The names in our keys of what a board reports."""
+    return {LASTING.get(name, name) for name in numbers}
 
 
 def _event(name: str, level: str, text: str, number: str) -> dict[str, object]:

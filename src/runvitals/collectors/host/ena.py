@@ -74,12 +74,16 @@ class Ena:
             try:
                 statistics = EnaStatistics(nic, self._socket, ioctl)
             except OSError as error:
-                self.absent[nic] = f"the driver's statistics could not be read: {error.strerror}"
+                self.absent[f"network.ena.{nic}"] = (
+                    f"the driver's statistics could not be read: {error.strerror}"
+                )
                 continue
             if statistics.keys:
                 self.nics.append(statistics)
             else:
-                self.absent[nic] = "the driver is too old to count packets above the allowance"
+                self.absent[f"network.ena.{nic}"] = (
+                    "the driver is too old to count packets above the allowance"
+                )
 
     def sample(self, tick: Tick) -> None:
         for nic in self.nics:

@@ -49,9 +49,9 @@ class Energy:
             try:
                 self.domains.append(EnergyDomain(f"{folder}/{zone}", domain))
             except PermissionError:
-                self.absent[domain] = f"{ONLY_ROOT} {folder}/{zone}/energy_uj"
+                self.absent[f"energy.{domain}"] = f"{ONLY_ROOT} {folder}/{zone}/energy_uj"
             except (OSError, ValueError) as error:
-                self.absent[domain] = f"{folder}/{zone}: {error}"
+                self.absent[f"energy.{domain}"] = f"{folder}/{zone}: {error}"
         # psys (the whole platform) includes the packages, and a package its cores.
         self._powered = [d for d in self.domains if d.name.startswith(("package", "dram"))]
 

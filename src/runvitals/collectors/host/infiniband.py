@@ -58,19 +58,21 @@ class Infiniband:
         ours = usable_devices(scope)
         for device in devices:
             if ours is not None and device not in ours:
-                self.absent[device] = "belongs to the host: this container has no access to its device file"
+                self.absent[f"network.ib.{device}"] = (
+                    "belongs to the host: this container has no access to its device file"
+                )
                 continue
             try:
                 ports = [name for name in os.listdir(f"{folder}/{device}/ports") if name.isdigit()]
             except OSError as error:  # it was removed since the listing, or is being reset
-                self.absent[device] = f"its ports cannot be listed: {error.strerror}"
+                self.absent[f"network.ib.{device}"] = f"its ports cannot be listed: {error.strerror}"
                 continue
             for port in sorted(ports, key=int):
                 found = _port(f"{folder}/{device}", device, port)
                 if found.traffic or found.slow:
                     self.ports.append(found)
                 else:
-                    self.absent[f"{device} port {port}"] = "no counters"
+                    self.absent[f"network.ib.{device}.{port}"] = "no counters"
         self._traffic = Every(TRAFFIC_EVERY_S)
         self._errors = Every(ERRORS_EVERY_S)
 

@@ -44,11 +44,12 @@ class ExpectedReadings:
         ]
 
 
-def explain(missing: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
+def explain(missing: Mapping[int, Mapping[str, str]], noun: str = "GPU") -> dict[str, str]:
     """Why readings are missing, for a collector's `absent`.
 
     Args:
         missing: the number of each device -> reading -> why it is missing.
+        noun: what a device is called.
 
     Example:
         >>> explain({0: {"fanSpeed": "not supported"}, 1: {"fanSpeed": "not supported", "temp": "lost"}})
@@ -60,6 +61,6 @@ def explain(missing: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
             devices.setdefault((reading, why), []).append(device)
     absent: dict[str, str] = {}
     for (reading, why), having in devices.items():
-        text = why if len(having) == len(missing) else f"{why} (GPU {', '.join(map(str, having))})"
+        text = why if len(having) == len(missing) else f"{why} ({noun} {', '.join(map(str, having))})"
         absent[reading] = f"{absent[reading]}; {text}" if reading in absent else text
     return absent

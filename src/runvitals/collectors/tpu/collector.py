@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runvitals.collectors.base import Every
 from runvitals.collectors.plumbing.background import BackgroundReader
+from runvitals.collectors.plumbing.missing_readings import ExpectedReadings, explain
 from runvitals.collectors.plumbing.run_processes import RunProcesses
 from runvitals.collectors.tpu import metrics
 from runvitals.collectors.tpu.chips import devices_per_chip, users
@@ -25,10 +26,11 @@ PATIENCE_S = 0.02
 TIMEOUT_S = 2.0
 DISTRIBUTIONS_EVERY_S = 10.0
 USERS_EVERY_S = 10.0
-ONLY_INSIDE = {
-    "tensorcoreUtilization, iciLinkHealth, throttleScore": "libtpu reports them only in the program that has "
-    "loaded it, and loading it twice may take the TPU away"
-}
+UNREPORTED = "not reported by the program that uses the device"
+ONLY_INSIDE = dict.fromkeys(
+    ("tensorcoreUtilization", "iciLinkHealth", "throttleScore"),
+    "libtpu reports it only in the program that has loaded it, and loading it twice may take the TPU away",
+)
 
 
 class Tpu:
@@ -62,6 +64,7 @@ class Tpu:
         self._cumulative: dict[tuple[str, str], TpuDistribution] = {}
         self._distributions = Every(DISTRIBUTIONS_EVERY_S)
         self._users = Every(USERS_EVERY_S)
+        self._expected = ExpectedReadings((*metrics.OF_DEVICES.values(), "memoryUsage"))
         self._reader = BackgroundReader(self._read, every_s=EVERY_S, patience_s=PATIENCE_S)
         self.facts: dict[str, object] = self._facts()
 
@@ -103,7 +106,7 @@ class Tpu:
             self._write_distributions(tick, name, key, unit, found.get(name, ()))
         if self._users.due(tick.mono_s):
             self._used = users(self._chips, self._run.pids(tick.mono_s), self._proc)
-        self._update_facts(bool(found))
+        self._update_facts(tick, bool(found))
 
     def _number(self, found: Mapping[str, Sequence[TpuReading]]) -> None:
         """Learn the device ids. Programs that start one after another must not shift the indices if the ids
@@ -160,19 +163,31 @@ class Tpu:
 
     # -- facts and reasons
 
-    def _update_facts(self, answered: bool) -> None:
+    def _update_facts(self, tick: Tick, answered: bool) -> None:
         facts = self._facts()
         if facts != self.facts:
             self.facts = facts
         absent = dict(ONLY_INSIDE)
         if not answered:
             failures = "; ".join(each.failure for each in self._runtimes[:3] if each.failure)
-            absent["runtime"] = (
+            absent["tpu"] = (
                 "no program reports TPU metrics: libtpu serves them while a program runs, and a container "
                 f"needs the host's network (--net=host). {failures}"
             ).strip()
+        else:
+            absent.update(self._missing(tick))
         if absent != self.absent:
             self.absent = absent
+
+    def _missing(self, tick: Tick) -> dict[str, str]:
+        """Why readings of devices are missing that programs report at all."""
+        missing: dict[int, dict[str, str]] = {}
+        for index in range(len(self._ids)):
+            prefix = f"tpu.{index}."
+            written = [key.removeprefix(prefix) for key in tick.gauges if key.startswith(prefix)]
+            self._expected.note(index, written, tick.mono_s)
+            missing[index] = dict.fromkeys(self._expected.missing(index, tick.mono_s), UNREPORTED)
+        return explain(missing, "TPU")
 
     def _facts(self) -> dict[str, object]:
         chips = []

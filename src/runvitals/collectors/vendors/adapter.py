@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from runvitals.collectors.base import Absent, Every
 from runvitals.collectors.plumbing.excerpt import first_lines
-from runvitals.collectors.plumbing.missing_readings import ExpectedReadings, explain
 from runvitals.collectors.plumbing.tool import Tool, ToolFailed, find
 from runvitals.collectors.vendors.devices import (
     MOST_DEVICES,
     TOTAL,
+    Gaps,
     KnownDevices,
     VendorDevice,
     derived,
@@ -155,9 +155,8 @@ class Smi:
         self._complaint = ""
         self._worked = False
         readings = (reading.key for reading in vendor.readings if reading.key not in (TOTAL, *vendor.missing))
-        self._expected = ExpectedReadings((*readings, *derived(vendor.readings)))
+        self._gaps = Gaps((*readings, *derived(vendor.readings)), f"not reported by {vendor.programs[0]}")
         self._known = KnownDevices(vendor.name, path)
-        self._unreported = f"not reported by {vendor.programs[0]}"
 
     @property
     def pending(self) -> bool:
@@ -184,17 +183,13 @@ class Smi:
         facts = self._known.facts(devices, self._offset)
         if facts != self.facts:
             self.facts = facts
-        missing: dict[int, dict[str, str]] = {}
-        for device in devices:
-            self._expected.note(device.index, (*device.gauges, *device.counters), mono_s)
-            lacking = self._expected.missing(device.index, mono_s)
-            missing[device.index + self._offset] = dict.fromkeys(lacking, self._unreported)
         never = {
             key: why
             for key, why in self._vendor.missing.items()
             if not any(device.has(key) for device in devices)
         }
-        absent = {**explain(missing), **never, **self._known.reasons(self._offset)}
+        lacking = self._gaps.explain(devices, self._offset, mono_s)
+        absent = {**lacking, **never, **self._known.reasons(self._offset)}
         if self._complaint:
             absent[_EXIT] = self._complaint
         if absent != self.absent:

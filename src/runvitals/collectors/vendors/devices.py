@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runvitals.collectors.plumbing import pci
+from runvitals.collectors.plumbing.missing_readings import ExpectedReadings, explain
 from runvitals.collectors.plumbing.quantity import amount, whole
 from runvitals.collectors.vendors.formats import UNKNOWN
 
@@ -83,6 +84,30 @@ class VendorDevice:
 
     def has(self, key: str) -> bool:
         return key in self.gauges or key in self.counters
+
+
+class Gaps:
+    """Which readings devices lack, for a collector's `absent`.
+
+    Args:
+        keys: all that a device may have.
+        why: why it may lack one.
+    """
+
+    __slots__ = ("_expected", "_why")
+
+    def __init__(self, keys: Iterable[str], why: str) -> None:
+        self._expected = ExpectedReadings(keys)
+        self._why = why
+
+    def explain(self, devices: Iterable[VendorDevice], offset: int, mono_s: float) -> dict[str, str]:
+        """Reading -> why it is missing."""
+        missing: dict[int, dict[str, str]] = {}
+        for device in devices:
+            self._expected.note(device.index, (*device.gauges, *device.counters), mono_s)
+            lacking = self._expected.missing(device.index, mono_s)
+            missing[device.index + offset] = dict.fromkeys(lacking, self._why)
+        return explain(missing)
 
 
 class KnownDevices:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from runvitals.collectors.base import Absent, PseudoFile, open_if_there, read_text
 from runvitals.collectors.plumbing import sysfs
 from runvitals.collectors.plumbing.composite import CompositeSource
+from runvitals.collectors.plumbing.missing_readings import ExpectedReadings
 from runvitals.collectors.plumbing.tool import find
 from runvitals.collectors.vendors import jetson_rails
-from runvitals.collectors.vendors.devices import POWER, TOTAL, USED, VendorDevice, complete, write
+from runvitals.collectors.vendors.devices import POWER, SHARE, TOTAL, USED, VendorDevice, complete, write
 from runvitals.collectors.vendors.jetson_tegrastats import GPU_RAIL, Tegrastats
 from runvitals.collectors.vendors.probes import first_index
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _LOADS = ("/sys/devices/platform/gpu.0/load", "/sys/devices/gpu.0/load")
 _CHIPS = (".gpu", ".ga10b", ".gv11b", ".gp10b", ".gm20b")
 _ZONES = ("gpu-thermal", "GPU-therm", "tj-thermal")
+
+UNREPORTED = "not reported by this kernel"
 
 
 def probe(scope: Scope) -> CompositeSource:
@@ -35,7 +38,6 @@ def probe(scope: Scope) -> CompositeSource:
     if kernel.absent:
         tool = find("tegrastats", "/usr/bin/tegrastats")
         if tool is not None:
-            kernel.absent = {}
             parts.insert(0, Tegrastats(tool, index))
     return CompositeSource("jetson", parts)
 
@@ -59,9 +61,10 @@ class JetsonSysfs:
         self._meters = jetson_rails.find_meters(scope.path("/sys/class/hwmon"))
         missing = [key for key, level in self._levels.items() if level is None]
         missing += [] if self._meters else [POWER]
-        self.absent = dict.fromkeys(missing, "no such file in this kernel")
+        self._expected = ExpectedReadings((*self._levels, POWER, GPU_RAIL, USED, SHARE))
+        self.absent = dict.fromkeys(missing, UNREPORTED)
         model = (read_text(scope.path("/proc/device-tree/model")) or "NVIDIA Jetson").rstrip("\0")
-        self.facts = {"accelerator_jetson": [{"index": index, "name": model}]}
+        self.facts = {"accelerator_jetson": [{"index": index, "name": model, "unified": True}]}
 
     def sample(self, tick: Tick) -> None:
         device = VendorDevice(self._index, {})
@@ -81,6 +84,12 @@ class JetsonSysfs:
             gauges.update(_memory(self._meminfo))
         complete(device)
         write(tick, [device], 0)
+        prefix = f"gpu.{self._index}."  # also of what tegrastats has written
+        written = [key.removeprefix(prefix) for key in tick.gauges if key.startswith(prefix)]
+        self._expected.note(self._index, written, tick.mono_s)
+        absent = dict.fromkeys(self._expected.missing(self._index, tick.mono_s), UNREPORTED)
+        if absent != self.absent:
+            self.absent = absent
 
 
 def _devfreq(scope: Scope) -> str | None:

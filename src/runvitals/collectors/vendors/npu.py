@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runvitals.collectors.base import Absent
 from runvitals.collectors.plumbing import sysfs
-from runvitals.collectors.vendors.devices import USED, VendorDevice, write
+from runvitals.collectors.vendors.devices import USED, Gaps, VendorDevice, write
 from runvitals.collectors.vendors.probes import first_index
 
 TYPE_CHECKING = False
@@ -27,6 +27,9 @@ def probe(scope: Scope) -> Npu:
     return Npu(devices, first_index(scope, "npu"))
 
 
+UNREPORTED = "not reported by the driver"
+
+
 class Npu:
     """`gpu.{i}.gpu`, `.memoryAllocatedBytes` (of the host's memory) and `.graphicsClock` of NPUs.
 
@@ -38,7 +41,9 @@ class Npu:
     name = "npu"
 
     def __init__(self, folders: list[str], start: int) -> None:
-        self.absent = {"powerWatts": "not reported by the driver", "temp": "not reported by the driver"}
+        self._gaps = Gaps(("gpu", USED, "graphicsClock", "powerWatts", "temp"), UNREPORTED)
+        self.absent = dict.fromkeys(("powerWatts", "temp"), UNREPORTED)
+        self._is_first = True
         self.facts = {
             "accelerator_npu": [
                 {"index": start + number, "name": "Intel NPU", "pci": sysfs.link_name(folder)}
@@ -48,7 +53,12 @@ class Npu:
         self._devices = [_Files(start + number, folder) for number, folder in enumerate(folders)]
 
     def sample(self, tick: Tick) -> None:
-        write(tick, [files.read(tick.mono_s) for files in self._devices], 0)
+        devices = [files.read(tick.mono_s) for files in self._devices]
+        write(tick, devices, 0)
+        absent = self._gaps.explain(devices, 0, tick.mono_s)
+        if absent != self.absent and not self._is_first:  # the load is a rate, which needs two readings
+            self.absent = absent
+        self._is_first = False
 
 
 class _Files:

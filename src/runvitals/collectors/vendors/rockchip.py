@@ -10,6 +10,7 @@ import os
 
 from runvitals.collectors.base import Absent, open_if_there, read_text
 from runvitals.collectors.plumbing import sysfs
+from runvitals.collectors.plumbing.missing_readings import ExpectedReadings
 from runvitals.collectors.plumbing.quantity import split
 from runvitals.collectors.vendors.devices import VendorDevice, write
 from runvitals.collectors.vendors.probes import first_index
@@ -22,6 +23,7 @@ DEBUG, PROC = "/sys/kernel/debug/rknpu", "/proc/rknpu"
 # The drivers of RK356x, RK3576, RK3588 and RV11xx, and of RK1808 and RK3399Pro.
 DRIVERS = ("rknpu", "galcore")
 _ZONES = ("npu-thermal", "npu_thermal")
+UNREADABLE = "its file cannot be read: the NPU is switched off, or lost"
 NO_LOAD = (
     f"in {DEBUG}/load, which only root may read here: as root, mount -o remount,mode=755 "
     "/sys/kernel/debug (in a container, mount that folder)"
@@ -73,9 +75,12 @@ class Rockchip:
             "powerWatts": "not reported by the driver",
             "memoryAllocatedBytes": "the NPU uses the host's memory",
         }
-        missing |= {} if self._clock else {"graphicsClock": "no such file in this kernel"}
-        missing |= {} if self._heat else {"temp": "no such thermal zone in this kernel"}
-        self.absent = missing if load is not None else {"gpu": NO_LOAD, **missing}
+        missing |= {"graphicsClock": UNREADABLE if self._clock else "no such file in this kernel"}
+        missing |= {"temp": UNREADABLE if self._heat else "no such thermal zone in this kernel"}
+        missing["gpu"] = UNREADABLE if load is not None else NO_LOAD
+        self._reasons = missing
+        self._expected = ExpectedReadings(missing)
+        self.absent: dict[str, str] = {}
         model = (read_text(scope.path("/proc/device-tree/model")) or "").rstrip("\0")
         name = f"Rockchip NPU ({model})" if model else "Rockchip NPU"
         self.facts = {"accelerator_rockchip": [{"index": self._index, "name": name}]}
@@ -85,13 +90,16 @@ class Rockchip:
         load = self._read_load()
         if load is not None:
             device.gauges["gpu"] = load
-            if "gpu" in self.absent:
-                self.absent = {key: why for key, why in self.absent.items() if key != "gpu"}
         for key, level in (("graphicsClock", self._clock), ("temp", self._heat)):
             value = None if level is None else level.read()
             if value is not None:
                 device.gauges[key] = value
         write(tick, [device], 0)
+        self._expected.note(self._index, device.gauges, tick.mono_s)
+        lacking = self._expected.missing(self._index, tick.mono_s)
+        absent = {key: self._reasons[key] for key in lacking}
+        if absent != self.absent:
+            self.absent = absent
 
     def _read_load(self) -> float | None:
         file = self._load or self._spare

@@ -8,7 +8,15 @@ from __future__ import annotations
 from runvitals.collectors.base import read_text
 from runvitals.collectors.plumbing import lenient_json, pci, sysfs
 from runvitals.collectors.vendors.adapter import Reading, Vendor, watch
-from runvitals.collectors.vendors.devices import LIMIT, POWER, VendorDevice, complete, write
+from runvitals.collectors.vendors.devices import (
+    LIMIT,
+    POWER,
+    POWER_SHARE,
+    Gaps,
+    VendorDevice,
+    complete,
+    write,
+)
 from runvitals.collectors.vendors.formats import objects
 from runvitals.collectors.vendors.probes import first_index
 
@@ -77,6 +85,9 @@ def probe(scope: Scope) -> Collector:
     return TenstorrentSysfs(sensible) if sensible else watch(scope, TENSTORRENT)
 
 
+SENSORS = ("temp", POWER, LIMIT, "graphicsClock", "voltage", "fanRpm")
+
+
 class TenstorrentChip:
     """The files of a chip.
 
@@ -126,8 +137,13 @@ class TenstorrentSysfs:
 
     def __init__(self, chips: list[TenstorrentChip]) -> None:
         self._chips = chips
+        self._gaps = Gaps((*SENSORS, POWER_SHARE), "no such sensor of the driver")
         self.absent = dict(MISSING)
         self.facts = {"accelerator_tenstorrent": [{"index": chip.index, **chip.identity} for chip in chips]}
 
     def sample(self, tick: Tick) -> None:
-        write(tick, [chip.read() for chip in self._chips], 0)
+        devices = [chip.read() for chip in self._chips]
+        write(tick, devices, 0)
+        absent = {**MISSING, **self._gaps.explain(devices, 0, tick.mono_s)}
+        if absent != self.absent:
+            self.absent = absent
