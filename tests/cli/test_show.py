@@ -44,6 +44,8 @@ def test_sources_that_do_not_deliver_everything(data: Path, capsys: pytest.Captu
         "cpu": {"state": "on"},
         "energy": {"state": "on", "reason": "dram: only root may read this"},
         "nvidia": {"state": "failing", "reason": "the driver does not answer"},
+        "memory": {"state": "on", "reason": "swap.used: there is none: no swap"},
+        "filesystem": {"state": "absent", "reason": "disk./data: no such folder"},
         "amd": {"state": "absent", "reason": "no AMD GPU"},
     }
     monitor.info(T0, sources=states)
@@ -54,6 +56,8 @@ def test_sources_that_do_not_deliver_everything(data: Path, capsys: pytest.Captu
         "not measured\n"
         "  energy on node1: partial, dram: only root may read this\n"
         "  nvidia on node1: failing, the driver does not answer\n"
+        "  memory on node1: on, swap.used: there is none: no swap\n"
+        "  filesystem on node1: absent, disk./data: no such folder\n"
         "  absent on node1: amd (see `runvitals doctor` there)\n"
     ) in shown
 

@@ -63,7 +63,7 @@ def test_available_sources_and_reasons_for_the_others(tmp_path: Path) -> None:
         == f"{tmp_path}/sys/class/powercap cannot be listed: No such file or directory"
     )
     assert found.reasons["ena"] == "no network interface uses the driver ena"
-    assert found.reasons["infiniband"] == "i40iw0 port 1: no counters"  # the other ports have counters
+    assert found.reasons["infiniband"] == "network.ib.i40iw0.1: no counters"  # the other ports have counters
     assert set(names) | found.reasons.keys() == set(LINUX)
 
 

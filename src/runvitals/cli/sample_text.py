@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.formatting import number
+from runvitals.collectors.sources import is_partial
 from runvitals.metrics import DEFINITIONS, SUBJECTS
 from runvitals.terminal import inert
 
@@ -125,7 +126,7 @@ def _sources(states: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     by_state: dict[str, list[tuple[str, str]]] = {state: [] for state in ("on", *_STATES)}
     for name, state in states.items():
         reason = state.get("reason", "")
-        shown = "partial" if state["state"] == "on" and reason else state["state"]
+        shown = "partial" if state["state"] == "on" and is_partial(state) else state["state"]
         by_state.setdefault(shown, []).append((name, reason))
     width = max((len(name) for name in states), default=0)
     yield "Sources"

@@ -11,6 +11,7 @@ from typing import Any
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import duration, ending, inert, moment, number, table
+from runvitals.collectors.sources import RARE, is_partial
 from runvitals.model.host import Host
 from runvitals.model.run import Run
 from runvitals.model.run_json import finite, run_as_dict
@@ -85,15 +86,19 @@ def _value(value: Any) -> str:
 
 
 def _not_measured(run: Run) -> list[str]:
-    """Failing and partial sources with their reasons, and the names of absent ones, which are many."""
+    """Failing and partial sources, and absent ones that most machines have, with their reasons; and the names
+    of the other absent ones, which are many.
+    """
     lines = []
     for host, sources in run.sources.items():
         states = {name: source for name, source in sources.items() if isinstance(source, dict)}
-        absent = [name for name, source in states.items() if source.get("state") == "absent"]
+        rare = [name for name in states if name in RARE or not states[name].get("reason")]
+        absent = [name for name in rare if states[name].get("state") == "absent"]
         lines += [
             inert(f"{name} on {host}: {_state(source)}")
             for name, source in states.items()
-            if source.get("state") not in (None, "absent")
+            if name not in absent
+            and source.get("state") is not None
             and (source.get("state") != "on" or source.get("reason"))
         ]
         if absent:
@@ -103,7 +108,7 @@ def _not_measured(run: Run) -> list[str]:
 
 def _state(source: dict[str, str]) -> str:
     """The state of a source that does not deliver everything: `partial, dram: only root may read this`."""
-    state = "partial" if source["state"] == "on" else source["state"]
+    state = "partial" if source["state"] == "on" and is_partial(source) else source["state"]
     return f"{state}, {source['reason']}" if source.get("reason") else state
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 
-from runvitals.collectors.base import Absent
+from runvitals.collectors.base import NOTHING_THERE, Absent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -220,6 +220,17 @@ def state(collector: Collector) -> dict[str, str]:
     """
     reason = _missing_parts(collector)
     return {"state": "on", "reason": reason} if reason else {"state": "on"}
+
+
+def is_partial(state: Mapping[str, str]) -> bool:
+    """Whether an available collector lacks something that this machine has.
+
+    Example:
+        >>> is_partial({"state": "on", "reason": "swap.used: there is none: no swap"})
+        False
+    """
+    reason = state.get("reason", "")
+    return bool(reason) and not all(f": {NOTHING_THERE}" in part for part in reason.split("; "))
 
 
 def close(collector: Collector, report: Callable[[str, Exception | None], None]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runvitals.collectors.base import Scope
-from runvitals.collectors.sources import FAULTS
+from runvitals.collectors.sources import FAULTS, is_partial
 from runvitals.doctor.finding import Finding, State
 from runvitals.doctor.remedies import remedy
 from runvitals.environment import hardware
@@ -74,7 +74,7 @@ def _source(
         requested = name in values["collectors"] or bool(values.get(_REQUESTED_BY.get(name, "")))
         broken = reason.startswith(FAULTS) or requested
         return Finding("sources", name, "FAIL" if broken else "ABSENT", reason, remedy(reason))
-    found: State = "PARTIAL" if reason or not count else "PASS"
+    found: State = "PARTIAL" if is_partial(state) or not count else "PASS"
     text = f"{read}; {reason}" if reason else read
     return Finding("sources", name, found, text, remedy(reason))
 

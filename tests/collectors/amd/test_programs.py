@@ -228,8 +228,8 @@ def answer(gpus: AmdGpus, mono_s: float) -> Tick:
 
 
 def failure(gpus: AmdGpus, mono_s: float) -> str:
-    soon(lambda: tick(gpus, mono_s), lambda _: "gpu" in gpus.absent)
-    return gpus.absent["gpu"]
+    soon(lambda: tick(gpus, mono_s), lambda _: "programs" in gpus.absent)
+    return gpus.absent["programs"]
 
 
 def test_rocm_smi_output_after_a_warning(tmp_path: Path, bin_folder: Path) -> None:

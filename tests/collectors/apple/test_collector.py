@@ -125,7 +125,7 @@ def test_all_keys_of_both_sources(bench: Bench, started: list[Mac]) -> None:
     assert mac.facts == {
         "apple": {
             "name": "Apple M3 Max", "model": "Mac15,9", "gpu_cores": 40, "ecpu_cores": 4, "pcpu_cores": 12,
-            "memory_bytes": 64.0 * GIB, "unified_memory": True, "gpu_power_limit_watts": 60.0,
+            "memory_bytes": 64.0 * GIB, "unified": True, "gpu_power_limit_watts": 60.0,
             "gpu_power_limit_known": True,
         }
     }  # fmt: skip

@@ -16,7 +16,7 @@ function devicesOf(machine: Record<string, Json>): Record<string, Json>[] {
 
 /** `8 × NVIDIA H100, AMD EPYC 9654 (192 cores), 512 GiB`, as far as they are known. */
 export function hardwareText(machine: Record<string, Json>): string {
-  const byName = groupBy(devicesOf(machine), (device) => text(device.name) || text(device.vendor));
+  const byName = groupBy(devicesOf(machine), (device) => (text(device.name) || text(device.vendor)) + (device.unified === true ? ' (unified memory)' : ''));
   const accelerators = [...byName].filter(([name]) => name).map(([name, some]) => (some.length > 1 ? `${some.length} × ${name}` : name));
   const cpu = fields(machine.cpu);
   const cores = cpu.cores ?? cpu.logical_cores;

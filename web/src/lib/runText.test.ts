@@ -23,11 +23,13 @@ it('missing sources are those that are not on, or only partial, with the reason'
     node1: {
       cpu: { state: 'on' },
       thermal: { state: 'on', reason: 'cpu.avg_temp: no sensor' },
+      memory: { state: 'on', reason: 'swap.used: there is none: no swap' },
       nvidia: { state: 'absent', reason: 'no driver' },
     },
   };
   expect(missing(sources)).toEqual([
     { host: 'node1', name: 'thermal', state: 'partial', reason: 'cpu.avg_temp: no sensor' },
+    { host: 'node1', name: 'memory', state: 'on', reason: 'swap.used: there is none: no swap' },
     { host: 'node1', name: 'nvidia', state: 'absent', reason: 'no driver' },
   ]);
 });

@@ -77,14 +77,18 @@ export interface Missing {
   reason: string;
 }
 
+/** Whether a source lacks something that its machine has; otherwise there is nothing of the kind, such as swap. */
+const lacksSomething = (reason: string): boolean => reason.split('; ').some((part) => !part.includes(': there is none'));
+
 /** The sources without values or with missing values, and why. */
 export function missing(sources: Record<string, Record<string, Source>>): Missing[] {
   const found: Missing[] = [];
   for (const [host, byName] of Object.entries(sources)) {
     for (const [name, source] of Object.entries(byName)) {
       if (source.state === 'on' && !source.reason) continue;
-      const state = source.state === 'on' ? 'partial' : (source.state ?? 'unknown');
-      found.push({ host, name, state, reason: source.reason ?? '' });
+      const reason = source.reason ?? '';
+      const state = source.state === 'on' && lacksSomething(reason) ? 'partial' : (source.state ?? 'unknown');
+      found.push({ host, name, state, reason });
     }
   }
   return found;

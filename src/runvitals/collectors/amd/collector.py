@@ -253,7 +253,7 @@ class AmdGpus:
         if any("memoryAllocatedBytes" not in use for use in self._in_use.values()):
             absent.update((f"process.memoryAllocated{end}", UNKNOWN_SUM) for end in ("", "Bytes"))
         if not self._gpus and tools is not None and tools.failure:
-            absent["gpu"] = tools.failure
+            absent["programs"] = tools.failure
         self.pending = False
         if absent != self.absent:
             self.absent = absent

@@ -60,7 +60,7 @@ class AppleChip:
             "name": self.name or "Apple silicon",
             **self._about,
             "memory_bytes": self.memory_bytes,
-            "unified_memory": True,
+            "unified": True,
             "gpu_power_limit_watts": UNKNOWN_WATTS if known is None else known,
             "gpu_power_limit_known": known is not None,
         }

@@ -6,9 +6,10 @@ import { missing, type Missing } from '../runText';
 /** The sources that measure metrics of a host, by the beginning of the key; the first that fits. */
 const SOURCES: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^(cpu|memory|io)\.pressure/, ['pressure']],
-  [/^cpu\.avg_temp$/, ['thermal', 'apple']],
+  [/^cpu\.(avg_temp|freqMHz)$/, ['thermal', 'apple']],
   [/^(cpu\.powerWatts$|energy\.|power\.)/, ['energy', 'apple']],
   [/^(cpu\.ofLimit$|cgroup\.cpu\.|proc\.cpu\.throttled|proc\.memory\.oomKills$)/, ['cgroup']],
+  [/^proc\.memory\.available/, ['memory']],
   [/^(cpu$|proc\.)/, ['process']],
   [/^cpu\./, ['cpu', 'apple']],
   [/^system\.(load|uptime)/, ['load']],
@@ -26,6 +27,8 @@ const SOURCES: readonly (readonly [RegExp, readonly string[]])[] = [
 ];
 /** All others measure GPUs and the like, of one vendor each. */
 const NOT_OF_GPUS: ReadonlySet<string> = new Set(SOURCES.flatMap(([, names]) => names.filter((name) => name !== 'apple')));
+/** Parts of a source that any of its readings may need: programs and libraries. */
+const OF_ALL = /^(NVML|programs|[\w-]+-(smi|monitor)|macmon|ioreg|tegrastats|sysfs|exit|driver|devices|reports)$/;
 
 /** Whether a source measures a metric; null: no source does. */
 function sourcesOf(metric: string): ((source: string) => boolean) | null {
@@ -39,18 +42,51 @@ export function notMeasured(metric: string, sources: Record<string, Record<strin
   const measures = sourcesOf(metric);
   if (!measures) return [];
   const lacking = missing(sources).filter(({ name }) => measures(name));
-  const said = lacking.flatMap((one) => partsAbout(metric, one.reason).map((reason) => ({ ...one, reason })));
-  if (said.length > 0) return said;
-  // Where one source works, such as that of the vendor, it is no reason that others are absent.
-  const working = new Set(Object.entries(sources).flatMap(([host, byName]) => (Object.entries(byName).some(([name, { state }]) => measures(name) && state === 'on') ? [host] : [])));
-  return lacking.filter(({ host, state }) => state === 'failing' || (state !== 'partial' && !working.has(host)));
+  for (const isAbout of [(name: string) => names(metric, name), (name: string) => OF_ALL.test(name)]) {
+    const said = lacking.flatMap((one) => partsOf(one.reason).flatMap(([about, reason]) => (about.some(isAbout) ? [{ ...one, reason }] : [])));
+    if (said.length > 0) return said;
+  }
+  return Object.entries(sources).flatMap(([host, byName]) => {
+    const here = Object.entries(byName).filter(([name]) => measures(name));
+    // Where one source works, such as that of the vendor, it is no reason that others are absent.
+    const working = here.filter(([, { state }]) => state === 'on').map(([name]) => ({ host, name, state: 'on', reason: 'it works, but reported no such value' }));
+    const failing = lacking.filter((one) => one.host === host && one.state === 'failing');
+    if (failing.length > 0 || working.length > 0) return [...failing, ...working];
+    return lacking.filter((one) => one.host === host);
+  });
 }
 
-/** The parts of a reason, such as `powerWatts: not supported; fan: not supported`, that are about a metric. */
-function partsAbout(metric: string, reason: string): string[] {
-  const reading = metric.replace(/^gpu\.[^.]*\./, '');
-  return reason.split(/; (?=[^\s:;]+: )/).filter((part) => {
-    const about = part.slice(0, part.indexOf(': '));
-    return about !== '' && (about === reading || about === metric || metric.startsWith(`${about}.`));
-  });
+/** A name in a reason: a key, the beginning or the end of one. Paths, and names with a unit, may have blanks. */
+const NAME = String.raw`(?:disk\.\/[^:;,]*|[^\s:;,]+(?: [^\s:;,]+)* \([^)]*\)|[^\s:;,]+)`;
+const NEXT_PART = new RegExp(`; (?=${NAME}(?:, ${NAME})*: )`);
+
+/** The parts of a reason, such as `powerWatts: not supported; fanSpeed, temp: not supported`, with their names. */
+function partsOf(reason: string): [names: string[], part: string][] {
+  return reason.split(NEXT_PART).map((part) => [part.slice(0, Math.max(part.indexOf(': '), 0)).split(', '), part]);
+}
+
+/** A key of a device: its family, number and reading. */
+const OF_DEVICE = /^(gpu\.process|gpu|tpu|ipu)\.(\d+|\*)\.(.*)$/;
+/** A device, or all of a family. `gpu` is the reading of that name. */
+const DEVICE = /^(?:(gpu\.process|tpu|ipu)|(gpu|tpu|ipu)\.(\d+))$/;
+/** Keys of file systems, whose paths may have dots: not the beginning of others. */
+const WHOLE = /\.(usage(Percent|GB)|availableGB|inodesPercent)$/;
+
+/** Whether a name in a reason names a metric, or what it is derived from. */
+function names(metric: string, name: string): boolean {
+  const [, family, number, reading] = OF_DEVICE.exec(metric) ?? [];
+  if (family !== undefined && number !== undefined && reading !== undefined) {
+    const [, all, one, its] = DEVICE.exec(name) ?? [];
+    if (all === family || (one === family && (number === '*' || number === its))) return true;
+    return sources(reading).some((end) => fits(end, name) || fits(`${family}.${number}.${end}`, name) || (family === 'gpu.process' && fits(`process.${end}`, name)));
+  }
+  // The beginning of keys: `disk./data` of `disk./data.usagePercent`
+  return sources(metric).some((key) => fits(key, name) || (!WHOLE.test(name) && [...key.matchAll(/\./g)].some(({ index }) => fits(key, name + key.slice(index)))));
+}
+
+/** A key, and those of which it may be a rate. */
+const sources = (key: string): string[] => [key, key.replace(/Percent$/, 'Seconds'), key.replace(/^power\./, 'energy.')];
+
+function fits(pattern: string, text: string): boolean {
+  return new RegExp(`^${pattern.split('*').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('.*')}$`).test(text);
 }
