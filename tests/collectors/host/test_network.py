@@ -163,3 +163,15 @@ def test_without_tcp_counters_there_is_a_reason(tmp_path: Path) -> None:
     network = probe(plant(tmp_path, without(BARE_VM, ["proc/net/snmp"])))
     assert "network.tcpRetransmits" not in sample(network, 1.0)
     assert set(network.absent) == {"network.tcpRetransmits"}
+
+
+def test_an_interface_that_is_gone_has_a_reason(tmp_path: Path) -> None:
+    both = {"proc/net/dev": net_dev(eth0=(1000, 300), eth1=(5, 5)), "sys/class/net/eth1/device/": ""}
+    network = probe(plant(tmp_path, BARE_VM | both))
+    assert "network.eth1.sent" in sample(network, 1.0)
+    put(tmp_path, "proc/net/dev", net_dev(eth0=(1000, 300)))
+    assert "network.eth1.sent" not in sample(network, 2.0)
+    assert network.absent == {"network.eth1": "the interface is gone"}
+    put(tmp_path, "proc/net/dev", net_dev(eth0=(1000, 300), eth1=(5, 5)))
+    sample(network, 3.0)
+    assert network.absent == {}

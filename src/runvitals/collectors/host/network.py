@@ -16,7 +16,7 @@ from runvitals.collectors.base import Absent, Every, PseudoFile, open_if_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Set
 
     from runvitals.collectors.base import Scope, Tick
 
@@ -64,9 +64,12 @@ class Network:
         self._file = PseudoFile(net + "/dev")
         self._snmp = open_if_there(net + "/snmp")
         self._snmp_every = Every(SNMP_EVERY_S)
+        self._has_retransmits = (
+            self._snmp is not None and retransmitted_segments(self._snmp.read()) is not None
+        )
+        self._net = net
         self.absent: dict[str, str] = {}
-        if self._snmp is None or retransmitted_segments(self._snmp.read()) is None:
-            self.absent["network.tcpRetransmits"] = f"{net}/snmp cannot be read, or has no TCP segments"
+        self._gone: Set[str] = frozenset()
         self._nics: list[NetworkInterface] = []  # reported, each with its line in the file
         self._counted: list[NetworkInterface] = []  # and summed
         self._lines = 0
@@ -128,6 +131,18 @@ class Network:
         for nic in before.values():
             self._sent_shift += nic.sent
             self._recv_shift += nic.recv
+        self._explain(known.keys() | self._gone)
+
+    def _explain(self, known: Set[str]) -> None:
+        """Update `absent`: interfaces that are gone, and what the kernel does not count."""
+        self._gone = known - {nic.name for nic in self._nics}
+        absent = {f"network.{name}": "the interface is gone" for name in sorted(self._gone)}
+        if not self._nics and not self._gone:
+            absent["network"] = f"{self._file.path} lists no interface"
+        if not self._has_retransmits:
+            absent["network.tcpRetransmits"] = f"{self._net}/snmp cannot be read, or has no TCP segments"
+        if absent != self.absent:
+            self.absent = absent
 
 
 class NetworkInterface:

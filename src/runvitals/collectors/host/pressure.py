@@ -78,9 +78,10 @@ class PressureFile:
         except OSError as error:  # switched off for this cgroup, which may be temporary
             why = f"{self._file.path}: {error.strerror}"
             return {f"{self._resource}.{end}": why for end in ENDS}
-        if len(words) > 4:
-            tick.gauges[self._some] = float(words[1][6:])
-            tick.counters[self._seconds] = int(words[4][6:]) / 1e6
+        if len(words) <= 4:
+            return {f"{self._resource}.{end}": f"{self._file.path} has no values" for end in ENDS}
+        tick.gauges[self._some] = float(words[1][6:])
+        tick.counters[self._seconds] = int(words[4][6:]) / 1e6
         if not self._full:
             return {}
         if len(words) <= 6:
