@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,10 @@ import pytest
 
 from runvitals.doctor import sources
 from runvitals.doctor.finding import Finding
-from runvitals.sdk.probe import MachineReading
+from runvitals.sdk.probe import MachineReading, read_once
 from runvitals.sdk.settings import resolve
-from tests.collectors.trees import plant
+from tests.collectors.trees import BARE_VM, mount, plant
+from tests.patience import PATIENCE_S
 
 
 def examined(
@@ -31,6 +34,45 @@ def test_working_sources_pass_and_incomplete_ones_are_partial(tmp_path: Path) ->
     found = examined(tmp_path, states, {"cpu": 5, "thermal": 1})
     assert (found["cpu"].state, found["cpu"].text) == ("PASS", "5 values in 0.0 ms")
     assert (found["thermal"].state, found["thermal"].text[-9:]) == ("PARTIAL", "no sensor")
+
+
+def test_a_source_lacks_nothing_if_the_machine_has_nothing_of_the_kind(tmp_path: Path) -> None:
+    reason = "swap.used: there is none: no swap; cgroup.memory.limitMB: there is none: no cgroup limits it"
+    states = {
+        "memory": {"state": "on", "reason": reason},
+        "cgroup": {"state": "on", "reason": reason + "; x: y"},
+    }
+    found = examined(tmp_path, states, {"memory": 6, "cgroup": 1})
+    assert (found["memory"].state, found["cgroup"].state) == ("PASS", "PARTIAL")
+    assert "no swap" in found["memory"].text
+
+
+def test_a_file_system_that_does_not_answer_is_partial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As statvfs on an NFS mount whose server is gone: it does not return."""
+    gone, statvfs = threading.Event(), os.statvfs
+
+    def hanging(path: str) -> os.statvfs_result:
+        if path.endswith("TV Series"):
+            gone.wait(PATIENCE_S)
+        return statvfs(path)
+
+    monkeypatch.setattr(os, "statvfs", hanging)
+    monkeypatch.setattr("runvitals.collectors.host.filesystem.LATE_S", 0.3)
+    plant(
+        tmp_path, BARE_VM | {"proc/self/mountinfo": mount("/", "ext4") + mount("/mnt/TV\\040Series", "nfs4")}
+    )
+    chosen = {"host_root": str(tmp_path), "disk_paths": ["/", "/mnt/TV Series"], "collectors": ["filesystem"]}
+    values = {**resolve({}, {"HOME": str(tmp_path)}, "/"), **chosen}
+    try:
+        reading = read_once(values)
+    finally:
+        gone.set()
+    found = {finding.name: finding for finding in sources.findings(reading, values)}
+    assert "disk./.usagePercent" in reading.metrics
+    assert found["filesystem"].state == "PARTIAL"
+    assert f"disk./mnt/TV Series: {tmp_path}/mnt/TV Series: not answering" in found["filesystem"].text
 
 
 def test_source_without_values_is_partial(tmp_path: Path) -> None:
