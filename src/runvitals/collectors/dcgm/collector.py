@@ -20,7 +20,7 @@ from runvitals.collectors.dcgm.fields import (
     is_blank,
     of_host,
 )
-from runvitals.collectors.dcgm.gaps import Gaps
+from runvitals.collectors.dcgm.gaps import ExporterGaps
 from runvitals.collectors.nvidia.recovery import recovery_event
 from runvitals.collectors.nvidia.throttling import ThrottledTime
 from runvitals.collectors.nvidia.xid import CriticalErrors, xid_event
@@ -79,7 +79,7 @@ class Dcgm:
         self._totals: dict[str, tuple[float, float]] = {}
         self._xids: dict[int, float] = {}
         self._recovery: dict[int, int] = {}
-        self._gaps = Gaps()
+        self._gaps = ExporterGaps()
         self._errors = CriticalErrors()
         self._throttled: dict[int, ThrottledTime] = {}
         # (GPU, metric) reported without a slice's label.

@@ -16,7 +16,7 @@ NOT_EXPORTED = "not among the exporter's metrics (dcgm-exporter -f FILE selects 
 BLANK = "the exporter has no value for it"
 
 
-class Gaps:
+class ExporterGaps:
     """The readings that each GPU lacks. A slice lacks those that another slice of the host has."""
 
     __slots__ = ("_boards", "_slices")

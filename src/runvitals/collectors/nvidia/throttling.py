@@ -53,14 +53,14 @@ class ThrottledTime:
         1.0
     """
 
-    __slots__ = ("_ahead_s", "_bits", "_counted", "_is_told", "_read_s", "_seen_s")
+    __slots__ = ("_ahead_s", "_bits", "_counted", "_read_s", "_seen_s", "_was_returned")
 
     def __init__(self) -> None:
         self._counted: dict[str, float] = {}
         # How far the time that was sampled before a counter appeared is ahead of the counter.
         self._ahead_s: dict[str, float] = {}
         self._seen_s = {name: 0.0 for _, name in _BITS}
-        self._is_told = False  # whether `seconds` has returned sampled times
+        self._was_returned = False  # whether `seconds` has returned sampled times
         self._bits = 0
         self._read_s: float | None = None
 
@@ -95,7 +95,7 @@ class ThrottledTime:
 
     def count(self, name: str, seconds: float) -> None:
         """Set the driver's total for one reason."""
-        if self._is_told and name in self._seen_s and name not in self._counted:
+        if self._was_returned and name in self._seen_s and name not in self._counted:
             self._ahead_s[name] = self._seen_s[name] - seconds
         self._counted[name] = seconds + self._ahead_s.get(name, 0.0)
 
@@ -114,8 +114,8 @@ class ThrottledTime:
 
     def seconds(self) -> dict[str, float]:
         """Totals by the end of their key."""
-        self._is_told = self._read_s is not None
-        seen_s = self._seen_s if self._is_told else {}
+        self._was_returned = self._read_s is not None
+        seen_s = self._seen_s if self._was_returned else {}
         totals = {**seen_s, **self._counted}
         return {key_of(name): seconds for name, seconds in totals.items()}
 

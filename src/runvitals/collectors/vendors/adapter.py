@@ -25,7 +25,7 @@ from runvitals.collectors.plumbing.tool import Tool, ToolFailed, find
 from runvitals.collectors.vendors.devices import (
     MOST_DEVICES,
     TOTAL,
-    Gaps,
+    DeviceGaps,
     KnownDevices,
     VendorDevice,
     derived,
@@ -155,7 +155,9 @@ class Smi:
         self._complaint = ""
         self._worked = False
         readings = (reading.key for reading in vendor.readings if reading.key not in (TOTAL, *vendor.missing))
-        self._gaps = Gaps((*readings, *derived(vendor.readings)), f"not reported by {vendor.programs[0]}")
+        self._gaps = DeviceGaps(
+            (*readings, *derived(vendor.readings)), f"not reported by {vendor.programs[0]}"
+        )
         self._known = KnownDevices(vendor.name, path)
 
     @property

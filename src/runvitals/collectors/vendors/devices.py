@@ -86,7 +86,7 @@ class VendorDevice:
         return key in self.gauges or key in self.counters
 
 
-class Gaps:
+class DeviceGaps:
     """Which readings devices lack, for a collector's `absent`.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runvitals.collectors.base import Absent
 from runvitals.collectors.plumbing import sysfs
-from runvitals.collectors.vendors.devices import USED, Gaps, VendorDevice, write
+from runvitals.collectors.vendors.devices import USED, DeviceGaps, VendorDevice, write
 from runvitals.collectors.vendors.probes import first_index
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ class Npu:
     name = "npu"
 
     def __init__(self, folders: list[str], start: int) -> None:
-        self._gaps = Gaps(("gpu", USED, "graphicsClock", "powerWatts", "temp"), UNREPORTED)
+        self._gaps = DeviceGaps(("gpu", USED, "graphicsClock", "powerWatts", "temp"), UNREPORTED)
         self.absent = dict.fromkeys(("powerWatts", "temp"), UNREPORTED)
         self._is_first = True
         self.facts = {

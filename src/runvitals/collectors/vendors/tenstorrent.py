@@ -12,7 +12,7 @@ from runvitals.collectors.vendors.devices import (
     LIMIT,
     POWER,
     POWER_SHARE,
-    Gaps,
+    DeviceGaps,
     VendorDevice,
     complete,
     write,
@@ -137,7 +137,7 @@ class TenstorrentSysfs:
 
     def __init__(self, chips: list[TenstorrentChip]) -> None:
         self._chips = chips
-        self._gaps = Gaps((*SENSORS, POWER_SHARE), "no such sensor of the driver")
+        self._gaps = DeviceGaps((*SENSORS, POWER_SHARE), "no such sensor of the driver")
         self.absent = dict(MISSING)
         self.facts = {"accelerator_tenstorrent": [{"index": chip.index, **chip.identity} for chip in chips]}
 
