@@ -262,11 +262,15 @@ def test_many_logged_names_are_filtered_and_drawn_in_view_only(page: Browser, tm
 
 
 def test_missing_sources_and_pages_are_reported(page: Browser, tmp_path: Path) -> None:
-    live_run(tmp_path, 5)
+    training = live_run(tmp_path, 5)
+    reason = "fanSpeed, memoryTemp: not supported (GPU 1); gpu.3: lost (GPU-5)"
+    training.monitor.info(now_ms(), sources={"nvidia": {"state": "on", "reason": reason}})
     page.open("/runs/abc")
     assert "/sys/class/powercap has no readable RAPL domain" in page.text(
         'section[aria-label="Not measured"]'
     )
+    parts = page.evaluate("[...document.querySelectorAll('.reason span')].map(each => each.innerText)")
+    assert {"fanSpeed, memoryTemp: not supported (GPU 1)", "gpu.3: lost (GPU-5)"} <= set(parts)
     page.open("/runs/nope")
     assert "no run 'nope'" in page.text("[role=alert]")
     page.open("/what/is/this")

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { alertText, alertTitle, authorText, commandText, gitText, isAlert, isStopping, known, machineRows, missing, packageRows, pinsOf, rows, why } from './runText';
+import { alertText, alertTitle, authorText, commandText, gitText, isAlert, isStopping, known, machineRows, missing, packageRows, pinsOf, reasonParts, rows, why } from './runText';
 
 const ending = { state: 'crashed', exit_code: null, signal: null, out_of_memory: null } as const;
 
@@ -31,6 +31,14 @@ it('missing sources are those that are not on, or only partial, with the reason'
     { host: 'node1', name: 'thermal', state: 'partial', reason: 'cpu.avg_temp: no sensor' },
     { host: 'node1', name: 'memory', state: 'on', reason: 'swap.used: there is none: no swap' },
     { host: 'node1', name: 'nvidia', state: 'absent', reason: 'no driver' },
+  ]);
+});
+
+it('a reason has parts, each with the names of what is missing', () => {
+  expect(reasonParts('fanSpeed, memoryTemp: not supported (GPU 1); not permitted (GPU 2); disk./mnt/TV Series: not answering; NVML: cannot be loaded; use nvidia-smi')).toEqual([
+    'fanSpeed, memoryTemp: not supported (GPU 1); not permitted (GPU 2)',
+    'disk./mnt/TV Series: not answering',
+    'NVML: cannot be loaded; use nvidia-smi',
   ]);
 });
 

@@ -77,8 +77,15 @@ export interface Missing {
   reason: string;
 }
 
+/** A name in a reason: a key, the beginning or the end of one. Paths, and names with a unit, may have blanks. */
+const NAME = String.raw`(?:disk\.\/[^:;,]*|[^\s:;,]+(?: [^\s:;,]+)* \([^)]*\)|[^\s:;,]+)`;
+const NEXT_PART = new RegExp(`; (?=${NAME}(?:, ${NAME})*: )`);
+
+/** The parts of a reason, such as `powerWatts: not supported; fanSpeed, temp: not permitted`. */
+export const reasonParts = (reason: string): string[] => reason.split(NEXT_PART);
+
 /** Whether a source lacks something that its machine has; otherwise there is nothing of the kind, such as swap. */
-const lacksSomething = (reason: string): boolean => reason.split('; ').some((part) => !part.includes(': there is none'));
+const lacksSomething = (reason: string): boolean => reasonParts(reason).some((part) => !part.includes(': there is none'));
 
 /** The sources without values or with missing values, and why. */
 export function missing(sources: Record<string, Record<string, Source>>): Missing[] {

@@ -1,7 +1,7 @@
 // Why runs have no values of a system metric: what the monitors of their hosts said about its sources.
 
 import type { Source } from '../api';
-import { missing, type Missing } from '../runText';
+import { missing, reasonParts, type Missing } from '../runText';
 
 /** The sources that measure metrics of a host, by the beginning of the key; the first that fits. */
 const SOURCES: readonly (readonly [RegExp, readonly string[]])[] = [
@@ -56,14 +56,9 @@ export function notMeasured(metric: string, sources: Record<string, Record<strin
   });
 }
 
-/** A name in a reason: a key, the beginning or the end of one. Paths, and names with a unit, may have blanks. */
-const NAME = String.raw`(?:disk\.\/[^:;,]*|[^\s:;,]+(?: [^\s:;,]+)* \([^)]*\)|[^\s:;,]+)`;
-const NEXT_PART = new RegExp(`; (?=${NAME}(?:, ${NAME})*: )`);
-
-/** The parts of a reason, such as `powerWatts: not supported; fanSpeed, temp: not supported`, with their names. */
-function partsOf(reason: string): [names: string[], part: string][] {
-  return reason.split(NEXT_PART).map((part) => [part.slice(0, Math.max(part.indexOf(': '), 0)).split(', '), part]);
-}
+/** The parts of a reason, with the names that each begins with. */
+const partsOf = (reason: string): [names: string[], part: string][] =>
+  reasonParts(reason).map((part) => [part.slice(0, Math.max(part.indexOf(': '), 0)).split(', '), part]);
 
 /** A key of a device: its family, number and reading. */
 const OF_DEVICE = /^(gpu\.process|gpu|tpu|ipu)\.(\d+|\*)\.(.*)$/;
