@@ -457,3 +457,18 @@ def test_throttling_from_samples_is_told_from_that_of_counters(exporter: Exporte
     assert source.absent["throttle.swThermalSeconds"].startswith("sampled: ")
     assert "throttle.swPowerCapSeconds" not in source.absent
     source.close()
+
+
+def test_a_gpu_that_the_exporter_no_longer_reports_has_a_reason(exporter: Exporter) -> None:
+    second = BOARD.replace('gpu="1"', 'gpu="2"')
+    one, two = f"DCGM_FI_DEV_GPU_UTIL{{{BOARD}}} 37", f"DCGM_FI_DEV_GPU_UTIL{{{second}}} 38"
+    exporter.answer = text(one, two)
+    source = Dcgm(exporter.url, {})
+    sampled(source)
+    exporter.answer = text(one)
+    assert sampled(source, 105.0).gauges == {"gpu.1.gpu": 37.0}
+    assert source.absent["gpu.2"] == "no longer reported by the exporter"
+    exporter.answer = text(one, two)
+    sampled(source, 110.0)
+    assert "gpu.2" not in source.absent
+    source.close()

@@ -295,7 +295,7 @@ def test_readings_without_a_value_are_absent(nvml: FakeNvml, proc: Path) -> None
     reason = "not supported by the device or its driver (GPU 0)"
     assert absent["powerWatts"] == absent["gpu"] == absent["memory"] == absent["energyJoules"] == reason
     assert absent["powerPercent"] == "needs the power and its limit (GPU 0)"
-    assert absent["memoryAllocated"] == "the size of the host's memory is unknown (GPU 0)"
+    assert absent["memoryAllocated"] == "the size of the memory is unknown (GPU 0)"
     assert absent["smActive"] == "profiling counters need a Hopper or newer GPU, or DCGM (GPU 0)"
     assert absent["fanSpeed"] == "not supported by the device or its driver"
 

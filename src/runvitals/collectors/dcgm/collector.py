@@ -21,7 +21,7 @@ from runvitals.collectors.dcgm.fields import (
     of_host,
 )
 from runvitals.collectors.dcgm.gaps import ExporterGaps
-from runvitals.collectors.nvidia.recovery import recovery_event
+from runvitals.collectors.nvidia.recovery import recovery_events
 from runvitals.collectors.nvidia.throttling import ThrottledTime
 from runvitals.collectors.nvidia.xid import CriticalErrors, xid_event
 from runvitals.collectors.plumbing import exposition, http
@@ -200,7 +200,7 @@ class Dcgm:
         before = self._recovery.get(index, 0)
         action = self._recovery[index] = int(tick.gauges.get(prefix + "recoveryAction", before))
         if prefix + "recoveryAction" not in self._others:  # that source has its own events
-            tick.events += recovery_event(index, before, action)
+            tick.events += recovery_events(index, before, action)
 
     def _accumulate(self, tick: Tick, index: int, series: DcgmSeries) -> None:
         """Process a series that needs its earlier values."""

@@ -10,7 +10,7 @@ from runvitals.collectors.nvidia.nvml import NOT_SUPPORTED, NvmlError
 from runvitals.collectors.nvidia.pacing import Retries
 from runvitals.collectors.nvidia.processes import GpuProcessUsage, RunGpuProcesses
 from runvitals.collectors.nvidia.readings import KEYS, NvmlReadings, memory_of, try_read
-from runvitals.collectors.nvidia.recovery import recovery_event
+from runvitals.collectors.nvidia.recovery import recovery_events
 from runvitals.collectors.plumbing.missing_readings import ExpectedReadings
 
 TYPE_CHECKING = False
@@ -32,6 +32,8 @@ _NUMBERS = (
     ("minor", "nvmlDeviceGetMinorNumber"),
     ("max_sm_clock_mhz", "nvmlDeviceGetMaxClockInfo", ctypes.c_uint(1)),
 )
+# Some readings are rare, and those that fail have a reason at once.
+PATIENCE_S = 300.0
 _PROFILING_KEYS = tuple(key for _, _, key in gpm.SLICE_METRICS)
 
 
@@ -87,7 +89,7 @@ class NvidiaGpu:
         self._profile_backoff = Retries()
         self._readings = NvmlReadings(nvml, self.handle, self._profile is not None)
         self._usage = GpuProcessUsage(nvml, self.handle, members, self.memory_bytes, self.is_unified)
-        self._expected = ExpectedReadings((*KEYS, *_PROFILING_KEYS), float("inf"))
+        self._expected = ExpectedReadings((*KEYS, *_PROFILING_KEYS), PATIENCE_S)
         self._recovery = 0
         self.slices, self.slice_problems = mig.slices(nvml, self.handle)
         self.number(place)
@@ -128,7 +130,7 @@ class NvidiaGpu:
         values.update(self._usage.device_values)
         if "recoveryAction" in values:
             action = int(values["recoveryAction"])
-            tick.events += recovery_event(self.index, self._recovery, action)
+            tick.events += recovery_events(self.index, self._recovery, action)
             self._recovery = action
         self._expected.note(self.index, values, tick.mono_s)
         self._expected.note(self.index, readings.counters, tick.mono_s)
@@ -155,11 +157,9 @@ class NvidiaGpu:
         """Reading -> why it is missing."""
         missing = dict.fromkeys(self._expected.missing(self.index, mono_s), NO_VALUE)
         missing.update(self._readings.missing())
-        if self.is_unified:  # only the processes tell
-            used = dict.fromkeys(("memoryAllocated", "memoryAllocatedBytes"))
-            missing = {key: why for key, why in missing.items() if key not in used}
-            if not self.memory_bytes:
-                missing["memoryAllocated"] = "the size of the host's memory is unknown"
+        if self.is_unified:  # only the processes say how much it uses
+            for key in ("memoryAllocated", "memoryAllocatedBytes"):
+                missing.pop(key, None)
         missing.update(self._usage.missing())
         profile = gpm.NO_PROFILE if self._profile is None else self._profile_backoff.reason
         if profile is not None:

@@ -44,6 +44,7 @@ HOST_NAMESPACE = "pid:[4026531836]"
 MOST_OTHERS = 32
 _MEMORY_KEYS = "process.memoryAllocatedBytes, process.memoryAllocated"
 _SHARE_KEYS = "process.gpu, process.memory, process.encoderUtilization, process.decoderUtilization"
+UNKNOWN_SIZE = "the size of the memory is unknown"
 HIDDEN = (
     "the driver reports the PIDs of the host, which are not visible in this PID namespace; start the "
     "container with --pid=host (in Kubernetes hostPID: true)"
@@ -170,8 +171,7 @@ class GpuProcessUsage:
         self._graphics = Paced(GRAPHICS_SHARE, GRAPHICS_EVERY_S)
         self._drawing: dict[int, float | None] = {}
         self._backoffs = {_MEMORY_KEYS: Retries(), _SHARE_KEYS: Retries()}
-        # Keys whose sum includes a process of unknown memory.
-        self._unknown: list[str] = []
+        self._unknown: dict[str, str] = {}
         self._last_us = 0
         self._processes = (NvmlProcessInfo * 32)()
         self._shares = (NvmlProcessUtilization * 128)()
@@ -196,7 +196,7 @@ class GpuProcessUsage:
 
     def missing(self) -> dict[str, str]:
         """Reading -> why it is missing."""
-        missing = dict.fromkeys(self._unknown, UNKNOWN_SUM)
+        missing = dict(self._unknown)
         for names, backoff in self._backoffs.items():
             if backoff.reason:
                 missing.update(dict.fromkeys(names.split(", "), backoff.reason))
@@ -222,7 +222,7 @@ class GpuProcessUsage:
         ours = {pid: used for pid, used in listed.items() if self._members.has(pid)}
         others = {pid: used for pid, used in listed.items() if pid not in ours}
         self.in_use = bool(ours)
-        self._unknown = []
+        self._unknown = {}
         if self._is_unified:
             self.device_values = self._used(listed.values(), "")
         if self._members.knows_others:
@@ -231,19 +231,20 @@ class GpuProcessUsage:
             if memory is not None:
                 self.device_values["otherMemoryBytes"] = memory
             else:
-                self._unknown.append("otherMemoryBytes")
+                self._unknown["otherMemoryBytes"] = UNKNOWN_SUM
         return self._used(ours.values(), "process.") if ours else {}
 
     def _used(self, sizes: Iterable[float | None], prefix: str) -> dict[str, float]:
-        """Bytes used, and their share of the GPU's memory; {} if one of the sizes is unknown."""
+        """Bytes used, and their share of the GPU's memory; nothing if one of the sizes is unknown."""
         used = total_of(sizes)
         if used is None:
-            self._unknown += [prefix + "memoryAllocatedBytes", prefix + "memoryAllocated"]
+            self._unknown[prefix + "memoryAllocatedBytes"] = UNKNOWN_SUM
+            self._unknown[prefix + "memoryAllocated"] = UNKNOWN_SUM
             return {}
-        values = {"memoryAllocatedBytes": used}
-        if self._total_bytes:
-            values["memoryAllocated"] = used * 100.0 / self._total_bytes
-        return values
+        if not self._total_bytes:
+            self._unknown[prefix + "memoryAllocated"] = UNKNOWN_SIZE
+            return {"memoryAllocatedBytes": used}
+        return {"memoryAllocatedBytes": used, "memoryAllocated": used * 100.0 / self._total_bytes}
 
     def _list(self, functions: tuple[str, ...]) -> dict[int, float | None]:
         """PID -> bytes; None if the driver does not report them (Windows, WSL)."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from runvitals.collectors.nvidia.device import SHARED, SHARED_COUNTERS
 from runvitals.collectors.nvidia.gpm import METRICS as PROFILING
-from runvitals.collectors.nvidia.processes import HIDDEN, MOST_OTHERS
-from runvitals.collectors.nvidia.recovery import ACTIONS, recovery_event
+from runvitals.collectors.nvidia.processes import HIDDEN, MOST_OTHERS, UNKNOWN_SIZE
+from runvitals.collectors.nvidia.recovery import ACTIONS, recovery_events
 from runvitals.collectors.nvidia.throttling import REASONS, ThrottledTime, key_of
 from runvitals.collectors.plumbing import pci
+from runvitals.collectors.plumbing.missing_readings import ExpectedReadings
 from runvitals.collectors.plumbing.quantity import amount, split, whole
 from runvitals.collectors.plumbing.run_processes import UNKNOWN_SUM, total_of
 
@@ -109,6 +110,7 @@ class SmiGpu:
         self.gauges: dict[str, float] = {}
         self.counters: dict[str, float] = {}
         self.missing: dict[str, str] = {}
+        self._expected = ExpectedReadings(())
         self._recovery = 0
         self._own: dict[str, float] = {}
         self._throttled = ThrottledTime()
@@ -147,6 +149,17 @@ class SmiGpu:
         self._note_memory(gpu, members)
         self.missing.update(dict.fromkeys(_NEVER, UNREPORTED))
         self.missing.update((f"process.{key}", UNREPORTED) for key in _NEVER_OF_PROCESSES)
+        self._forgive(moment_s)
+
+    def _forgive(self, moment_s: float) -> None:
+        """Leave out of `missing` what had a value shortly before."""
+        here = {*self.gauges, *self.counters, *(f"process.{key}" for key in self._own)}
+        self._expected.note(self.index, here, moment_s)
+        self.missing = {
+            key: why
+            for key, why in self.missing.items()
+            if key in here or self._expected.lacks(self.index, key, moment_s)
+        }
 
     def write(self, tick: Tick) -> None:
         """Write its readings into a tick."""
@@ -156,7 +169,7 @@ class SmiGpu:
         for key, value in self.counters.items():
             tick.counters[prefix + key] = value
         action = int(self.gauges.get("recoveryAction", self._recovery))
-        tick.events += recovery_event(self.index, self._recovery, action)
+        tick.events += recovery_events(self.index, self._recovery, action)
         self._recovery = action
         if not self.in_use:
             return
@@ -258,7 +271,7 @@ class SmiGpu:
         if total:
             gauges["memoryAllocated"] = used * 100.0 / total
         else:
-            self.missing[f"{prefix}memoryAllocated"] = "the size of the memory is unknown"
+            self.missing[f"{prefix}memoryAllocated"] = UNKNOWN_SIZE
 
 
 def _value(text: str | None, unit: str) -> float | None:

@@ -38,10 +38,12 @@ class ExpectedReadings:
 
     def missing(self, device: int, mono_s: float) -> list[str]:
         """The readings of a device that are missing."""
+        return [name for name in self._names if self.lacks(device, name, mono_s)]
+
+    def lacks(self, device: int, name: str, mono_s: float) -> bool:
+        """Whether a reading of a device is missing, also one that is not among the names."""
         seen_s = self._seen_s.get(device, {})
-        return [
-            name for name in self._names if name not in seen_s or mono_s - seen_s[name] > self._patience_s
-        ]
+        return name not in seen_s or mono_s - seen_s[name] > self._patience_s
 
 
 def explain(missing: Mapping[int, Mapping[str, str]], noun: str = "GPU") -> dict[str, str]:
