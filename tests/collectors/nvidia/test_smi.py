@@ -295,6 +295,7 @@ def test_mig_slices(make: Make) -> None:
         "gpu.0.mig.3.0.memoryAllocated": 25.0,
         "gpu.0.mig.3.0.memoryAllocatedBytes": 5120 * MIB,
     }
+    assert source.absent["mig.4.1.memoryAllocated"] == 'nvidia-smi prints "N/A"'
     assert source.facts is not None
     (about,) = source.facts["gpu_nvidia"]  # type: ignore[misc,attr-defined]
     assert about["slices"] == [  # type: ignore[has-type]

@@ -230,6 +230,22 @@ def test_decimal_commas_and_units_in_other_brackets(tmp_path: Path) -> None:
     }
 
 
+def test_integrated_graphics_beside_a_card_with_xpu_smi(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part says which of the GPUs lack a reading."""
+    (tmp_path / "lines").write_text(HEADER + "1, 0, N/A, 50, 25, 4096\n")
+    program(tmp_path / "bin", "xpu-smi", f"cat {tmp_path}/lines; exec sleep 73.5")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin", prepend=os.pathsep)
+    parts = intel(plant(tmp_path, I915 | XE))
+    look(parts, 100.0)
+    soon(lambda: look(parts, 101.0).gauges.get("gpu.1.memoryAllocated"))
+    unreported = "not reported by the driver in sysfs (GPU 0)"
+    assert parts.absent["memoryAllocated"] == unreported
+    assert parts.absent["memoryBandwidth"] == f"{unreported}; not reported by xpu-smi (GPU 1)"
+    parts.close()
+
+
 def test_utilization_without_permission_has_a_hint(tmp_path: Path) -> None:
     """Memory is there, what the engines' counters tell is not."""
     header = "Timestamp, DeviceId, GPU Utilization (%), GPU Memory Utilization (%), GPU Memory Used (MiB)\n"

@@ -241,7 +241,7 @@ class RunProcessUsage:
             return None
         self._members[pid] = member
         self._has_io = self._has_io or member.has_io
-        if not member.has_io:
+        if not member.has_io and os.path.exists(f"{self._proc}/{pid}"):  # else it has just ended
             self.absent = {"proc.io": INCOMPLETE_IO if self._has_io else NO_IO}
         return member
 

@@ -144,7 +144,11 @@ class SmiGpu:
             numbers = [whole(part.get(f"{kind}_instance_id"), 99) for kind in ("gpu", "compute")]
             if None not in numbers:
                 prefix = f"mig.{numbers[0]}.{numbers[1]}."
-                self.gauges.update({prefix + key: value for key, value in _memory(part).items()})
+                used = _memory(part)
+                self.gauges.update({prefix + key: value for key, value in used.items()})
+                why = _why_missing(part, ("fb_memory_usage.used",))
+                lacking = {"memoryAllocated", "memoryAllocatedBytes"} - used.keys()
+                self.missing.update((prefix + key, why) for key in sorted(lacking))
         self._note_throttling(fields, moment_s)
         self._note_memory(gpu, members)
         self.missing.update(dict.fromkeys(_NEVER, UNREPORTED))

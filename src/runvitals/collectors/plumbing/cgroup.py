@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from runvitals.collectors.plumbing.mounts import Mount
 
 
+# v1 shows "no limit" as a number near 2⁶³.
+UNLIMITED = float(1 << 60)
+
+
 class Controller:
     """The folders of one resource, from the process's cgroup up to the highest visible ancestor.
 
@@ -79,9 +83,7 @@ class Cgroup:
         self.pressure = pressure
 
     def memory_limit(self) -> Limit | None:
-        """The limit in bytes, which may be 0; None if none is set or all exceed the machine's memory (v1
-        shows "no limit" as 2⁶³).
-        """
+        """The limit in bytes, which may be 0; None if none is set or all exceed the machine's memory."""
         return self._memory("memory.max", "memory.limit_in_bytes")
 
     def memory_high(self) -> Limit | None:
@@ -99,7 +101,7 @@ class Cgroup:
             if text is None or not text.isdigit():
                 continue
             value = float(text)
-            if value < (best.value if best else self.total_memory):
+            if value < (best.value if best else min(self.total_memory, UNLIMITED)):
                 best = Limit(value, folder)
         return best
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runvitals.backoff import Backoff
+from runvitals.collectors.plumbing.missing_readings import add
 from runvitals.collectors.plumbing.tool import StillFailing, ToolFailed
 
 TYPE_CHECKING = False
@@ -73,7 +74,8 @@ class CompositeSource:
         """What the parts lack, and which of them fail."""
         absent: dict[str, str] = {}
         for part in self.parts:
-            absent.update(getattr(part, "absent", {}))
+            for name, why in getattr(part, "absent", {}).items():
+                add(absent, name, why)
         return {**absent, **self._failures}
 
     def _facts(self) -> dict[str, object]:

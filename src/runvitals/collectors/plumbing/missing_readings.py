@@ -46,12 +46,13 @@ class ExpectedReadings:
         return name not in seen_s or mono_s - seen_s[name] > self._patience_s
 
 
-def explain(missing: Mapping[int, Mapping[str, str]], noun: str = "GPU") -> dict[str, str]:
+def explain(missing: Mapping[int, Mapping[str, str]], noun: str = "GPU", others: int = 0) -> dict[str, str]:
     """Why readings are missing, for a collector's `absent`.
 
     Args:
         missing: the number of each device -> reading -> why it is missing.
         noun: what a device is called.
+        others: how many devices there are that `missing` says nothing about.
 
     Example:
         >>> explain({0: {"fanSpeed": "not supported"}, 1: {"fanSpeed": "not supported", "temp": "lost"}})
@@ -63,6 +64,13 @@ def explain(missing: Mapping[int, Mapping[str, str]], noun: str = "GPU") -> dict
             devices.setdefault((reading, why), []).append(device)
     absent: dict[str, str] = {}
     for (reading, why), having in devices.items():
-        text = why if len(having) == len(missing) else f"{why} ({noun} {', '.join(map(str, having))})"
-        absent[reading] = f"{absent[reading]}; {text}" if reading in absent else text
+        text = (
+            why if len(having) == len(missing) + others else f"{why} ({noun} {', '.join(map(str, having))})"
+        )
+        add(absent, reading, text)
     return absent
+
+
+def add(absent: dict[str, str], name: str, why: str) -> None:
+    """Add a reason for a name that may have one of other devices."""
+    absent[name] = f"{absent[name]}; {why}" if name in absent else why

@@ -17,7 +17,7 @@ from runvitals.collectors.vendors.probes import first_index, intel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping, Sequence
 
     from runvitals.collectors.base import Collector, Scope, Tick
 
@@ -39,8 +39,9 @@ def probe(scope: Scope) -> CompositeSource:
     tool = find("xpu-smi", *XPU_SMI) if numbers else None
     if tool is None:
         return CompositeSource("intel", [IntelSysfs(cards, cards)])
-    parts: list[Collector] = [IntelSysfs(cards, [card for card in cards if card.address == INTEGRATED])]
-    return CompositeSource("intel", [*parts, XpuSmi(tool, numbers)])
+    integrated = [card for card in cards if card.address == INTEGRATED]
+    parts: list[Collector] = [IntelSysfs(cards, integrated), XpuSmi(tool, numbers, len(integrated))]
+    return CompositeSource("intel", parts)
 
 
 def find_cards(scope: Scope) -> list[IntelGpu]:
@@ -129,32 +130,35 @@ class IntelSysfs:
     def __init__(self, cards: list[IntelGpu], explained: list[IntelGpu]) -> None:
         self._cards = cards
         self._explained = explained
+        self._others = len(cards) - len(explained)
         self._expected = ExpectedReadings(EXPECTED)
         self._is_first = True
         # Memory is the same from the first sample on; a rate needs two.
-        self.absent = explain({card.device.index: _without_tool(card, (USED, SHARE)) for card in explained})
+        self.absent = self._explain({card.device.index: (USED, SHARE) for card in explained})
         self.facts = {
             "accelerator_intel": [{"index": card.device.index, **card.device.identity} for card in cards]
         }
 
     def sample(self, tick: Tick) -> None:
         write(tick, [card.read(tick.mono_s) for card in self._cards], 0)
-        missing: dict[int, dict[str, str]] = {}
+        lacking: dict[int, Sequence[str]] = {}
         for card in self._explained:
             device = card.device
             self._expected.note(device.index, (*device.gauges, *device.counters), tick.mono_s)
-            missing[device.index] = _without_tool(card, self._expected.missing(device.index, tick.mono_s))
-        absent = explain(missing)
+            lacking[device.index] = self._expected.missing(device.index, tick.mono_s)
+        absent = self._explain(lacking)
         if absent != self.absent and not self._is_first:
             self.absent = absent
         self._is_first = False
 
-
-def _without_tool(card: IntelGpu, lacking: Iterable[str]) -> dict[str, str]:
-    """Why readings are missing that are not in sysfs."""
-    if card.address == INTEGRATED:
-        return dict.fromkeys(lacking, UNREPORTED)
-    return {key: NO_TOOL if key in ONLY_TOOL else UNREPORTED for key in lacking}
+    def _explain(self, lacking: Mapping[int, Sequence[str]]) -> dict[str, str]:
+        """Why readings are missing that are not in sysfs. Of cards, xpu-smi would report some."""
+        of_tool = {card.device.index: ONLY_TOOL for card in self._cards if card.address != INTEGRATED}
+        missing = {
+            index: {key: NO_TOOL if key in of_tool.get(index, ()) else UNREPORTED for key in keys}
+            for index, keys in lacking.items()
+        }
+        return explain(missing, others=self._others)
 
 
 def _idle_files(folder: str) -> list[sysfs.SysfsLevel]:

@@ -57,14 +57,16 @@ class XpuSmi:
     Args:
         path: of the tool.
         numbers: indices in keys ``gpu.{i}.…`` of its devices 0, 1, 2 …
+        others: how many Intel GPUs there are that it does not report.
     """
 
     name = "xpu-smi"
 
-    def __init__(self, path: str, numbers: Sequence[int]) -> None:
+    def __init__(self, path: str, numbers: Sequence[int], others: int = 0) -> None:
         self.absent: dict[str, str] = {}
         self._streams = [StreamingTool([path, *way]) for way in WAYS]
         self._numbers = numbers
+        self._beside = others
         self._columns: list[tuple[str, str]] = []
         self._remarks: list[bytes] = []
         self._remarked = 0
@@ -139,7 +141,7 @@ class XpuSmi:
                 key: failure or (NEEDS_PERMISSION if key in unseen else UNREPORTED)
                 for key in self._expected.missing(index, tick.mono_s)
             }
-        absent = explain(missing)
+        absent = explain(missing, others=self._beside)
         if absent != self.absent:
             self.absent = absent
 
