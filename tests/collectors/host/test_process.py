@@ -261,7 +261,16 @@ def test_the_monitor_and_its_children_do_not_count(tmp_path: Path) -> None:
 
 def test_a_kernel_without_io_accounting(tmp_path: Path) -> None:
     files = {path: text for path, text in process(ROOT, 1).items() if not path.endswith("/io")}
-    assert not [key for key in Machine(tmp_path, files).readings if key.startswith("proc.io")]
+    machine = Machine(tmp_path, files)
+    assert not [key for key in machine.readings if key.startswith("proc.io")]
+    assert "cannot be read" in machine.collector.absent["proc.io"]
+
+
+def test_a_sum_without_the_traffic_of_another_users_process_is_named(tmp_path: Path) -> None:
+    files = {path: text for path, text in process(1001, ROOT).items() if not path.endswith("/io")}
+    machine = Machine(tmp_path, process(ROOT, 1, read=MIB), files)
+    assert machine.readings["proc.io.readMB"] == 1.0
+    assert machine.collector.absent["proc.io"].startswith("incomplete: ")
 
 
 def test_many_busy_children_are_read_in_turn(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ class RunProcessUsage:
         self._idle_since_s: float | None = None
         # Storage traffic of ended processes, minus the earlier traffic of processes attached later.
         self._gone_read = self._gone_written = 0
-        self._has_io = False
+        self._has_io = self._lacks_io = False
         self._used_ns = 0
         self._early_shares = EARLY_SHARES if self._has_clocks else 0
         self._attach(first=True)
@@ -242,7 +242,11 @@ class RunProcessUsage:
         self._members[pid] = member
         self._has_io = self._has_io or member.has_io
         if not member.has_io and os.path.exists(f"{self._proc}/{pid}"):  # else it has just ended
-            self.absent = {"proc.io": INCOMPLETE_IO if self._has_io else NO_IO}
+            self._lacks_io = True
+        if self._lacks_io:
+            absent = {"proc.io": INCOMPLETE_IO if self._has_io else NO_IO}
+            if absent != self.absent:
+                self.absent = absent
         return member
 
     def _remove(self, gone: list[ProcessUsage]) -> None:
