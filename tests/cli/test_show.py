@@ -62,6 +62,21 @@ def test_sources_that_do_not_deliver_everything(data: Path, capsys: pytest.Captu
     ) in shown
 
 
+def test_the_cgroup_that_sets_a_limit_is_named(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    monitor = Monitor(data)
+    folder = "/sys/fs/cgroup/kubepods.slice"
+    limits = {
+        "cgroup_memory_limit": {"bytes": 8 << 30, "set_by": folder},
+        "cgroup_cpu_limit": {"cpus": 1.5, "set_by": folder},
+        "cgroup_memory_high": "hostile",
+    }
+    monitor.info(T0, machine=limits)
+    monitor.end(T0 + 1000)
+    assert main(["show", "latest"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"limits 8 GiB of memory, set by {folder}; 1.5 CPUs, set by {folder}" in shown
+
+
 def test_json_output(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monitor = Monitor(data)
     monitor.sample(T0, {"cpu": 10.0, "disk.in": 0.0})

@@ -55,6 +55,7 @@ def _facts(run: Run) -> list[list[str]]:
         ["started", f"{moment(run.started_ms)} UTC"],
         ["duration", duration(run.duration_ms)],
         ["hosts", inert(_hosts(run.hosts))],
+        ["limits", inert("; ".join(_limits(run)))],
         ["command", inert(shlex.join(run.command))],
         ["tags", inert(", ".join(run.tags))],
         ["notes", inert(run.notes)],
@@ -67,6 +68,27 @@ def _hosts(hosts: list[Host]) -> str:
     if len(hosts) == 1:
         return hosts[0].name
     return ", ".join(f"{host.name} ({ending(host.ending)})" for host in hosts)
+
+
+def _limits(run: Run) -> list[str]:
+    """The limits of the run's cgroups, and the folders that set them: `8 GiB of memory, set by /sys/fs/…`."""
+    found = []
+    for host, machine in run.machines.items():
+        where = f" on {host}" if len(run.machines) > 1 else ""
+        for fact, field, unit, what in _LIMITS:
+            limit = machine.get(fact)
+            value = limit.get(field) if isinstance(limit, dict) else None
+            if isinstance(limit, dict) and isinstance(value, (int, float)):
+                found.append(f"{number(value / unit)} {what}{where}, set by {limit.get('set_by')}")
+    return found
+
+
+# Fact about a machine, its field, the unit of that field, what it limits.
+_LIMITS = (
+    ("cgroup_memory_limit", "bytes", 2**30, "GiB of memory"),
+    ("cgroup_memory_high", "bytes", 2**30, "GiB of memory before processes are slowed down"),
+    ("cgroup_cpu_limit", "cpus", 1, "CPUs"),
+)
 
 
 def _sections(run: Run) -> list[tuple[str, list[str]]]:
