@@ -176,6 +176,11 @@ def test_a_changed_limit_is_noticed_within_a_minute(tmp_path: Path) -> None:
     assert sample(memory, 0.0)["memory_percent"] == 25.0
     put(tmp_path, "sys/fs/cgroup/training.slice/memory.max", f"{4 << 30}\n")
     assert sample(memory, 60.0)["memory_percent"] == 50.0
+    folder = f"{tmp_path}/sys/fs/cgroup/training.slice"
+    assert memory.facts == {"cgroup_memory_limit": {"bytes": 4 << 30, "set_by": folder}}
+    put(tmp_path, "sys/fs/cgroup/training.slice/memory.max", "max\n")
+    assert sample(memory, 120.0)["memory_percent"] == 25.0
+    assert memory.facts == {"cgroup_memory_limit": None}
 
 
 def test_the_usage_is_current_and_its_details_at_most_a_second_old(tmp_path: Path) -> None:

@@ -86,11 +86,9 @@ class CgroupUse:
         absent = {**lacking, **self._uncounted}
         if absent != self.absent:
             self.absent = absent
-        facts: dict[str, object] = (
-            {} if quota is None else {"cgroup_cpu_limit": {"cpus": quota.cpus, "set_by": quota.folder}}
-        )
-        if facts != (self.facts or {}):
-            self.facts = facts
+        limit = None if quota is None else {"cpus": quota.cpus, "set_by": quota.folder}
+        if limit != (self.facts or {}).get("cgroup_cpu_limit"):
+            self.facts = {"cgroup_cpu_limit": limit}  # None: it was removed
 
 
 class CpuQuota:

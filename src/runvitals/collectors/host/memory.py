@@ -70,11 +70,11 @@ class HostMemory:
     def _sample_cgroup(self, tick: Tick, available: float) -> None:
         """Write what is left for us: of the host's memory, or of our cgroup's limit."""
         gauges = tick.gauges
-        percent = gauges["host.memory_percent"]
+        percent: float | None = gauges["host.memory_percent"]
+        left: float | None = available
         details = self._details.due(tick.mono_s)
-        # Without a limit nothing depends on the working set: write it only when it is read with its details.
         limit, working_set = self._limit, self._working_set
-        is_known = True
+        # Without a limit nothing depends on the working set: write it only when it is read with its details.
         if working_set is not None and (details or limit is not None):
             try:
                 held = working_set.read(details)
@@ -83,18 +83,18 @@ class HostMemory:
                 return
             gauges["cgroup.memory.workingSetMB"] = held / MIB
             if limit is not None:
-                available = min(available, max(0.0, limit.value - held))
-                percent = held * 100.0 / limit.value if limit.value else float("nan")
+                percent = held * 100.0 / limit.value if limit.value else None
+                left = min(available, max(0.0, limit.value - held))
         elif limit is not None:
-            is_known = False  # the share of the host's memory would look like that of the limit
+            percent = left = None  # those of the host would look like those of the limit
         if limit is not None:
             gauges["cgroup.memory.limitMB"] = limit.value / MIB
         if self._high is not None:
             gauges["cgroup.memory.highMB"] = self._high.value / MIB
-        if is_known:
-            gauges["proc.memory.availableMB"] = available / MIB
-            if percent == percent:  # not NaN: 0 bytes have no share
-                gauges["memory_percent"] = percent
+        if percent is not None:
+            gauges["memory_percent"] = percent
+        if left is not None:
+            gauges["proc.memory.availableMB"] = left / MIB
 
     def _read_limit(self) -> None:
         limit = self._cgroup.memory_limit()
@@ -105,12 +105,13 @@ class HostMemory:
             self._details = Every(DETAILS_EVERY_S if limit is None else LIMITED_DETAILS_EVERY_S)
         self._limit = limit
         self._high = self._cgroup.memory_high()
+        before = self.facts or {}
         facts: dict[str, object] = {
-            name: {"bytes": int(each.value), "set_by": each.folder}
+            name: None if each is None else {"bytes": int(each.value), "set_by": each.folder}
             for name, each in (("cgroup_memory_limit", limit), ("cgroup_memory_high", self._high))
-            if each is not None
+            if each is not None or name in before  # None: it was removed
         }
-        if facts != (self.facts or {}):
+        if facts != before:
             self.facts = facts
 
     def _explain(self, failure: str | None) -> None:
