@@ -62,6 +62,27 @@ def test_sources_that_do_not_deliver_everything(data: Path, capsys: pytest.Captu
     ) in shown
 
 
+def test_the_source_of_a_card_that_is_there_has_its_reason(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monitor = Monitor(data)
+    states = {
+        "nvidia": {"state": "absent", "reason": "the library of the NVIDIA driver could not be loaded"},
+        "amd": {"state": "absent", "reason": "no AMD GPU"},
+        "fridge": {"state": "absent", "reason": "the probe failed: KeyError: 'door'"},
+    }
+    cards = [{"vendor": "NVIDIA", "address": "0000:01:00.0"}, "hostile", {"vendor": ["hostile"]}]
+    monitor.info(T0, sources=states, machine={"accelerators": cards})
+    monitor.end(T0 + 1000)
+    assert main(["show", "latest"]) == 0
+    assert (
+        "not measured\n"
+        "  nvidia on node1: absent, the library of the NVIDIA driver could not be loaded\n"
+        "  fridge on node1: absent, the probe failed: KeyError: 'door'\n"
+        "  absent on node1: amd (see `runvitals doctor` there)\n"
+    ) in capsys.readouterr().out
+
+
 def test_the_cgroup_that_sets_a_limit_is_named(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monitor = Monitor(data)
     folder = "/sys/fs/cgroup/kubepods.slice"

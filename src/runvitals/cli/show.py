@@ -11,7 +11,8 @@ from typing import Any
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import duration, ending, inert, moment, number, table
-from runvitals.collectors.sources import RARE, is_partial
+from runvitals.collectors.sources import FAULTS, RARE, is_partial
+from runvitals.doctor.sources import SOURCES_OF
 from runvitals.model.host import Host
 from runvitals.model.run import Run
 from runvitals.model.run_json import finite, run_as_dict
@@ -108,14 +109,18 @@ def _value(value: Any) -> str:
 
 
 def _not_measured(run: Run) -> list[str]:
-    """Failing and partial sources, and absent ones that most machines have, with their reasons; and the names
-    of the other absent ones, which are many.
+    """Failing and partial sources with their reasons, and absent ones that this machine should have; and the
+    names of the other absent ones, which are many.
     """
     lines = []
     for host, sources in run.sources.items():
         states = {name: source for name, source in sources.items() if isinstance(source, dict)}
-        rare = [name for name in states if name in RARE or not states[name].get("reason")]
-        absent = [name for name in rare if states[name].get("state") == "absent"]
+        ours = _of_cards(run.machines.get(host, {}))
+        absent = [
+            name
+            for name, source in states.items()
+            if source.get("state") == "absent" and not _is_wanted(name, source.get("reason") or "", ours)
+        ]
         lines += [
             inert(f"{name} on {host}: {_state(source)}")
             for name, source in states.items()
@@ -126,6 +131,20 @@ def _not_measured(run: Run) -> list[str]:
         if absent:
             lines.append(inert(f"absent on {host}: {', '.join(absent)} (see `runvitals doctor` there)"))
     return lines
+
+
+def _of_cards(machine: dict[str, Any]) -> set[str]:
+    """The sources that can read the accelerators on the machine's PCI bus."""
+    cards = machine.get("accelerators")
+    vendors = (
+        [card.get("vendor") for card in cards if isinstance(card, dict)] if isinstance(cards, list) else []
+    )
+    return {source for vendor in vendors if isinstance(vendor, str) for source in SOURCES_OF.get(vendor, ())}
+
+
+def _is_wanted(name: str, reason: str, ours: set[str]) -> bool:
+    """Whether the reason of an absent source is worth a line."""
+    return bool(reason) and (name not in RARE or name in ours or reason.startswith(FAULTS))
 
 
 def _state(source: dict[str, str]) -> str:

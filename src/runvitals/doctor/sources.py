@@ -14,7 +14,7 @@ from runvitals.environment import hardware
 from runvitals.sdk.probe import MachineReading
 
 # Sources for each vendor of PCI cards. One active source is enough.
-_SOURCES_OF = {
+SOURCES_OF = {
     "NVIDIA": ("nvidia", "dcgm"),
     "AMD": ("amd",),
     "Huawei": ("ascend",),
@@ -86,12 +86,12 @@ def _unmeasured(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[
     for card in hardware.accelerators(Scope(values["host_root"])):
         # Skip display controllers without a compute driver, such as a server's onboard graphics.
         vendor = str(card.get("vendor", ""))
-        if vendor in _SOURCES_OF and not on.intersection(_SOURCES_OF[vendor]):
+        if vendor in SOURCES_OF and not on.intersection(SOURCES_OF[vendor]):
             by_vendor.setdefault(vendor, []).append(f"{card['address']} ({card.get('driver', 'no driver')})")
     for vendor, cards in by_vendor.items():
         reasons = [
             reading.states[source]["reason"]
-            for source in _SOURCES_OF[vendor]
+            for source in SOURCES_OF[vendor]
             if "reason" in reading.states.get(source, {})
         ]
         why = "; ".join(reasons) or f"no source for {vendor} cards is enabled"
