@@ -152,13 +152,14 @@ def test_missing_readings_have_reasons(make: Make, tmp_path: Path) -> None:
 
 
 def test_a_value_that_one_of_two_devices_lost_has_a_reason(make: Make, tmp_path: Path) -> None:
-    """After 30 s: some tools omit a value now and then."""
+    """After a while: some tools omit a value now and then."""
     smi = make(TWO)
     assert values(smi, 1.0)["gpu.1.temp"] == 60.0
     say(tmp_path, TWO.replace("60 C", "N/A"))
     soon(lambda: answer(smi, 2.0), lambda tick: "gpu.1.temp" not in tick.gauges)
     assert "temp" not in smi.absent
-    assert values(smi, 33.0)["gpu.0.temp"] == 40.0
+    for mono_s in (23.0, 44.0):
+        assert values(smi, mono_s)["gpu.0.temp"] == 40.0
     assert smi.absent["temp"] == "not reported by acme-smi (GPU 1)"
 
 

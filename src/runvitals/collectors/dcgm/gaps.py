@@ -51,8 +51,8 @@ class ExporterGaps:
                 index, [key.removeprefix(prefix) for key in written if key.startswith(prefix)], mono_s
             )
             of_slices = (each + end for each in slices[index] for end in self._slices)
-            lacking = self._seen.missing(index, mono_s)
-            lacking += [end for end in of_slices if self._seen.lacks(index, end, mono_s)]
+            lacking = self._seen.missing(index)
+            lacking += [end for end in of_slices if self._seen.lacks(index, end)]
             reasons = {end: BLANK if prefix + end in exported else NOT_EXPORTED for end in lacking}
             reasons |= throttled[index].explain(None) if index in throttled else {}
             missing[index] = {end: why for end, why in reasons.items() if prefix + end not in others}

@@ -119,7 +119,7 @@ class Nvidia:
         # At the second reading everything has had a value that will have one.
         self._reads += 1
         if lost or self._reads == 2 or self._refresh.due(tick.mono_s):
-            self._update_facts(session, tick.mono_s)
+            self._update_facts(session)
 
     def _open(self, tick: Tick) -> NvmlSession:
         """The session; a new one if there is none or a GPU is missing."""
@@ -154,10 +154,10 @@ class Nvidia:
     def _missing_uuids(self, session: NvmlSession) -> set[str]:
         return set(self._numbers) - {device.uuid for device in session.devices}
 
-    def _update_facts(self, session: NvmlSession, mono_s: float) -> None:
+    def _update_facts(self, session: NvmlSession) -> None:
         """Update `facts` and `absent` if they have changed."""
         is_hidden = not any(device.in_use for device in session.devices) and self._members.may_be_hidden()
-        absent = explain({device.index: device.missing(mono_s) for device in session.devices})
+        absent = explain({device.index: device.missing() for device in session.devices})
         for place, reason in session.problems.items():
             absent[f"GPU {place} of the driver's list"] = reason
         for uuid in sorted(self._missing_uuids(session)):

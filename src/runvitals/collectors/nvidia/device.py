@@ -153,9 +153,9 @@ class NvidiaGpu:
         for name, value in self._usage.values.items():
             tick.gauges[prefix + name] = value
 
-    def missing(self, mono_s: float) -> dict[str, str]:
+    def missing(self) -> dict[str, str]:
         """Reading -> why it is missing."""
-        missing = dict.fromkeys(self._expected.missing(self.index, mono_s), NO_VALUE)
+        missing = dict.fromkeys(self._expected.missing(self.index), NO_VALUE)
         missing.update(self._readings.missing())
         if self.is_unified:  # only the processes say how much it uses
             for key in ("memoryAllocated", "memoryAllocatedBytes"):

@@ -162,7 +162,7 @@ class SmiGpu:
         self.missing = {
             key: why
             for key, why in self.missing.items()
-            if key in here or self._expected.lacks(self.index, key, moment_s)
+            if key in here or self._expected.lacks(self.index, key)
         }
 
     def write(self, tick: Tick) -> None:

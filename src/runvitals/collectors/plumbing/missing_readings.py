@@ -7,43 +7,61 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 # A reading without a value for less than this is not reported: some fail now and then.
-PATIENCE_S = 30.0
+PATIENCE_S = 20.0
 
 
 class ExpectedReadings:
-    """The readings that a source may have of a device, and when each of them last had a value.
+    """The readings that a source may have of a device, and which of them had a value lately.
 
     Args:
         names: of the readings, as in the last part of a key: `temp`.
-        patience_s: a reading that has had no value for longer than this is missing, and so is one that never
-            had one.
+        patience_s: a reading that has had no value for between once and twice this time is missing, and so is
+            one that never had one.
 
     Example:
         >>> expected = ExpectedReadings(("temp", "powerWatts"))
         >>> expected.note(1, {"temp": 41.0}, mono_s)
-        >>> expected.missing(1, mono_s)
+        >>> expected.missing(1)
         ['powerWatts']
     """
 
-    __slots__ = ("_names", "_patience_s", "_seen_s")
+    __slots__ = ("_names", "_patience_s", "_seen")
 
     def __init__(self, names: Iterable[str], patience_s: float = PATIENCE_S) -> None:
         self._names = tuple(dict.fromkeys(names))
         self._patience_s = patience_s
-        self._seen_s: dict[int, dict[str, float]] = {}
+        self._seen: dict[int, SeenReadings] = {}
 
     def note(self, device: int, names: Iterable[str], mono_s: float) -> None:
         """Note that readings of a device have a value."""
-        self._seen_s.setdefault(device, {}).update(dict.fromkeys(names, mono_s))
+        seen = self._seen.get(device)
+        if seen is None:
+            seen = self._seen[device] = SeenReadings(mono_s)
+        if mono_s - seen.since_s > self._patience_s:
+            seen.older, seen.newer, seen.since_s = seen.newer, set(), mono_s
+        seen.newer.update(names)
 
-    def missing(self, device: int, mono_s: float) -> list[str]:
+    def missing(self, device: int) -> list[str]:
         """The readings of a device that are missing."""
-        return [name for name in self._names if self.lacks(device, name, mono_s)]
+        return [name for name in self._names if self.lacks(device, name)]
 
-    def lacks(self, device: int, name: str, mono_s: float) -> bool:
+    def lacks(self, device: int, name: str) -> bool:
         """Whether a reading of a device is missing, also one that is not among the names."""
-        seen_s = self._seen_s.get(device, {})
-        return name not in seen_s or mono_s - seen_s[name] > self._patience_s
+        seen = self._seen.get(device)
+        return seen is None or (name not in seen.newer and name not in seen.older)
+
+
+class SeenReadings:
+    """The readings that have had a value since a time, and in the period before it. Two sets cost less than
+    a time for each reading.
+    """
+
+    __slots__ = ("newer", "older", "since_s")
+
+    def __init__(self, since_s: float) -> None:
+        self.since_s = since_s
+        self.newer: set[str] = set()
+        self.older: set[str] = set()
 
 
 def explain(missing: Mapping[int, Mapping[str, str]], noun: str = "GPU", others: int = 0) -> dict[str, str]:

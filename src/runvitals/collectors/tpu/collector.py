@@ -186,7 +186,7 @@ class Tpu:
             prefix = f"tpu.{index}."
             written = [key.removeprefix(prefix) for key in tick.gauges if key.startswith(prefix)]
             self._expected.note(index, written, tick.mono_s)
-            missing[index] = dict.fromkeys(self._expected.missing(index, tick.mono_s), UNREPORTED)
+            missing[index] = dict.fromkeys(self._expected.missing(index), UNREPORTED)
         return explain(missing, "TPU")
 
     def _facts(self) -> dict[str, object]:

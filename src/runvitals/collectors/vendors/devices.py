@@ -105,7 +105,7 @@ class DeviceGaps:
         missing: dict[int, dict[str, str]] = {}
         for device in devices:
             self._expected.note(device.index, (*device.gauges, *device.counters), mono_s)
-            lacking = self._expected.missing(device.index, mono_s)
+            lacking = self._expected.missing(device.index)
             missing[device.index + offset] = dict.fromkeys(lacking, self._why)
         return explain(missing)
 

@@ -145,7 +145,7 @@ class IntelSysfs:
         for card in self._explained:
             device = card.device
             self._expected.note(device.index, (*device.gauges, *device.counters), tick.mono_s)
-            lacking[device.index] = self._expected.missing(device.index, tick.mono_s)
+            lacking[device.index] = self._expected.missing(device.index)
         absent = self._explain(lacking)
         if absent != self.absent and not self._is_first:
             self.absent = absent

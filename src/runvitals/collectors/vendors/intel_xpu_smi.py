@@ -139,7 +139,7 @@ class XpuSmi:
             self._expected.note(index, written, tick.mono_s)
             missing[index] = {
                 key: failure or (NEEDS_PERMISSION if key in unseen else UNREPORTED)
-                for key in self._expected.missing(index, tick.mono_s)
+                for key in self._expected.missing(index)
             }
         absent = explain(missing, others=self._beside)
         if absent != self.absent:

@@ -96,7 +96,7 @@ class Rockchip:
                 device.gauges[key] = value
         write(tick, [device], 0)
         self._expected.note(self._index, device.gauges, tick.mono_s)
-        lacking = self._expected.missing(self._index, tick.mono_s)
+        lacking = self._expected.missing(self._index)
         absent = {key: self._reasons[key] for key in lacking}
         if absent != self.absent:
             self.absent = absent
