@@ -40,6 +40,11 @@ it('a reason has parts, each with the names of what is missing', () => {
     'disk./mnt/TV Series: not answering',
     'NVML: cannot be loaded; use nvidia-smi',
   ]);
+  expect(reasonParts('temp: no; ipu utilisation (session) (%), speed (GT/s): not reported')).toHaveLength(2);
+});
+
+it.each(['disk./a (b), ', 'a (b), ', 'a b (c) (d), ', 'a, ', '; a', 'a '])('a hostile reason of many %j does not take exponential time', (part) => {
+  expect(reasonParts(`x: y; ${part.repeat(2000)}`).join('; ')).toBe(`x: y; ${part.repeat(2000)}`);
 });
 
 it('rows are dotted names with texts', () => {

@@ -77,8 +77,11 @@ export interface Missing {
   reason: string;
 }
 
-/** A name in a reason: a key, the beginning or the end of one. Paths, and names with a unit, may have blanks. */
-const NAME = String.raw`(?:disk\.\/[^:;,]*|[^\s:;,]+(?: [^\s:;,]+)* \([^)]*\)|[^\s:;,]+)`;
+/**
+ * A name in a reason: a key, the beginning or the end of one. Paths, and names with a unit, may have blanks. No text
+ * is a name in two ways: then a hostile reason would take exponential time.
+ */
+const NAME = String.raw`(?:disk\.\/[^:;,]*|(?!disk\.\/)(?:[^\s:;,]+|[^\s:;,()]+(?: [^\s:;,()]+)*(?: \([^\s:;,()]*\))+))`;
 const NEXT_PART = new RegExp(`; (?=${NAME}(?:, ${NAME})*: )`);
 
 /** The parts of a reason, such as `powerWatts: not supported; fanSpeed, temp: not permitted`. */

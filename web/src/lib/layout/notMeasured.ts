@@ -82,6 +82,17 @@ function names(metric: string, name: string): boolean {
 /** A key, and those of which it may be a rate. */
 const sources = (key: string): string[] => [key, key.replace(/Percent$/, 'Seconds'), key.replace(/^power\./, 'energy.')];
 
+/** Whether a text fits a pattern, in which each `*` stands for any text. A hostile one takes no longer than others. */
 function fits(pattern: string, text: string): boolean {
-  return new RegExp(`^${pattern.split('*').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('.*')}$`).test(text);
+  const [first = '', ...others] = pattern.split('*');
+  const last = others.pop();
+  if (last === undefined) return text === pattern;
+  if (!text.startsWith(first)) return false;
+  let end = first.length;
+  for (const part of others) {
+    const start = text.indexOf(part, end);
+    if (start < 0) return false;
+    end = start + part.length;
+  }
+  return text.length - last.length >= end && text.endsWith(last);
 }
