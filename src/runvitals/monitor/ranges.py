@@ -47,20 +47,20 @@ RANGES = (
      "system.uptime, tpu.tensorcoreIdleDuration, trn.device_latency.*, trn.total_latency.*"),
     (0.0, 2.0**40, "GiB", "disk.availableGB, disk.usageGB"),
     (0.0, 2.0**40, "MiB",
-     "cgroup.limitMB, cgroup.workingSetMB, gpu.memoryFree, gpu.memoryTotal, gpu.memoryUsed, "
+     "cgroup.highMB, cgroup.limitMB, cgroup.workingSetMB, gpu.memoryFree, gpu.memoryTotal, gpu.memoryUsed, "
      "memory.cachedMB, memory.usedMB, proc.availableMB, proc.rssMB"),
     (0.0, 2.0**50, "bit/s", "gpu.pcieLinkSpeed"),
     (0.0, 2.0**50, "bytes/s", "gpu.nvlinkRxBytes, gpu.nvlinkTxBytes, gpu.pcieRxBytes, gpu.pcieTxBytes"),
     (0.0, 2.0**60, "bytes",
-     "gpu.gttAllocatedBytes, gpu.memoryAllocatedBytes, memory.used, swap.used, tpu.hbmCapacityTotal, "
-     "tpu.memoryUsageBytes, trn.application_memory, trn.collectives, trn.constants, trn.dma_buffers, "
-     "trn.dma_rings, trn.driver_memory, trn.host_total_memory_usage, trn.memory_total_bytes, "
-     "trn.memory_used_bytes, trn.model_code, trn.model_shared_scratchpad, "
+     "gpu.gttAllocatedBytes, gpu.memoryAllocatedBytes, gpu.otherMemoryBytes, memory.used, swap.used, "
+     "tpu.hbmCapacityTotal, tpu.memoryUsageBytes, trn.application_memory, trn.collectives, "
+     "trn.constants, trn.dma_buffers, trn.dma_rings, trn.driver_memory, trn.host_total_memory_usage, "
+     "trn.memory_total_bytes, trn.memory_used_bytes, trn.model_code, trn.model_shared_scratchpad, "
      "trn.neuron_device_total_memory_usage, trn.neuroncore_memory_usage, trn.nonshared_scratchpad, "
      "trn.notifications, trn.runtime_memory, trn.swap_total_bytes, trn.swap_used_bytes, trn.tensors, "
      "trn.uncategorized"),
     (0.0, INFINITY, "1",
-     "cgroup.limit, proc.count, proc.threads, system.load1, system.load15, system.load5, "
+     "cgroup.limit, gpu.recoveryAction, proc.count, proc.threads, system.load1, system.load15, system.load5, "
      "tpu.hloQueueSize.*"),
     (0.0, INFINITY, "1/s", "trn.effective_flops, trn.flops"),
     (0.0, INFINITY, "Mb/s", "tpu.grpcTcpDeliveryRate.*"),

@@ -75,7 +75,6 @@ _NEVER = ("energyJoules", *(key for _, _, key in PROFILING if not key.startswith
 _NEVER_OF_PROCESSES = ("gpu", "memory", "encoderUtilization", "decoderUtilization")
 UNREPORTED = "not reported by nvidia-smi"
 # Larger values mean "no value".
-_SHARES = ("gpu", "memory", "encoderUtilization", "decoderUtilization")
 # Part of the names of a reason's elements, its bit and counter in NVML, its name in a key.
 _REASONS = (
     ("sw_power_cap", 0x4, 74, "swPowerCap"),
@@ -128,7 +127,7 @@ class SmiGpu:
             for key, unit, names in table:
                 values = (_value(fields.get(name), unit) for name in names)
                 value = next((each for each in values if each is not None), None)
-                if value is not None and not (key in _SHARES and value > 100.0):
+                if value is not None:
                     found[key] = value
                 else:
                     self.missing[key] = _why_missing(fields, names)
