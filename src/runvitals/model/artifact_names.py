@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Collection
 from typing import Any, Final
+
+from runvitals.model import json_values
 
 MAX_NAME: Final = 128
 MAX_ALIASES: Final = 100
@@ -156,8 +157,8 @@ def checked_metadata(text: str | None) -> dict[str, Any]:
     if len(text) > MAX_METADATA_BYTES:
         raise ValueError(f"metadata of {len(text):,} characters; expected at most {MAX_METADATA_BYTES:,}")
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        found = json_values.decoded(text)
+    except ValueError as error:
         raise ValueError(f"invalid metadata: {error}") from None
     if not isinstance(found, dict):
         raise ValueError("invalid metadata; expected a JSON object")

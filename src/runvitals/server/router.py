@@ -8,21 +8,53 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from json import JSONDecodeError
 from typing import Any, TypeVar
 
+from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import Convertor
 from starlette.routing import BaseRoute, Match, compile_path
 from starlette.types import Receive, Scope, Send
 
+from runvitals.model import json_values
+from runvitals.server.errors import InvalidFields
+
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 Responses = Mapping[int | str, dict[str, Any]]
 _FOUND = "runvitals.route"
 """The key of a request's scope under which `ImportedRoutes` keeps the route that it found."""
+
+
+class _JsonRequest(Request):
+    """A request whose body is decoded within the limits of all JSON."""
+
+    async def json(self) -> Any:
+        try:
+            return json_values.decoded(await self.body())
+        except (JSONDecodeError, UnicodeDecodeError):  # which FastAPI answers
+            raise
+        except ValueError as error:
+            field = error.field if isinstance(error, json_values.InvalidValue) else ""
+            if field:
+                raise InvalidFields({field: str(error)}) from None
+            raise HTTPException(422, f"invalid body: {error}") from None
+
+
+class JsonRoute(APIRoute):
+    """A route that takes no JSON which could not be stored and shown: see `model.json_values`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            return await handle(_JsonRequest(request.scope, request.receive, request._send))
+
+        return answer
 
 
 class LazyRoute(BaseRoute):
@@ -129,7 +161,7 @@ class Router:
         prefix: str = "",
         *,
         responses: Responses | None = None,
-        route_class: type[APIRoute] = APIRoute,
+        route_class: type[APIRoute] = JsonRoute,
         include_in_schema: bool = True,
     ) -> None:
         self.prefix = prefix

@@ -352,3 +352,32 @@ def test_a_run_starts_with_its_oldest_row_unless_started_ms_is_sent(
     row = server.metadata_store.runs.find("abc", NOW)
     assert row is not None
     assert row.started_ms == started_ms
+
+
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("kind", ["event", "info", "lifecycle", "media", "of a later version"])
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (msgspec.msgpack.Ext(5, b"x"), "config.lr: a value of type Ext, which JSON does not have"),
+        (b"x", "config.lr: a value of type bytes, which JSON does not have"),
+        ({None: 1}, "config.lr: the key None is no text"),
+        ({True: 1}, "config.lr: the key True is no text"),
+        ({7: 1}, "config.lr: the key 7 is no text"),
+        (nested(120), "lists and maps are nested too deeply; expected at most 100 levels"),
+    ],
+)
+def test_a_record_that_no_reader_could_show_is_not_stored(
+    server: Server, kind: str, value: object, why: str
+) -> None:
+    record = {"t": NOW, "what": "x", "key": "k", "kind": "image", "config": {"lr": value}}
+    body = msgspec.msgpack.encode({**ROW, "v": [[1.0, 2.0], [3.0, 4.0]], "records": [[0, kind, record]]})
+    response = server.post(body, "application/msgpack")
+    assert (response.status_code, why in response.text) == (422, True), response.text
+    assert server.runs() == 0

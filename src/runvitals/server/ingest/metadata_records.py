@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from runvitals.accounts.principals import Principal
+from runvitals.model import json_values
 from runvitals.model import records as valid
 from runvitals.model.device import RunDevice, devices_of
 from runvitals.model.ending import Ending
@@ -135,6 +136,7 @@ def decode_metadata(envelope: Envelope, now_ms: int, limits: Limits) -> Envelope
     metadata = EnvelopeMetadata()
     for index, (number, kind, value) in enumerate(records):
         try:
+            json_values.check(value, DEPTH + 1)
             decode = _KINDS.get(kind)
             if decode is None:
                 t = _unknown(metadata, number, kind, value, now_ms)
@@ -145,27 +147,13 @@ def decode_metadata(envelope: Envelope, now_ms: int, limits: Limits) -> Envelope
             raise HttpRejection(error.status, f"records[{index}]: {error.text}") from None
         except msgspec.ValidationError as error:
             raise malformed(f"records[{index}], of kind {kind}: {error}") from None
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise out_of_range(f"records[{index}], of kind {kind}: {error}") from None
         metadata.last_ms = max(metadata.last_ms, t)
     return metadata
 
 
-def check_depth(value: object, depth: int = 0) -> None:
-    """
-    Raises:
-        ValueError: lists and maps are nested deeper than `DEPTH`; JSON parsers have such limits.
-    """
-    if depth > DEPTH:
-        raise ValueError(f"lists and maps are nested too deeply; at most {DEPTH} levels are allowed")
-    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for child in children:
-        if isinstance(child, (dict, list)):
-            check_depth(child, depth + 1)
-
-
 def _event(metadata: EnvelopeMetadata, number: int, value: dict[str, Any]) -> int:
-    check_depth(value)
     valid.check(valid.EVENT, value)
     fields = msgspec.convert(value, _Event)
     data = {key: content for key, content in value.items() if key not in _EVENT_FIELDS}
@@ -255,7 +243,6 @@ def _end(metadata: EnvelopeMetadata, number: int, record: _Lifecycle) -> None:
 
 
 def _info(metadata: EnvelopeMetadata, number: int, value: dict[str, Any]) -> int:
-    check_depth(value)
     valid.check(valid.INFO, value)
     t = msgspec.convert(value, _Info).t
     others: dict[str, Any] = {}
@@ -284,7 +271,6 @@ def _console(metadata: EnvelopeMetadata, number: int, value: dict[str, Any]) -> 
 
 
 def _media(metadata: EnvelopeMetadata, number: int, value: dict[str, Any]) -> int:
-    check_depth(value)
     valid.check(valid.MEDIA, value)
     record, _ = valid.decoded(valid.MEDIA, value)
     t = msgspec.convert(value, _Media).t

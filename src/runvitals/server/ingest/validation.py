@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from runvitals.model import json_values
+from runvitals.model.limits import DEPTH
 from runvitals.model.names import STEP
 from runvitals.server.ingest.columns import EnvelopeColumns, decode_columns
 from runvitals.server.ingest.envelope import NOT_SENT, Envelope, decode_keys
 from runvitals.server.ingest.envelope_access import EnvelopeAccess
 from runvitals.server.ingest.errors import HttpRejection, malformed, out_of_range
 from runvitals.server.ingest.limits import Limits
-from runvitals.server.ingest.metadata_records import EnvelopeMetadata, check_depth, decode_metadata
+from runvitals.server.ingest.metadata_records import EnvelopeMetadata, decode_metadata
 from runvitals.server.ingest.writer_registry import WriterRegistry, registration
 from runvitals.store.metadata import KeyList
 from runvitals.store.metadata.metrics import MAX_KEY, MetricTable
@@ -115,7 +117,7 @@ class EnvelopeValidator:
 
 def _check_labels(envelope: Envelope) -> None:
     try:
-        check_depth(envelope.about.labels if envelope.about is not None else None)
+        json_values.check(envelope.about.labels if envelope.about is not None else None, DEPTH + 1)
     except ValueError as error:
         raise out_of_range(f"about.labels: {error}") from None
 

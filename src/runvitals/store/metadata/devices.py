@@ -7,11 +7,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, case, func, select
 
-from runvitals.journal.json_codec import dumps, loads
+from runvitals.journal.json_codec import dumps
 from runvitals.model.device import RunDevice
 from runvitals.store.metadata.database import Database, among, ids_of, insert
 from runvitals.store.metadata.device_tables import device, run_device
 from runvitals.store.metadata.run_locks import lock_known_runs
+from runvitals.store.metadata.stored_json import stored_object
 from runvitals.store.metadata.text import check_integers, checked_name
 
 _MAX_IDENTITY = 600  # a UUID, or the names of a host and of a PCI slot
@@ -66,7 +67,7 @@ def _device(row: Row[Any]) -> RunDevice:
         vendor=row.vendor,
         model=row.model,
         memory_bytes=row.memory_bytes,
-        facts=loads(row.body),
+        facts=stored_object(row.body, f"the device {row.model}"),
     )
 
 

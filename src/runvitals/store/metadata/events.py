@@ -8,13 +8,15 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, literal, select
 
-from runvitals.journal.json_codec import dumps, loads
+from runvitals.journal.json_codec import dumps
+from runvitals.model.json_values import DAMAGED, damage_of
 from runvitals.model.names import shortened
 from runvitals.store.metadata.accounts.tables import api_key
 from runvitals.store.metadata.alerts.run_events import RunEvent, add_events
 from runvitals.store.metadata.database import Database, add_rows
 from runvitals.store.metadata.event_authors import EventAuthors, read_authors
 from runvitals.store.metadata.run_locks import lock_known_runs
+from runvitals.store.metadata.stored_json import stored_object
 from runvitals.store.metadata.tables import event, run, writer
 from runvitals.store.metadata.text import MAX_NAME, check_integers
 
@@ -121,7 +123,10 @@ class EventTable:
 
 def _stored(row: Row[Any]) -> StoredEvent:
     sender = {"user_id": row.user_id, "service_account_id": row.service_account_id}
-    body = {**sender, **loads(row.body)}
+    known = stored_object(row.body, f"the event {row.id}")
+    if (damage := damage_of(known)) is not None:
+        known = {"name": DAMAGED, "level": "error", "text": damage}
+    body = {**sender, **known}
     return StoredEvent(
         run_id=row.run_id, time_ms=row.time_ms, writer_id=row.writer_id, seq=row.seq, id=row.id, **body
     )

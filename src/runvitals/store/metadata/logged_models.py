@@ -11,6 +11,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from runvitals.store.metadata.database import Database, among
 from runvitals.store.metadata.registry_tables import logged_model
+from runvitals.store.metadata.stored_json import stored_object
 
 MAX_SEARCHED = 50_000
 
@@ -113,8 +114,8 @@ def _model(row: Any) -> LoggedModel:
         row.type,
         row.status,
         row.run_uid,
-        json.loads(row.params),
-        json.loads(row.tags),
+        stored_object(row.params, f"the parameters of model {row.name}"),
+        stored_object(row.tags, f"the tags of model {row.name}"),
         row.created_ms,
         row.changed_ms,
     )

@@ -16,6 +16,7 @@ from runvitals.store.metadata.artifacts.tables import artifact_entry
 from runvitals.store.metadata.database import Database, add_rows
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.stored_files import StoredFile
+from runvitals.store.metadata.stored_json import stored_list
 from runvitals.store.metadata.tables import media, run_file, stored_file, writer
 from runvitals.store.metadata.text import check_integers
 
@@ -223,7 +224,7 @@ class MediaTable:
             rows = {row.key: row for row in connection.execute(statement)}
         found = []
         for key, row in rows.items():
-            item = next(iter(model.files_of(loads(row.body))), None)
+            item = next(iter(model.files_of(_items(row))), None)
             if item is not None:
                 found.append(SavedFile(key, item["bytes"], item["type"], item["sha256"], row.time_ms))
         return found
@@ -254,7 +255,11 @@ def _of_key(run_id: int, key: str, first: float | None, last: float | None) -> l
 
 
 def _logged(row: Row[Any]) -> LoggedMedia:
-    return LoggedMedia(row.key, row.kind, row.step, row.time_ms, row.rank, row.host, loads(row.body))
+    return LoggedMedia(row.key, row.kind, row.step, row.time_ms, row.rank, row.host, _items(row))
+
+
+def _items(row: Row[Any]) -> list[dict[str, Any]]:
+    return stored_list(row.body, f"the media {row.key!r}")
 
 
 def _fill_in_files(connection: Connection, run_id: int, records: Sequence[LoggedMedia]) -> None:
@@ -268,7 +273,7 @@ def _fill_in_files(connection: Connection, run_id: int, records: Sequence[Logged
             media.c.run_id == run_id, media.c.kind == model.FILE, media.c.key.in_(part)
         )
         for row in connection.execute(saved.order_by(media.c.time_ms, media.c.id)):
-            found[row.key] = loads(row.body)
+            found[row.key] = _items(row)
     for item in wanted:
         contents = found.get(plain_text(str(item["file"])), [])
         same_kind = [content for content in contents if content.get("kind") == item.get("kind")]

@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from runvitals.store.errors import NameTaken
 from runvitals.store.metadata.accounts.tables import entity
 from runvitals.store.metadata.database import Database, among
+from runvitals.store.metadata.stored_json import stored_object
 from runvitals.store.metadata.tables import mlflow_experiment, project, run
 
 
@@ -168,7 +169,7 @@ def _experiment(
     tags: str | None,
 ) -> StoredExperiment:
     deleted = trashed_ms if deleted_ms is None else deleted_ms
-    known = json.loads(tags) if tags else {}
+    known = stored_object(tags, f"the tags of experiment {number}") if tags else {}
     return StoredExperiment(
         number,
         project_name,

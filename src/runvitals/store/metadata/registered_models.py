@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from runvitals.store.errors import NameTaken
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.registry_tables import model_version, registered_model
+from runvitals.store.metadata.stored_json import stored_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +248,7 @@ def _model(row: Any) -> RegisteredModel:
         row.entity_id,
         row.name,
         row.description,
-        json.loads(row.tags),
+        stored_object(row.tags, f"the tags of registered model {row.id}"),
         json.loads(row.aliases),
         row.created_ms,
         row.changed_ms,
@@ -264,7 +265,7 @@ def _version(row: Any) -> ModelVersion:
         row.run_uid,
         row.run_link,
         row.logged_model,
-        json.loads(row.tags),
+        stored_object(row.tags, f"the tags of a version of registered model {row.model_id}"),
         row.created_ms,
         row.changed_ms,
     )

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 
 from runvitals.journal.json_codec import dumps, loads
 from runvitals.store.metadata.database import among, put_rows
+from runvitals.store.metadata.stored_json import stored_object
 from runvitals.store.metadata.tables import section
 
 
@@ -89,7 +90,9 @@ def read_documents(
         statement = statement.where(section.c.name.in_(sections))
     return {
         SectionKey(row.run_id, row.name, row.host): SectionDocument(
-            loads(row.body), row.set_ms, loads(row.older)
+            stored_object(row.body, f"the section {row.name} of run {row.run_id}"),
+            row.set_ms,
+            loads(row.older),
         )
         for row in connection.execute(statement)
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from typing import Annotated, Any, Final, Literal
 
@@ -23,10 +22,11 @@ from runvitals.server.router import Router
 from runvitals.server.sweeps import control
 from runvitals.server.sweeps.commands import LOST_MS
 from runvitals.server.sweeps.sources import from_json
-from runvitals.server.sweeps.stored_configurations import stored_configuration
+from runvitals.server.sweeps.stored_configurations import shown_configuration
 from runvitals.store.errors import LimitReached
 from runvitals.store.metadata.projects import NOBODY
 from runvitals.store.metadata.run_places import RunPlace
+from runvitals.store.metadata.stored_json import stored_object
 from runvitals.store.metadata.sweeps.rows import NewSweep, State, Sweep, SweepConflict
 from runvitals.sweeps.configuration import InvalidConfiguration
 
@@ -199,7 +199,7 @@ def delete_sweep(sweep: TheSweep, access: TheAccess, requester: TheRequester) ->
 
 
 def _shown(access: AccessControl, requester: Requester, row: Sweep) -> dict[str, Any]:
-    configuration, store = stored_configuration(row.configuration), access.metadata_store
+    configuration, store = shown_configuration(row.configuration), access.metadata_store
     metric, runs = configuration.metric, store.sweeps.runs
     best = None if metric is None else runs.best(row.id, metric.minimizes)
     place = None if best is None or best.run_id is None else store.runs.place(best.run_id)
@@ -211,7 +211,7 @@ def _shown(access: AccessControl, requester: Requester, row: Sweep) -> dict[str,
         "method": configuration.method,
         "metric": None if metric is None else metric.name,
         "goal": goal,
-        "configuration": json.loads(row.configuration),
+        "configuration": stored_object(row.configuration, f"the sweep {row.name}"),
         "best": None if best is None else best.value,
         "best_run": None if place is None else place.uid,
         "agents": store.sweeps.agents.count_since(row.id, access.clock() - LOST_MS),

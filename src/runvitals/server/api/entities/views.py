@@ -11,6 +11,7 @@ from runvitals.accounts.actions import Action
 from runvitals.accounts.principals import KeyScope, Operator, Principal, ServiceAccount, User
 from runvitals.accounts.resources import Project, ProjectItem
 from runvitals.model.errors import UnknownProject
+from runvitals.model.json_values import damage_of
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import AUTHENTICATED, needs
 from runvitals.server.access.requester import Requester, TheRequester
@@ -62,6 +63,9 @@ class ViewSchema(BaseModel):
     data: ViewData
     revision: int
     changed_ms: int
+    damaged: str | None = Field(
+        None, description="Why what was stored cannot be read; then there is nothing else in `data`."
+    )
     may: list[str] = Field(description="`workspace:update` if you may change and delete it.")
 
 
@@ -221,7 +225,7 @@ def _check_writes(requester: Requester) -> None:
 def _shown(
     access: AccessControl, requester: Requester, view: SavedView, place: Project | int
 ) -> dict[str, Any]:
-    may = True
+    may, damage = True, damage_of(view.data)
     if view.user_id is None and isinstance(place, Project):
         may = access.may(requester, Action.WORKSPACE_UPDATE, _item(place, view))
     return {
@@ -231,7 +235,8 @@ def _shown(
         "project": view.project,
         "entity": view.entity,
         "owner": view.owner,
-        "data": view.data,
+        "data": view.data if damage is None else {},
+        "damaged": damage,
         "revision": view.revision,
         "changed_ms": view.changed_ms,
         "may": [Action.WORKSPACE_UPDATE.value] if may else [],

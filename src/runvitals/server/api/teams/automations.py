@@ -218,9 +218,8 @@ def _shown_to(
 
     def shown(row: AutomationRow) -> dict[str, Any]:
         form = automation_json(row)
-        hidden = [
-            {**action, "payload": None} if "payload" in action else action for action in form["actions"]
-        ]
+        actions = form.get("actions", ())
+        hidden = [{**action, "payload": None} if "payload" in action else action for action in actions]
         return {**form, "actions": hidden}
 
     return shown

@@ -14,6 +14,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 from starlette.types import Scope
 
+from runvitals.model import json_values
 from runvitals.server.doors.mlflow.errors import ANSWERED, MlflowError, error_response, invalid
 from runvitals.server.router import Router
 
@@ -196,8 +197,9 @@ def parsed(body: bytes) -> SentMessage:
     """
     try:
         values = _decode(body) if body else {}
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
-        raise MlflowError("BAD_REQUEST", "the body is not valid JSON") from None
+        json_values.check(values)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise MlflowError("BAD_REQUEST", f"the body is not valid JSON: {error}") from None
     if not isinstance(values, dict):
         raise MlflowError("BAD_REQUEST", "the body is not a JSON object")
     return SentMessage(values)

@@ -11,6 +11,7 @@ import anyio.to_thread
 from fastapi import Request
 from starlette.responses import Response
 
+from runvitals.model import json_values
 from runvitals.sdk.run_names import names_of
 from runvitals.server.access.control import access_of
 from runvitals.server.access.permission import needs, recording
@@ -153,8 +154,8 @@ def _model(text: str) -> dict[str, Any]:
         MlflowError: it does not describe a model.
     """
     try:
-        model = json.loads(text)
-    except (ValueError, RecursionError):
+        model = json_values.decoded(text)
+    except ValueError:
         model = None
     if not isinstance(model, dict):
         raise invalid(f"Malformed model info. \n {text[:200]} \n is not a valid JSON.")
@@ -166,8 +167,8 @@ def _model(text: str) -> dict[str, Any]:
 
 def _models(history: str) -> list[Any]:
     try:
-        known = json.loads(history) if history else []
-    except (ValueError, RecursionError):  # somebody has set the tag to something else
+        known = json_values.decoded(history) if history else []
+    except ValueError:  # somebody has set the tag to something else
         return []
     return known if isinstance(known, list) else []
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from runvitals.accounts.actions import Action
+from runvitals.model import json_values
 from runvitals.model.artifact_names import MAX_PATH
 from runvitals.server.doors.wandb.artifact_nodes import (
     MAX_PAGE,
@@ -252,8 +252,8 @@ def _check_filter_of_versions(text: str | None) -> None:
         InvalidArgument: a filter, except the one that clients send by themselves: all are committed.
     """
     try:
-        wanted = json.loads(text or "{}")
-    except (ValueError, RecursionError):
+        wanted = json_values.decoded(text or "{}")
+    except ValueError:
         raise InvalidArgument("filters: expected a JSON object") from None
     if wanted not in ({}, {"state": "COMMITTED"}, None):
         raise InvalidArgument(f"versions cannot be filtered on this server yet: {str(text)[:200]}")

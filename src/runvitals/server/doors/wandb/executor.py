@@ -30,6 +30,7 @@ from graphql import (
 )
 
 from runvitals.deadline import TooSlow
+from runvitals.model import json_values
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.server.ingest.errors import HttpRejection
 from runvitals.server.workers import Busy
@@ -305,9 +306,11 @@ def decoded_request(body: bytes) -> GraphQLRequest:
         InvalidArgument: it is not a GraphQL request in JSON.
     """
     try:
-        return msgspec.json.decode(body, type=GraphQLRequest)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        request = msgspec.json.decode(body, type=GraphQLRequest)
+        json_values.check(request.variables)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, ValueError) as error:
         raise InvalidArgument(f"the body is not a GraphQL request in JSON: {error}") from None
+    return request
 
 
 def errors_body(text: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from runvitals.buckets import grid
+from runvitals.model import json_values
 from runvitals.model.numbers import parse_integer
 from runvitals.query.rates import rate_of
 from runvitals.query.series import Series
@@ -221,8 +222,8 @@ def _spec(text: str) -> _Spec:
         InvalidArgument: it is not a spec.
     """
     try:
-        spec = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
+        spec = json_values.decoded(text)
+    except (TypeError, ValueError):
         spec = None
     keys = spec.get("keys") if isinstance(spec, dict) else None
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys) or len(keys) > _MAX_KEYS:

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from operator import ge, gt, le, lt
 from typing import Any, Final
 
+from runvitals.model import json_values
 from runvitals.regular_expressions import finder
 from runvitals.server.doors.wandb.run_filters import (
     MAX_CONDITIONS,
@@ -80,9 +80,9 @@ def compiled(filter_text: str | None, fields: Mapping[str, Convert]) -> Holds:
     if len(filter_text) > MAX_LENGTH:
         raise BadFilter(f"the filter has {len(filter_text):,} characters; expected at most {MAX_LENGTH:,}")
     try:
-        wanted = json.loads(filter_text)
-    except (ValueError, RecursionError):
-        raise BadFilter("the filter is not JSON, or nested too deeply") from None
+        wanted = json_values.decoded(filter_text)
+    except ValueError as error:
+        raise BadFilter(f"the filter is not JSON: {error}") from None
     return _Compiler(fields).all_of(wanted or {}, 0)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from typing import Any, Final
 
+from runvitals.model import json_values
 from runvitals.model.filter import (
     AllOf,
     AnyOf,
@@ -125,11 +126,9 @@ def parse_filters(text: str | None) -> tuple[Term, ...]:
     if len(text) > MAX_LENGTH:
         raise BadFilter(f"the filter has {len(text):,} characters; expected at most {MAX_LENGTH:,}")
     try:
-        wanted = json.loads(text)
-    except RecursionError:
-        raise _too_deep() from None
-    except ValueError:  # not JSON, or an integer of thousands of digits
-        raise BadFilter("the filter is not JSON") from None
+        wanted = json_values.decoded(text)
+    except ValueError as error:
+        raise BadFilter(f"the filter is not JSON: {error}") from None
     try:
         return () if wanted is None else _Translation().terms(wanted, 0)
     except RecursionError:  # from a value that the message would show

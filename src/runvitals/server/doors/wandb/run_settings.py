@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from runvitals.environment import redaction
+from runvitals.model.values import Sanitizer
 from runvitals.server.doors.wandb.executor import InvalidArgument
 
 INTERNAL: Final = "_wandb"
@@ -29,7 +30,7 @@ _SUMMARY_NUMBERS: Final[Mapping[int, str]] = {
 
 
 def parsed_json(what: str, text: str | None) -> dict[str, Any]:
-    """The object in a JSON text; empty if there is none.
+    """The object in a JSON text, with what our own SDK would record; empty if there is none.
 
     Raises:
         InvalidArgument: it is not an object in JSON.
@@ -44,7 +45,8 @@ def parsed_json(what: str, text: str | None) -> dict[str, Any]:
         raise InvalidArgument(f"{what} is not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise InvalidArgument(f"{what} is not a JSON object")
-    return value
+    repaired: dict[str, Any] = Sanitizer().value(value)
+    return repaired
 
 
 def config_values(sent: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.principals import ServiceAccount, User
+from runvitals.model import json_values
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.new_projects import ensured_project
@@ -129,9 +130,9 @@ def _prior_runs(sent: Mapping[str, Any]) -> list[str]:
     """
     text = sent.get("prior_runs_filters")
     try:
-        wanted = json.loads(text) if text else None
+        wanted = json_values.decoded(text) if text else None
         names = [] if wanted is None else [one["name"] for one in wanted["$or"]]
-    except (TypeError, ValueError, KeyError, RecursionError):
+    except (TypeError, ValueError, KeyError):
         names = [None]
     if len(names) > _MAX_PRIOR or not all(isinstance(name, str) for name in names):
         raise InvalidArgument(f"invalid priorRunsFilters; expected the ids of at most {_MAX_PRIOR} runs")
@@ -200,8 +201,8 @@ def _running(text: str | None) -> list[str]:
         InvalidArgument: it is not what agents report.
     """
     try:
-        found = json.loads(text) if text else {}
-    except (TypeError, ValueError, RecursionError):
+        found = json_values.decoded(text) if text else {}
+    except (TypeError, ValueError):
         found = None
     if not isinstance(found, dict) or len(found) > MAX_REPORTED:
         raise InvalidArgument(f"invalid runState; expected a JSON object of at most {MAX_REPORTED} runs")

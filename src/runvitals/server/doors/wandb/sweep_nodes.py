@@ -15,7 +15,7 @@ from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, iso_time
 from runvitals.server.doors.wandb.run_reads import MAX_PAGE, of_project, page_of_runs
 from runvitals.server.sweeps.commands import LOST_MS
-from runvitals.server.sweeps.stored_configurations import stored_configuration
+from runvitals.server.sweeps.stored_configurations import shown_configuration
 from runvitals.store.metadata.sweeps.rows import OVER, Sweep, SweepAgent
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class SweepNode:
 
     @property
     def method(self) -> str:
-        return stored_configuration(self.row.configuration).method
+        return shown_configuration(self.row.configuration).method
 
     @property
     def state(self) -> str:
@@ -75,7 +75,7 @@ class SweepNode:
 
     @property
     def run_count_expected(self) -> int | None:
-        expected = stored_configuration(self.row.configuration).expected_runs
+        expected = shown_configuration(self.row.configuration).expected_runs
         return None if expected is None else min(expected, _MAX_INT)
 
 
@@ -184,7 +184,7 @@ def run_count(node: SweepNode, info: Info) -> int:
 @SWEEPS.field("Sweep", "bestLoss")
 def best_loss(node: SweepNode, info: Info) -> float | None:
     """The best value of the metric."""
-    metric = stored_configuration(node.row.configuration).metric
+    metric = shown_configuration(node.row.configuration).metric
     if metric is None:
         return None
     return info.context.metadata_store.sweeps.runs.best_value(node.row.id, metric.minimizes)

@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 from runvitals.model.names import plain_text
 from runvitals.store.metadata.accounts.tables import audit_event
 from runvitals.store.metadata.database import Database, among
+from runvitals.store.metadata.stored_json import stored_object
 from runvitals.store.metadata.text import LAST_CHARACTER
 
 MAX_ROWS = 1001
@@ -251,7 +252,10 @@ class AuditTable:
 
 
 def _bodies(row: Any) -> dict[str, Any]:
-    return {name: json.loads(body) if (body := getattr(row, name)) else None for name in ("before", "after")}
+    return {
+        name: stored_object(body, f"the audit event {row.id}") if (body := getattr(row, name)) else None
+        for name in ("before", "after")
+    }
 
 
 def _conditions(wanted: AuditFilter) -> list[ColumnElement[bool]]:

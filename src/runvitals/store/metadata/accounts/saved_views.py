@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, or_, select, update
 
+from runvitals.model import json_values
 from runvitals.store.errors import LimitReached, UnknownAccount
 from runvitals.store.metadata.accounts.project_tables import saved_view
 from runvitals.store.metadata.accounts.tables import entity, user_account
 from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.stored_json import stored_object
 from runvitals.store.metadata.tables import project
 from runvitals.store.metadata.text import checked_name
 
@@ -183,10 +185,11 @@ class SavedViewTable:
 
 def _encoded(data: dict[str, Any]) -> str:
     try:
+        json_values.check(data)
+    except ValueError as error:
+        raise ValueError(f"data: {error}") from None
+    try:
         text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-        json.dumps(data, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        raise ValueError("data: expected texts that can be encoded as UTF-8, not lone surrogates") from None
     except ValueError:
         raise ValueError("data: expected numbers that are finite") from None
     if len(text) > MAX_DATA_BYTES:
@@ -235,7 +238,7 @@ def _view(row: Any) -> SavedView:
         row.entity,
         row.user_id,
         row.owner,
-        json.loads(row.data),
+        stored_object(row.data, f"the view {row.id}"),
         row.revision,
         row.changed_ms,
     )

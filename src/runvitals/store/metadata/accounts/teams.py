@@ -27,6 +27,7 @@ from runvitals.store.metadata.accounts.tables import (
     team,
 )
 from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.stored_json import stored_object
 from runvitals.store.metadata.tables import token
 
 LEGACY_ACCOUNT = "legacy-tokens"
@@ -196,8 +197,7 @@ class TeamTable:
         """What a team's page shows: intro, links and pins, as it was set."""
         with self._database.read() as connection:
             body = connection.execute(select(team.c.profile).where(team.c.entity_id == team_id)).scalar_one()
-        found: dict[str, Any] = json.loads(body)
-        return found
+        return stored_object(body, f"the page of team {team_id}")
 
     def set_profile(self, name: str, by: Actor, now_ms: int, changes: Mapping[str, Any]) -> None:
         """Change fields of the team's page, from values that were checked. The audit log gets their names."""

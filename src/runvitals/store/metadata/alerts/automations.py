@@ -19,6 +19,7 @@ from runvitals.store.metadata.alerts.automation_events import RUN_STATE, RunReac
 from runvitals.store.metadata.alerts.outbox import Notification, add
 from runvitals.store.metadata.alerts.tables import automation, automation_firing, raised_event
 from runvitals.store.metadata.database import Database, among, put_rows
+from runvitals.store.metadata.stored_json import stored_object
 from runvitals.store.metadata.tables import project, run, run_tag
 from runvitals.store.metadata.text import checked_name
 
@@ -324,7 +325,7 @@ def _events(connection: Connection, ids: Sequence[int]) -> list[RaisedEvent]:
             data,
         )
         for row in rows
-        for data in [json.loads(row.data)]
+        for data in [stored_object(row.data, f"the event of run {row.run_id}")]
     ]
 
 
@@ -345,7 +346,7 @@ def _read(connection: Connection, *conditions: Any) -> list[AutomationRow]:
             row.team_id,
             row.name,
             row.enabled,
-            json.loads(row.definition),
+            stored_object(row.definition, f"the automation {row.id}"),
             row.created_by,
             row.creator,
             row.created_ms,

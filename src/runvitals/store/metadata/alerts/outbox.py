@@ -32,6 +32,7 @@ from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.content_tables import outgoing_mail
 from runvitals.store.metadata.alerts.tables import notification
 from runvitals.store.metadata.database import Database, insert
+from runvitals.store.metadata.stored_json import stored_object
 
 GIVE_UP_MS: Final = DAY_MS
 KEPT_MS: Final = 30 * DAY_MS
@@ -298,7 +299,7 @@ class OutboxTable:
         found: dict[int, list[tuple[int, str]]] = {}
         with self._database.read() as connection:
             for number, target, text in connection.execute(asked.order_by(_row.id)):
-                payload = json.loads(text)
+                payload = stored_object(text, f"the notification {number}")
                 if payload.get("allowed"):
                     run_id = int(target.partition(":")[2])
                     found.setdefault(run_id, []).append((number, payload["command"]))
@@ -359,7 +360,11 @@ def _read(connection: Connection, *conditions: Any, newest: int | None = None) -
         mail_state, mail_error = values.pop("mail_state"), values.pop("mail_error")
         if values["state"] == "sent" and mail_state is not None:
             values |= {"state": _MAIL_STATES.get(mail_state, mail_state), "error": mail_error}
-        found.append(StoredNotification(**{**values, "payload": json.loads(values["payload"])}))
+        found.append(
+            StoredNotification(
+                **{**values, "payload": stored_object(row.payload, f"the notification {row.id}")}
+            )
+        )
     return found
 
 

@@ -14,6 +14,7 @@ from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.tables import entity
 from runvitals.store.metadata.alerts.rule_tables import alert_firing, alert_rule, alert_rule_state
 from runvitals.store.metadata.database import Database, among
+from runvitals.store.metadata.stored_json import stored_object
 from runvitals.store.metadata.tables import project, run, writer
 
 MAX_RULES: Final = 1000
@@ -275,7 +276,10 @@ class AlertRuleTable:
 
 def _rule(row: Row[Any]) -> StoredRule:
     values = row._asdict()
-    values |= {"creator_id": values.pop("created_by"), "definition": json.loads(values["definition"])}
+    values |= {
+        "creator_id": values.pop("created_by"),
+        "definition": stored_object(row.definition, f"the rule {row.id}"),
+    }
     return StoredRule(**values)
 
 

@@ -21,6 +21,7 @@ from runvitals.store.metadata.alerts.event_tables import run_alert_event, waitin
 from runvitals.store.metadata.alerts.outbox import Notification
 from runvitals.store.metadata.alerts.outbox import add as add_notification
 from runvitals.store.metadata.database import Database, among, insert
+from runvitals.store.metadata.stored_json import stored_object
 from runvitals.store.metadata.tables import run, writer
 
 EventKind = Literal["finished", "failed", "crashed", "lost", "back", "custom", "finding"]
@@ -260,4 +261,4 @@ class RunEventTable:
 
 def _event(values: dict[str, Any]) -> RunEvent:
     values.pop("state")
-    return RunEvent(**{**values, "data": json.loads(values["data"])})
+    return RunEvent(**{**values, "data": stored_object(values["data"], "an event of a run")})

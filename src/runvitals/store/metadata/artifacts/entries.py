@@ -27,6 +27,7 @@ from runvitals.store.metadata.artifacts.tables import (
 )
 from runvitals.store.metadata.database import Database, ensure_ids, put_rows
 from runvitals.store.metadata.stored_files import StoredFile
+from runvitals.store.metadata.stored_json import stored_object
 from runvitals.store.metadata.tables import run_file, stored_file
 from runvitals.store.metadata.text import check_integers
 
@@ -324,5 +325,5 @@ def _entries(version_id: int) -> Select[Any]:
 
 
 def _entry(row: Any) -> Entry:
-    extra = None if row.extra is None else json.loads(row.extra)
+    extra = None if row.extra is None else stored_object(row.extra, f"the note of {row.path!r}")
     return Entry(row.path, row.digest, row.bytes, row.reference, row.birth_id, extra, row.sha256)

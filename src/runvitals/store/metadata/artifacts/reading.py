@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from runvitals.store.metadata.artifacts.tables import (
     artifact_version,
 )
 from runvitals.store.metadata.database import among
+from runvitals.store.metadata.stored_json import stored_list, stored_object
 from runvitals.store.metadata.tables import project
 
 _VERSIONS = (
@@ -47,7 +47,7 @@ def collections_query() -> Select[Any]:
 def read_collections(connection: Connection, statement: Select[Any]) -> list[Collection]:
     """The result of `collections_query` with further conditions."""
     return [
-        Collection(**{**row, "tags": tuple(json.loads(row["tags"]))})
+        Collection(**{**row, "tags": tuple(stored_list(row["tags"], f"the tags of collection {row['id']}"))})
         for row in connection.execute(statement).mappings()
     ]
 
@@ -91,8 +91,8 @@ def _version(row: Any, collection: Collection) -> Version:
         row.manifest_kind,
         row.base_id,
         row.description,
-        json.loads(row.metadata),
-        tuple(json.loads(row.tags)),
+        stored_object(row.metadata, f"the metadata of artifact {row.id}"),
+        tuple(stored_list(row.tags, f"the tags of artifact {row.id}")),
         row.ttl_s,
         row.history_step,
         row.run_id,

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Row, case, func, insert, or_, 
 from runvitals.model.names import plain_text
 from runvitals.store.metadata.database import Database, add_rows, among
 from runvitals.store.metadata.run_locks import lock_known_runs
+from runvitals.store.metadata.stored_json import stored_list, stored_object
 from runvitals.store.metadata.sweeps.rows import UNENDED, SweepRun
 from runvitals.store.metadata.sweeps.sweeps import random_name
 from runvitals.store.metadata.sweeps.tables import sweep, sweep_agent, sweep_run
@@ -261,6 +262,8 @@ class SweepRunTable:
 def _run(row: Row[Any]) -> SweepRun:
     values = row._asdict()
     parameters = values["parameters"]
-    values["parameters"] = None if parameters is None else json.loads(parameters)
-    values["marks"] = tuple(json.loads(values["marks"]))
+    values["parameters"] = (
+        None if parameters is None else stored_object(parameters, "the parameters of a run of a sweep")
+    )
+    values["marks"] = tuple(stored_list(values["marks"], "the marks of a run of a sweep"))
     return SweepRun(**values)
