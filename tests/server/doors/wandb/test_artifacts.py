@@ -287,6 +287,24 @@ def test_a_version_without_its_files_is_not_committed(owners: Owners) -> None:
     assert "the content of 'a.txt' was not uploaded" in error_of(owners.graphql(_COMMIT, id=id))
 
 
+@pytest.mark.parametrize(
+    ("size", "path", "why"),
+    [
+        (1 << 60, "a", "invalid size 1152921504606846976"),
+        (4, "a", "the size of 'a' is 3 bytes, not 4"),
+        (3, "../a", "expected a relative path without"),
+    ],
+)
+def test_nothing_of_a_refused_manifest_is_committed(owners: Owners, size: int, path: str, why: str) -> None:
+    id = owners.begin({}, "refused")
+    address = owners.address(id, "a", b"abc")
+    if address is not None:
+        assert httpx.put(address, content=b"abc", timeout=PATIENCE_S).status_code == 200
+    refused = owners.send_manifest(id, {path: {"digest": digest(b"abc"), "size": size}})
+    assert (refused.status_code, why in refused.text) == (400, True), refused.text
+    assert "was refused" in error_of(owners.graphql(_COMMIT, id=id))
+
+
 def test_strangers_learn_nothing(owners: Owners) -> None:
     id = made(owners, "private")
     query = "query A($id: ID!) { artifact(id: $id) { digest } }"

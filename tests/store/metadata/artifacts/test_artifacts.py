@@ -113,6 +113,7 @@ def test_an_incremental_version_adds_to_its_base(
     base = logged(metadata_store, project_id, {"a": b"1", "b": b"2"})
     part = draft(metadata_store, project_id, {"b": b"3", "c": b"4"})
     artifacts.entries.begin(part.id, "incremental", base.id, T0)
+    artifacts.entries.put(part.id, [Entry("b", md5(b"3"), 1), Entry("c", md5(b"4"), 1)])
     version = artifacts.versions.commit(part.id, T0)
     contents = {"a": md5(b"1"), "b": md5(b"3"), "c": md5(b"4")}
     assert {entry.path: entry.digest for entry in artifacts.entries.all(version.id)} == contents
@@ -382,3 +383,76 @@ def test_texts_that_no_database_has_are_not_found(artifacts: ArtifactStore, text
     assert entries.with_digest(1, text, text) is None
     assert entries.in_version(1, text) is None
     assert artifacts.versions.with_client_id(text) is None
+
+
+@pytest.mark.parametrize(
+    ("entries", "why"),
+    [
+        ([Entry("a", md5(b"abc"), 1 << 60)], "invalid size 1152921504606846976 of 'a'; expected 0 to"),
+        ([Entry("a", md5(b"abc"), 4)], "the size of 'a' is 3 bytes, not 4"),
+        ([Entry("a", md5(b"abc"), -1)], "invalid size -1 of 'a'"),
+        ([Entry("a", md5(b"abc"), 3), Entry("a", md5(b"abc"), 3)], "'a' occurs more than once"),
+        ([Entry("a", md5(b"abc"), 3), Entry("a", "x", 3, "s3://b/a")], "'a' occurs more than once"),
+        ([Entry("b", md5(b"abc"), 3), Entry("a/../b", md5(b"abc"), 3)], "expected a relative path without"),
+    ],
+)
+def test_a_refused_manifest_leaves_nothing_to_commit(
+    metadata_store: MetadataStore, artifacts: ArtifactStore, project_id: int, entries: list[Entry], why: str
+) -> None:
+    keep(metadata_store, project_id, b"abc")
+    for announced in (manifest_digest({}), manifest_digest({entry.path: entry.digest for entry in entries})):
+        new = NewVersion(project_id, "dataset", "mnist", announced)
+        begun = artifacts.versions.begin(new, T0)
+        artifacts.entries.begin(begun.id, "full", None, T0)
+        with pytest.raises(ValueError, match=why):
+            artifacts.entries.put(begun.id, entries)
+        assert list(artifacts.entries.all(begun.id)) == []
+        with pytest.raises(ArtifactConflict, match="the manifest was not received, or was refused"):
+            artifacts.versions.commit(begun.id, T0)
+
+
+def test_a_draft_without_a_manifest_is_not_committed_but_an_empty_manifest_is(
+    artifacts: ArtifactStore, project_id: int
+) -> None:
+    new = NewVersion(project_id, "dataset", "mnist", manifest_digest({}))
+    with pytest.raises(ArtifactConflict, match="the manifest was not received"):
+        artifacts.versions.commit(artifacts.versions.begin(new, T0).id, T0)
+    begun = artifacts.versions.begin(new, T0)
+    assert begun.files == 0
+    artifacts.entries.put(begun.id, [])
+    assert artifacts.versions.commit(begun.id, T0).files == 0
+
+
+@pytest.mark.parametrize("files", [["a", "a/b"], ["a/b/c", "a-b", "a/b"], ["a", r"a\b"]])
+def test_a_path_is_a_file_or_a_folder(
+    metadata_store: MetadataStore, artifacts: ArtifactStore, project_id: int, files: list[str]
+) -> None:
+    both = draft(metadata_store, project_id, dict.fromkeys(files, b"abc"))
+    with pytest.raises(ArtifactConflict, match=r"'a(/b)?' is a file and a folder of the artifact: rename one"):
+        artifacts.versions.commit(both.id, T0)
+    logged(metadata_store, project_id, dict.fromkeys(["a-b", "a.b", "b/a"], b"abc"))
+
+
+def test_the_files_of_a_base_count_too(
+    metadata_store: MetadataStore, artifacts: ArtifactStore, project_id: int
+) -> None:
+    base = logged(metadata_store, project_id, {"a": b"1"})
+    part = draft(metadata_store, project_id, {"a/b": b"2"})
+    artifacts.entries.begin(part.id, "incremental", base.id, T0)
+    artifacts.entries.put(part.id, [Entry("a/b", md5(b"2"), 1)])
+    with pytest.raises(ArtifactConflict, match="'a' is a file and a folder"):
+        artifacts.versions.commit(part.id, T0)
+
+
+def test_sizes_are_those_of_the_contents_and_have_a_sum(
+    metadata_store: MetadataStore, artifacts: ArtifactStore, project_id: int
+) -> None:
+    unsized = draft(metadata_store, project_id, {"a": b"abc"})
+    artifacts.entries.put(unsized.id, [Entry("a", md5(b"abc"))])
+    assert artifacts.versions.commit(unsized.id, T0).bytes == 3
+    huge = [Entry(name, "x", 1 << 53, f"s3://bucket/{name}") for name in ("a", "b")]
+    new = NewVersion(project_id, "dataset", "huge", manifest_digest({"a": "x", "b": "x"}))
+    begun = artifacts.versions.begin(new, T0)
+    artifacts.entries.put(begun.id, huge)
+    with pytest.raises(ArtifactConflict, match="18,014,398,509,481,984 bytes; at most 9,007,199,254,740,992"):
+        artifacts.versions.commit(begun.id, T0)

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, Select, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, select, update
 
-from runvitals.model.artifact_names import (
-    MAX_ENTRIES,
-    MAX_EXTRA_BYTES,
-    checked_digest,
-    checked_path,
-    checked_reference,
-)
+from runvitals.model.artifact_names import checked_digest
 from runvitals.model.names import plain_text
-from runvitals.store.metadata.artifacts.rows import ArtifactConflict, Entry, UnknownArtifact
+from runvitals.store.metadata.artifacts.manifest import checked_entries, checked_size
+from runvitals.store.metadata.artifacts.rows import NO_MANIFEST, ArtifactConflict, Entry, UnknownArtifact
 from runvitals.store.metadata.artifacts.tables import (
     artifact_collection,
     artifact_content,
@@ -29,7 +23,6 @@ from runvitals.store.metadata.database import Database, ensure_ids, put_rows
 from runvitals.store.metadata.stored_files import StoredFile
 from runvitals.store.metadata.stored_json import stored_object
 from runvitals.store.metadata.tables import run_file, stored_file
-from runvitals.store.metadata.text import check_integers
 
 _ROWS: Final = 2000
 """Entries in one transaction: others that write wait no longer than for these."""
@@ -45,7 +38,7 @@ class EntryTable:
         self._database = database
 
     def begin(self, version_id: int, manifest_kind: str, base_id: int | None, now_ms: int) -> None:
-        """Note of a draft whether its manifest has all entries, or adds to those of a base.
+        """Note of a draft whether its manifest, which follows, has all entries, or adds to those of a base.
 
         Raises:
             UnknownArtifact, ArtifactConflict: there is no such draft, or the base is in another project.
@@ -56,49 +49,59 @@ class EntryTable:
             if base_id is not None and _project_of(connection, base_id) != project_id:
                 raise ArtifactConflict(f"there is no artifact {base_id} in this project to be added to")
             values = {"manifest_kind": manifest_kind, "base_id": base_id, "updated_ms": now_ms}
+            values["files"] = NO_MANIFEST
             same = artifact_version.c.id == version_id
             connection.execute(update(artifact_version).where(same).values(values))
 
         self._database.write(work)
 
     def put(self, version_id: int, entries: Iterable[Entry], run_id: int | None = None) -> None:
-        """Add the entries of a manifest to a draft; those with the same path are replaced. Many are added in
-        several transactions: who is interrupted sends the manifest again.
+        """Add the entries of a manifest to a draft; those with the same path are replaced. All are checked
+        before the first is added. Many are added in several transactions: who is interrupted sends the
+        manifest again.
 
         Args:
             run_id: the run that has sent the contents, which the entries name by `sha256`; None: the project
                 has them, by their digests.
 
         Raises:
-            ValueError: an invalid entry, or too many.
+            ValueError: an invalid entry, or too many; then the draft cannot be committed.
             UnknownArtifact, ArtifactConflict: there is no such draft.
         """
-        rest = iter(entries)
-        count = 0
-        while some := list(islice(rest, _ROWS)):
-            count += len(some)
-            if count > MAX_ENTRIES:
-                raise ValueError(f"more than {MAX_ENTRIES:,} entries in a manifest")
-            rows = [_row(version_id, entry) for entry in some]
+        try:
+            sent = checked_entries(entries)
+            for first in range(0, len(sent), _ROWS):
+                self._put(version_id, sent[first : first + _ROWS], run_id)
+        except ArtifactConflict:
+            raise
+        except ValueError:
+            self._note_manifest(version_id, NO_MANIFEST)
+            raise
+        self._note_manifest(version_id, len(sent))
+
+    def _put(self, version_id: int, some: Sequence[Entry], run_id: int | None) -> None:
+        rows = [_row(version_id, entry) for entry in some]
+
+        def work(connection: Connection) -> None:
+            project_id = _draft_project(connection, version_id)
             local = [(row, entry) for row, entry in zip(rows, some, strict=True) if entry.reference is None]
+            if run_id is None:
+                files = _files(connection, project_id, {entry.digest for _, entry in local})
+            else:
+                files = _files_of_run(connection, run_id, {entry.sha256 or "" for _, entry in local})
+            for row, entry in local:
+                file = files.get(entry.digest if run_id is None else entry.sha256 or "")
+                if file is not None:
+                    row["file_id"], row["bytes"] = file.id, checked_size(entry, file.bytes)
+            put_rows(connection, artifact_entry, rows)
 
-            def work(
-                connection: Connection,
-                rows: list[dict[str, Any]] = rows,
-                local: list[tuple[dict[str, Any], Entry]] = local,
-            ) -> None:
-                project_id = _draft_project(connection, version_id)
-                if run_id is None:
-                    files = _files(connection, project_id, {entry.digest for _, entry in local})
-                    for row, entry in local:
-                        row["file_id"] = files.get(entry.digest)
-                else:
-                    files = _files_of_run(connection, run_id, {entry.sha256 or "" for _, entry in local})
-                    for row, entry in local:
-                        row["file_id"] = files.get(entry.sha256 or "")
-                put_rows(connection, artifact_entry, rows)
+        self._database.write(work)
 
-            self._database.write(work)
+    def _note_manifest(self, version_id: int, files: int) -> None:
+        """Note how many files the manifest of a draft has, or that it is not valid."""
+        draft = (artifact_version.c.id == version_id) & (artifact_version.c.state == "draft")
+        noted = update(artifact_version).where(draft).values(files=files)
+        self._database.write(lambda connection: connection.execute(noted))
 
     def get(self, version_id: int, path: str) -> Entry | None:
         """An entry of a version; None if it has none with this path."""
@@ -239,30 +242,15 @@ class ContentTable:
 
 
 def _row(version_id: int, entry: Entry) -> dict[str, Any]:
-    """An entry as a row; `file_id` is added later.
-
-    Raises:
-        ValueError: it is invalid.
-    """
-    path = checked_path(entry.path)
-    check_integers(path, bytes=entry.bytes, birth_id=entry.birth_id)
-    if entry.bytes is not None and entry.bytes < 0:
-        raise ValueError(f"invalid size {entry.bytes} of {path!r}")
-    if entry.reference is None:
-        checked_digest(entry.digest)
-    else:
-        checked_reference(entry.reference, entry.digest)
-    extra = json.dumps(entry.extra) if entry.extra else None
-    if extra is not None and len(extra) > MAX_EXTRA_BYTES:
-        raise ValueError(f"{len(extra):,} bytes of notes of {path!r}; expected at most {MAX_EXTRA_BYTES:,}")
+    """An entry as a row; `file_id` is added later."""
     return {
         "version_id": version_id,
-        "path": path,
+        "path": entry.path,
         "digest": entry.digest,
         "bytes": entry.bytes,
         "reference": entry.reference,
         "birth_id": entry.birth_id,
-        "extra": extra,
+        "extra": json.dumps(entry.extra) if entry.extra else None,
         "file_id": None,
     }
 
@@ -288,31 +276,44 @@ def _project_of(connection: Connection, version_id: int) -> int | None:
     return connection.execute(statement).scalar()
 
 
-def _files(connection: Connection, project_id: int, digests: Iterable[str]) -> dict[str, int]:
+class _File(NamedTuple):
+    """A content in the file store."""
+
+    id: int
+    bytes: int
+
+
+def _files(connection: Connection, project_id: int, digests: Iterable[str]) -> dict[str, _File]:
     """The files of contents that a project has, by digest."""
-    columns = artifact_content.c
-    found: dict[str, int] = {}
-    wanted = sorted(digests)
-    for first in range(0, len(wanted), _DIGESTS):
-        statement = select(columns.digest, columns.file_id).where(
-            columns.project_id == project_id, columns.digest.in_(wanted[first : first + _DIGESTS])
-        )
-        found.update(map(tuple, connection.execute(statement)))
-    return found
+    statement = (
+        select(artifact_content.c.digest, stored_file.c.id, stored_file.c.bytes)
+        .join(stored_file, stored_file.c.id == artifact_content.c.file_id)
+        .where(artifact_content.c.project_id == project_id)
+    )
+    return _named(connection, statement, artifact_content.c.digest, digests)
 
 
-def _files_of_run(connection: Connection, run_id: int, digests: Iterable[str]) -> dict[str, int]:
+def _files_of_run(connection: Connection, run_id: int, digests: Iterable[str]) -> dict[str, _File]:
     """The files that a run has sent, by SHA-256."""
-    found: dict[str, int] = {}
+    statement = (
+        select(stored_file.c.sha256, stored_file.c.id, stored_file.c.bytes)
+        .join(run_file, run_file.c.file_id == stored_file.c.id)
+        .where(run_file.c.run_id == run_id)
+    )
+    return _named(connection, statement, stored_file.c.sha256, digests)
+
+
+def _named(
+    connection: Connection, statement: Select[Any], column: ColumnElement[str], digests: Iterable[str]
+) -> dict[str, _File]:
     wanted = sorted(digests)
-    for first in range(0, len(wanted), _DIGESTS):
-        statement = (
-            select(stored_file.c.sha256, stored_file.c.id)
-            .join(run_file, run_file.c.file_id == stored_file.c.id)
-            .where(run_file.c.run_id == run_id, stored_file.c.sha256.in_(wanted[first : first + _DIGESTS]))
+    return {
+        digest: _File(number, size)
+        for first in range(0, len(wanted), _DIGESTS)
+        for digest, number, size in connection.execute(
+            statement.where(column.in_(wanted[first : first + _DIGESTS]))
         )
-        found.update(map(tuple, connection.execute(statement)))
-    return found
+    }
 
 
 def _entries(version_id: int) -> Select[Any]:

@@ -99,7 +99,7 @@ def _version(row: Any, collection: Collection) -> Version:
         row.author_id,
         row.client_id,
         row.bytes,
-        row.files,
+        max(row.files, 0),
         row.created_ms,
         row.updated_ms,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from runvitals.model.artifacts import ArtifactVersion
 from runvitals.model.artifacts import UnknownArtifact as UnknownArtifact
@@ -135,6 +135,10 @@ class NewVersion:
     author_id: int | None = None
     client_id: str | None = None
     distributed_id: str | None = None
+
+
+NO_MANIFEST: Final = -1
+"""The number of files of a draft that has no valid manifest yet, in the database."""
 
 
 class ArtifactConflict(ValueError):

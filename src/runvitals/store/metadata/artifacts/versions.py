@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection as Some
 from typing import Any, Final
@@ -11,7 +10,6 @@ from sqlalchemy import Connection, Integer, delete, func, insert, literal, selec
 
 from runvitals.model.artifact_names import (
     LATEST,
-    MAX_ENTRIES,
     MAX_METADATA_BYTES,
     checked_aliases,
     checked_description,
@@ -21,8 +19,10 @@ from runvitals.model.artifact_names import (
 from runvitals.model.names import plain_text
 from runvitals.store.metadata.alerts.automation_events import raise_version
 from runvitals.store.metadata.artifacts.collections import add_member, ensure_collection, set_aliases
+from runvitals.store.metadata.artifacts.manifest import Contents
 from runvitals.store.metadata.artifacts.reading import read_version, read_versions
 from runvitals.store.metadata.artifacts.rows import (
+    NO_MANIFEST,
     ArtifactConflict,
     NewVersion,
     UnknownArtifact,
@@ -38,7 +38,6 @@ from runvitals.store.metadata.artifacts.tables import (
 from runvitals.store.metadata.database import Database, among
 from runvitals.store.metadata.text import check_integers
 
-_HEADER: Final = b"wandb-artifact-manifest-v1\n"
 _MAX_TEXT: Final = 256
 _ROWS: Final = 1000
 
@@ -251,7 +250,7 @@ def _checked(new: NewVersion, now_ms: int) -> dict[str, Any]:
         "client_id": new.client_id,
         "distributed_id": new.distributed_id,
         "bytes": 0,
-        "files": 0,
+        "files": NO_MANIFEST,
         "created_ms": now_ms,
         "updated_ms": now_ms,
     }
@@ -314,38 +313,36 @@ def _commit(connection: Connection, row: Any, now_ms: int) -> str | None:
     """Commit a draft; what is wrong with it, if it cannot be."""
     columns = artifact_entry.c
     theirs = columns.version_id == row.id
-    totals = select(func.count(), func.coalesce(func.sum(columns.bytes), 0)).where(theirs)
-    files, size = connection.execute(totals).one()
-    if files > MAX_ENTRIES:
-        return f"the artifact would have {files:,} files; at most {MAX_ENTRIES:,} are allowed"
+    if row.files == NO_MANIFEST:
+        return "the manifest was not received, or was refused: log the artifact again"
     missing = select(columns.path).where(theirs, columns.reference.is_(None), columns.file_id.is_(None))
     path = connection.execute(missing.limit(1)).scalar()
     if path is not None:
         return f"the content of {path!r} was not uploaded: log the artifact again"
-    digest = _digest(connection, row.id)
+    contents = _contents(connection, row.id)
+    digest, fault = contents.digest, contents.fault()
+    if fault is not None:
+        return fault
     if row.manifest_kind == "full" and row.distributed_id is None and digest != row.digest:
         return f"the manifest has the digest {digest}, not {row.digest} as was announced: log it again"
     membership_id, number = add_member(connection, row.collection_id, row.id, now_ms)
     set_aliases(connection, row.collection_id, membership_id, [*json.loads(row.aliases), LATEST])
     values = {"state": "committed", "version": number, "digest": digest}
-    values |= {"files": files, "bytes": int(size), "updated_ms": now_ms}
+    values |= {"files": contents.files, "bytes": contents.bytes, "updated_ms": now_ms}
     same = artifact_version.c.id == row.id
     connection.execute(update(artifact_version).where(same).values(values))
     raise_version(connection, "artifact.version", membership_id, now_ms)
     return None
 
 
-def _digest(connection: Connection, version_id: int) -> str:
-    """The digest of a manifest, as wandb computes it: an MD5 of paths and digests, by path."""
+def _contents(connection: Connection, version_id: int) -> Contents:
     columns = artifact_entry.c
-    statement = (
-        select(columns.path, columns.digest).where(columns.version_id == version_id).order_by(columns.path)
-    )
-    digest = hashlib.md5(_HEADER, usedforsecurity=False)
-    with connection.execute(statement.execution_options(yield_per=_ROWS)) as rows:
-        for path, content in rows:
-            digest.update(f"{path}:{content}\n".encode())
-    return digest.hexdigest()
+    statement = select(columns.path, columns.digest, columns.bytes).where(columns.version_id == version_id)
+    contents = Contents()
+    with connection.execute(statement.order_by(columns.path).execution_options(yield_per=_ROWS)) as rows:
+        for path, digest, size in rows:
+            contents.add(path, digest, size)
+    return contents
 
 
 def _aliases_of(connection: Connection, version_id: int) -> list[str]:
