@@ -1,20 +1,35 @@
 """Deadlines for requests. A thread cannot be stopped from outside, so long computations call `check`
-regularly.
+regularly. They end too when the client has left.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 _NEVER = float("inf")
 _until_s: ContextVar[float] = ContextVar("runvitals_deadline", default=_NEVER)
+_has_left: ContextVar[Callable[[], bool]] = ContextVar("runvitals_client_has_left", default=lambda: False)
 
 
 class TooSlow(Exception):
     """The deadline has passed."""
+
+
+class ClientLeft(TooSlow):
+    """Nobody waits for the result any more."""
+
+
+@contextmanager
+def while_connected(has_left: Callable[[], bool]) -> Iterator[None]:
+    """For the block, and threads that it starts: work with a deadline ends too when the client has left."""
+    token = _has_left.set(has_left)
+    try:
+        yield
+    finally:
+        _has_left.reset(token)
 
 
 @contextmanager
@@ -22,7 +37,7 @@ def within(seconds: float) -> Iterator[None]:
     """Set a deadline for the block, in this thread.
 
     Raises:
-        TooSlow: from `check`, or instead of any error after the deadline, such as that of an aborted query.
+        TooSlow, ClientLeft: from `check`, or instead of any error after that, such as of an aborted query.
 
     Example:
         >>> with within(10):
@@ -34,7 +49,7 @@ def within(seconds: float) -> Iterator[None]:
         yield
     except Exception as error:
         if passed() and not isinstance(error, TooSlow):
-            raise TooSlow from error
+            raise _reason() from error
         raise
     finally:
         _until_s.reset(token)
@@ -44,15 +59,20 @@ def check() -> None:
     """
     Raises:
         TooSlow: the deadline has passed.
+        ClientLeft: the client has left.
     """
     if passed():
-        raise TooSlow
+        raise _reason()
 
 
 def passed() -> bool:
-    """Whether the deadline has passed; False without a deadline."""
+    """Whether the deadline has passed, or the client has left; False without a deadline."""
     until_s = _until_s.get()
-    return until_s is not _NEVER and time.monotonic() > until_s
+    return until_s is not _NEVER and (time.monotonic() > until_s or _has_left.get()())
+
+
+def _reason() -> TooSlow:
+    return ClientLeft() if _has_left.get()() else TooSlow()
 
 
 def left_s() -> float | None:

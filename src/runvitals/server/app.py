@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
 import runvitals
-from runvitals.deadline import TooSlow
+from runvitals.deadline import ClientLeft, TooSlow
 from runvitals.environment import redaction
 from runvitals.journal.paths import data_dir
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
@@ -158,6 +158,7 @@ def _add_error_handlers(app: FastAPI) -> None:
         app.add_exception_handler(conflict, _conflict)
     app.add_exception_handler(NoLongerValid, _gone)
     app.add_exception_handler(ClientDisconnected, _nobody_reads)
+    app.add_exception_handler(ClientLeft, _nobody_reads)
     app.add_exception_handler(TooSlow, _too_slow)
     app.add_exception_handler(Busy, _busy)
     app.add_exception_handler(OSError, _io_error)
@@ -234,7 +235,7 @@ async def _gone(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _nobody_reads(request: Request, error: Exception) -> Response:
-    """The response to a client that left before it had sent its request. It is logged as such."""
+    """The response to a client that has left. It is logged as such."""
     return Response(status_code=499)
 
 

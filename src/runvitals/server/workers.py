@@ -51,7 +51,7 @@ class Workers:
         self._returned_s = time.monotonic()
 
     async def run(self, work: Callable[[], T], first: Callable[[], object] | None = None) -> T:
-        """The result of `work`, which is not cancelled when its client disconnects.
+        """The result of `work`. When its client has left, it ends at its next `deadline.check`.
 
         Args:
             first: called before `work`, without a deadline.

@@ -30,6 +30,9 @@ _encode_keys = msgspec.msgpack.Encoder().encode
 
 _WriterKey = tuple[str, str, str]
 
+_RECORDED_AT_ONCE: Final = 500
+"""Envelopes. Other requests wait while new runs and writers are registered."""
+
 
 class WriterNumbers:
     """Numbers the envelopes of clients that do not number their requests.
@@ -117,7 +120,8 @@ class DoorRecorder:
     async def record(self, scope: Scope, envelopes: Sequence[Envelope], body_bytes: int) -> list[Ack]:
         """Store envelopes, all or none. Returns their acks once everything is durable.
 
-        An envelope without a number gets the writer's next one.
+        An envelope without a number gets the writer's next one. All are checked before the first is stored.
+        Of many, the first ones may have been stored when others are to be sent again.
 
         Args:
             scope: of the request, which has been authenticated.
@@ -133,7 +137,10 @@ class DoorRecorder:
             if envelope.seq is None and not _is_heartbeat(envelope):
                 envelope.seq = self._numbers.next(envelope.entity or "", envelope.run, envelope.writer)
         valid = self._recorder.validate(envelopes, access, self.limits.unpacked_bytes)
-        acks = await self._record_samples(valid, access) or await self._recorder.record(valid, access)
+        acks: list[Ack] = []
+        for first in range(0, len(valid), _RECORDED_AT_ONCE):
+            some = valid[first : first + _RECORDED_AT_ONCE]
+            acks += await self._record_samples(some, access) or await self._recorder.record(some, access)
         points = sum(one.columns.values.size for one in valid if one.columns is not None)
         self._counters.ingested(len(envelopes), points, body_bytes, time.monotonic() - started_s)
         return acks

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from runvitals import deadline
 from runvitals.model.numbers import parse_integer
 from runvitals.server.ingest.admission import Admission
 from runvitals.server.ingest.errors import HttpRejection
@@ -25,13 +26,15 @@ READ_BY_ROUTE = (
     "/mlflow/signed/",
 )
 """Beginnings of the paths of doors that read their larger bodies themselves, by `server.doors.bodies`."""
+HAS_LEFT = "runvitals.has_left"
+"""The key of a request's scope under which a connection says whether its client has left."""
 _MAX_LENGTH = 1 << 62
 _LIMITS = Limits(requests_in_flight=256, bytes_in_flight=64 * MIB)
 
 
 class BufferedBodies:
     """Middleware that reads the body of each request, so that the application does not have to handle
-    large bodies and slow clients.
+    large bodies and slow clients. Work for clients that have left ends (`deadline`).
 
     Args:
         most_bytes: a longer body is rejected with 413, without reading it if its length is declared.
@@ -45,6 +48,10 @@ class BufferedBodies:
         self._admission = Admission(_LIMITS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with deadline.while_connected(scope.get(HAS_LEFT, _stays)):
+            await self._answer(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         length = _declared_length(scope) if scope["type"] == "http" else 0
         if length == 0 or scope["path"].startswith(READ_BY_ROUTE):
             await self._app(scope, receive, send)
@@ -64,6 +71,10 @@ class BufferedBodies:
             await error_response(error)(scope, receive, send)
         except ClientDisconnected:
             pass
+
+
+def _stays() -> bool:
+    return False
 
 
 def _is_picture(scope: Scope) -> bool:

@@ -34,6 +34,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from runvitals.server.http.buffered_body import HAS_LEFT
 from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.http.cookies import readable_cookies
 from runvitals.server.http.fast_path import HEAD_END, FastPath, KnownHead, KnownHeads, ShortRequest
@@ -215,6 +216,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.scope[HAS_LEFT] = self.transport.is_closing
         self._length = 0
         self._progressed = self._in_head = self._in_message = True
         self._requests += 1

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import anyio
 import anyio.to_thread
+import pytest
 from fastapi import Request
 from graphql import build_schema
 
+from runvitals import deadline
 from runvitals.accounts.principals import Operator
 from runvitals.server.access.requester import Requester
 from runvitals.server.doors.wandb import executor
@@ -80,3 +83,66 @@ def test_what_describes_the_schema_is_found_in_a_thread() -> None:
         return await answered(by, "{ __schema { queryType { name } } one }")
 
     assert anyio.run(ask).body == {"data": {"__schema": {"queryType": {"name": "Query"}}, "one": 1}}
+
+
+def of_texts(resolve: Any, kind: str = "String") -> GraphQLExecutor:
+    """An executor with a field `text` that a function finds in a thread."""
+    schema = build_schema(f"type Query {{ text: {kind} }}")
+    subject = Resolvers("test")
+    subject.field("Query", "text")(resolve)
+    connect(schema, [subject])
+    return GraphQLExecutor(schema)
+
+
+ALIASES = "{" + " ".join(f"a{number}: text" for number in range(900)) + "}"
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "why"),
+    [
+        ("x" * 100_000, "String", "more than 16,777,216 characters"),
+        (["x"] * 1000, "[String]", "more than 150,000 values"),
+        (["x" * 50_000] * 2, "[String]", "more than 16,777,216 characters"),
+    ],
+)
+def test_the_same_asked_for_under_many_names_is_refused(value: Any, kind: str, why: str) -> None:
+    calls = []
+
+    def text(_: None, info: Any) -> Any:
+        calls.append(1)
+        return value
+
+    answer = anyio.run(answered, of_texts(text, kind), ALIASES)
+    assert answer.body["data"] is None
+    assert why in answer.body["errors"][0]["message"]
+    assert len(calls) < 300  # the others were not looked up
+
+
+def test_a_request_has_a_limit_of_processor_time() -> None:
+    calls = []
+
+    def busy(_: None, info: Any) -> str:
+        calls.append(1)
+        until_s = time.thread_time() + 0.1
+        while time.thread_time() < until_s:
+            pass
+        return ""
+
+    answer = anyio.run(answered, of_texts(busy), ALIASES)
+    assert "more than 3 s" in answer.body["errors"][0]["message"]
+    assert len(calls) < 40
+
+
+def test_work_ends_when_the_client_leaves() -> None:
+    calls = []
+
+    def text(_: None, info: Any) -> str:
+        calls.append(1)
+        return ""
+
+    async def ask() -> None:
+        with deadline.while_connected(lambda: len(calls) >= 10):
+            await answered(of_texts(text), ALIASES)
+
+    anyio.run(ask)
+    assert len(calls) < 20

@@ -87,10 +87,17 @@ class Experiments:
         """The readable experiments, by id."""
         return [one for one in self._table.all() if self.may(one, Action.PROJECT_READ)]
 
+    def numbers(self, ids: Iterable[str]) -> frozenset[int]:
+        """The numbers of the readable experiments among some. There may be any number of ids."""
+        different = set(ids)
+        numbers = {int(one) for one in different if _is_number(one)}
+        known = [one for one in self._table.of_projects(numbers) if self.may(one, Action.PROJECT_READ)]
+        if DEFAULT_ID in different and (default := self._default()) is not None:
+            known += [default] if self.may(default, Action.PROJECT_READ) else []
+        return frozenset(one.id for one in known)
+
     def _numbered(self, experiment_id: str) -> StoredExperiment | None:
-        if not experiment_id.isascii() or not experiment_id.isdecimal() or len(experiment_id) > 9:
-            return None
-        return self._table.get(int(experiment_id))
+        return self._table.get(int(experiment_id)) if _is_number(experiment_id) else None
 
     def _default(self) -> StoredExperiment | None:
         return next((one for one in self._table.named(DEFAULT_PROJECT) if self._is_default(one)), None)
@@ -359,3 +366,7 @@ def experiments_of(request: Request) -> Experiments:
 
 
 TheExperiments = Annotated[Experiments, Depends(experiments_of)]
+
+
+def _is_number(experiment_id: str) -> bool:
+    return experiment_id.isascii() and experiment_id.isdecimal() and len(experiment_id) <= 9

@@ -17,13 +17,18 @@ from runvitals.server.doors.project_rules import ProjectRules, home_of
 from runvitals.server.doors.recording import DoorRecorder, records
 from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, addressed, routed, writer_host
 from runvitals.server.ingest.envelope import Envelope
+from runvitals.server.ingest.errors import too_large
 
+MAX_RESOURCES: Final = 5000
+"""Of one request."""
 _MAX_RUNS: Final = 2000
 _MAX_SERIES: Final = 500_000
 """Of all runs; each takes about 500 bytes."""
 _MAX_RESOURCES: Final = 1000
 _CONVERTED_AT_ONCE: Final = 8 * 1024
 """Bytes of a body. A larger one is converted in a thread: 20,000 points take 0.1 s."""
+_RECEIVED_AT_ONCE: Final = 100
+"""Resources. Each may be a run of its own: to store 1000 new ones takes 0.7 s, and other requests wait."""
 _MAX_NAMED: Final = 100
 _MAX_TEXT: Final = 1000
 
@@ -64,8 +69,24 @@ class OtlpReceiver:
             sender: the project that the request names.
 
         Raises:
-            HttpRejection: see `DoorRecorder.record`; nothing was stored.
+            HttpRejection: 413 for too many resources; otherwise see `DoorRecorder.record`. Of a request with
+                many resources, the first ones may have been stored.
         """
+        if len(resources) > MAX_RESOURCES:
+            raise too_large(
+                f"{len(resources):,} resources in a request; at most {MAX_RESOURCES:,} are allowed"
+            )
+        rejected, reason = 0, ""
+        for first in range(0, len(resources), _RECEIVED_AT_ONCE):
+            some = resources[first : first + _RECEIVED_AT_ONCE]
+            received = await self._receive(scope, some, sender, body_bytes * len(some) // len(resources))
+            rejected += received.rejected
+            reason = reason or received.reason
+        return Received(rejected, reason)
+
+    async def _receive(
+        self, scope: Scope, resources: Sequence[Resource], sender: NamedPlace, body_bytes: int
+    ) -> Received:
         found: list[_Routed] = []
         for resource in resources:
             if not resource.metrics:

@@ -15,6 +15,7 @@ from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.accounts.actions import Action
+from runvitals.model.artifact_names import MAX_ENTRIES
 from runvitals.server.access.authentication import WANDB_SIGNED
 from runvitals.server.access.permission import needs
 from runvitals.server.api.content_response import content_response
@@ -153,7 +154,10 @@ def _store_manifest(artifacts: ArtifactStore, version_id: int, path: str) -> Non
     """
     try:
         with open(path, "rb") as file:
-            sent = _decoder.decode(file.read())
+            body = file.read()
+        if body.count(b'"digest"') > MAX_ENTRIES:  # before they are decoded, all at once
+            raise HttpRejection(400, f"more than {MAX_ENTRIES:,} entries in a manifest")
+        sent = _decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise HttpRejection(400, f"the body is no manifest of an artifact: {error}") from None
     if sent.version != 1:

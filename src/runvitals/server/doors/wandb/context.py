@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
@@ -12,10 +14,12 @@ import anyio
 from fastapi import HTTPException, Request
 from starlette.datastructures import State
 
+from runvitals import deadline
 from runvitals.accounts.principals import ServiceAccount, User
 from runvitals.server.access.control import AccessControl, access_of
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.workers import DEADLINE_S
 from runvitals.store.metadata import MetadataStore
 
 if TYPE_CHECKING:
@@ -33,8 +37,15 @@ T = TypeVar("T")
 MAX_READS: Final = 3000
 _MAX_ID: Final = 2**31 - 1
 MAX_ROWS: Final = 20_000
+MAX_VALUES: Final = 150_000
+"""Values of an answer, each row of a history as one. They are put together in the event loop: 10,000 fields
+take 0.1 s."""
+MAX_CPU_S: Final = 3.0
+"""Of the threads that find the values of an answer."""
+MAX_TEXT: Final = 16 << 20
+"""Characters of all texts of an answer."""
 _READS_AT_ONCE: Final = 3
-_FIELDS_AT_ONCE: Final = 4
+_FIELDS_AT_ONCE: Final = 2
 _LIST_ROWS: Final = 25
 """To read a list costs as much as this many rows, even if it is empty."""
 WITHOUT_ACCOUNTS: Final = "main"
@@ -75,7 +86,9 @@ class GraphQLContext:
         self.requester = requester or requester_of(request)
         self.follows_viewer = False
         self._read = 0
-        self._rows = 0
+        self._rows = self._values = self._text = 0
+        self._until_s = time.monotonic() + DEADLINE_S
+        self._cpu_s = 0.0
         self._refusal: InvalidArgument | None = None
         self._reading = anyio.Semaphore(_READS_AT_ONCE)
         self.resolving = anyio.Semaphore(_FIELDS_AT_ONCE)
@@ -103,14 +116,67 @@ class GraphQLContext:
         if self._rows > MAX_ROWS:
             self._refuse("the query asks for too much: too many lists of artifacts")
 
+    def counted(self, value: T) -> T:
+        """Count a value of the answer; returns it. The same may be asked for under many names.
+
+        Raises:
+            InvalidArgument: too much for one request.
+        """
+        self._values += 1
+        if isinstance(value, str):
+            self._text += len(value)
+        elif isinstance(value, list):
+            self._values += len(value)
+            self._values += sum(len(one) for one in value if isinstance(one, list))
+            self._text += sum(len(one) for one in value if isinstance(one, str))
+        if self._values > MAX_VALUES:
+            self._refuse(f"the query asks for too much: more than {MAX_VALUES:,} values")
+        if self._text > MAX_TEXT:
+            self._refuse(f"the query asks for too much: more than {MAX_TEXT:,} characters")
+        return value
+
     def _refuse(self, reason: str) -> NoReturn:
         self._refusal = InvalidArgument(reason)
         raise self._refusal
 
     def check(self) -> None:
-        """Raise InvalidArgument if the query was refused meanwhile: its other fields need no work then."""
+        """Raise if the query was refused meanwhile, takes too long, or nobody waits for the answer any more:
+        its other fields need no work then.
+
+        Raises:
+            InvalidArgument, TooSlow, ClientLeft: why.
+        """
         if self._refusal is not None:
             raise InvalidArgument(str(self._refusal))
+        with self.in_time():
+            deadline.check()
+
+    def in_time(self) -> AbstractContextManager[None]:
+        """The deadline of the whole request, for a block."""
+        return deadline.within(self._until_s - time.monotonic())
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """The limits of the whole request for a block, which runs in a thread.
+
+        Raises:
+            InvalidArgument: the request has used its processor time.
+            TooSlow, ClientLeft: see `check`.
+        """
+        self.check()
+        started_s = time.thread_time()
+        try:
+            with self.in_time():
+                yield
+        finally:
+            self._cpu_s += time.thread_time() - started_s
+        if self._cpu_s > MAX_CPU_S:
+            self._refuse(f"the query asks for too much: it takes more than {MAX_CPU_S:g} s")
+
+    @property
+    def refusal(self) -> InvalidArgument | None:
+        """Why the query was refused while it was executed, if it was."""
+        return self._refusal
 
     async def read_run(self, row: RunRow, work: Callable[[RunView], T], quick: bool = False) -> T:
         """The result of `work` with a view of a run, in a thread and with a deadline.
@@ -122,11 +188,16 @@ class GraphQLContext:
             InvalidArgument: the query asks for too much.
         """
         self.count_reads(1)
+
+        def timed(view: RunView) -> T:
+            with self.working():
+                return work(view)
+
         async with self._reading:
             self.check()
             library: StoredLibrary = self.state.library
             opened = await library.open(row.uid, row.id)
-            return await opened.use(work, quick=quick)
+            return await opened.use(timed, quick=quick)
 
     @property
     def state(self) -> State:

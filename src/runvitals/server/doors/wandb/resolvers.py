@@ -15,10 +15,8 @@ import anyio
 import anyio.to_thread
 from graphql import GraphQLInputObjectType, GraphQLObjectType, GraphQLSchema
 
-from runvitals import deadline
-from runvitals.server.workers import DEADLINE_S
-
-_MAX_THREADS: Final = 16
+_MAX_THREADS: Final = 8
+"""Of all requests: those that compute in Python take turns, and the event loop waits for one too."""
 _CAPITAL = re.compile("(?<=[a-z0-9])([A-Z])")
 Resolver = TypeVar("Resolver", bound=Callable[..., Any])
 
@@ -72,7 +70,9 @@ def connect(schema: GraphQLSchema, subjects: Iterable[Resolvers]) -> None:
             field = declared.fields[field_name]
             if field.resolve is not None:
                 raise ValueError(f"{type_name}.{field_name} has two functions")
-            field.resolve = function if iscoroutinefunction(function) else _in_thread(function, limiter)
+            field.resolve = (
+                _counted(function) if iscoroutinefunction(function) else _in_thread(function, limiter)
+            )
     for declared in schema.type_map.values():
         if isinstance(declared, GraphQLObjectType) and not declared.name.startswith("__"):
             for name, field in declared.fields.items():
@@ -94,21 +94,29 @@ def snake_case(name: str) -> str:
     return _CAPITAL.sub(r"_\1", name).lower()
 
 
+def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    async def resolve(source: Any, info: Any, **kwargs: Any) -> Any:
+        info.context.check()
+        return info.context.counted(await function(source, info, **kwargs))
+
+    return resolve
+
+
 def _in_thread(function: Callable[..., Any], limiter: anyio.CapacityLimiter) -> Callable[..., Any]:
     @wraps(function)
     async def resolve(source: Any, info: Any, **kwargs: Any) -> Any:
         async with info.context.resolving:
-            return await anyio.to_thread.run_sync(partial(timed, source, info, **kwargs), limiter=limiter)
+            value = await anyio.to_thread.run_sync(partial(timed, source, info, **kwargs), limiter=limiter)
+        return info.context.counted(value)
 
     def timed(source: Any, info: Any, **kwargs: Any) -> Any:
-        info.context.check()
-        with deadline.within(DEADLINE_S):
+        with info.context.working():
             return function(source, info, **kwargs)
 
     return resolve
 
 
 def _attribute(name: str, source: Any, info: Any, **_: Any) -> Any:
-    if isinstance(source, dict):
-        return source.get(info.field_name)
-    return getattr(source, name, None)
+    value = source.get(info.field_name) if isinstance(source, dict) else getattr(source, name, None)
+    return info.context.counted(value)
