@@ -29,7 +29,7 @@ MAX_TEXT: Final = 1 << 20
 _INT64: Final = 1 << 63
 _NON_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _decode = msgspec.json.Decoder().decode
-_encode = msgspec.json.Encoder().encode
+encode = msgspec.json.Encoder().encode
 
 
 def with_common_prefix(scope: Scope) -> Scope:
@@ -218,4 +218,4 @@ TheMessage = Annotated[SentMessage, Depends(_sent)]
 
 def answer(message: Mapping[str, Any]) -> Response:
     """A response with a message."""
-    return Response(_encode(message), media_type="application/json")
+    return Response(encode(message), media_type="application/json")

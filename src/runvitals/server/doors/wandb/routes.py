@@ -9,6 +9,7 @@ from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
 from runvitals.server.access.permission import needs
+from runvitals.server.api.responses import json_response
 from runvitals.server.doors.bodies import read_body
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import GraphQLContext
@@ -46,7 +47,7 @@ async def graphql(request: Request) -> Response:
         answer = GraphQLAnswer(errors_body(str(error)), 400)
     except HttpRejection as error:
         answer = GraphQLAnswer(errors_body(error.text), error.status, error.retry_after_s)
-    return _response(answer)
+    return await _response(request, answer)
 
 
 # Checked as an envelope is, by what the key may send to the run.
@@ -63,6 +64,9 @@ async def file_stream(request: Request, entity: str, project: str, run: str) -> 
         raise http_error(error) from None
 
 
-def _response(answer: GraphQLAnswer) -> Response:
-    headers = {} if answer.retry_after_s is None else {"retry-after": str(answer.retry_after_s)}
-    return Response(_encode(answer.body), answer.status, headers, "application/json")
+async def _response(request: Request, answer: GraphQLAnswer) -> Response:
+    response = await json_response(request, _encode(answer.body))
+    response.status_code = answer.status
+    if answer.retry_after_s is not None:
+        response.headers["retry-after"] = str(answer.retry_after_s)
+    return response
