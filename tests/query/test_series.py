@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from runvitals.query import rates
 from runvitals.query import series as columns_module
 from runvitals.query.reader import RunReader
-from runvitals.query.series import Columns, Series
+from runvitals.query.series import Columns, SampleTable, Series
 from tests.query.journals import T0, Monitor
 
 NAN = math.nan
@@ -193,3 +193,24 @@ def test_rates_of_lists_and_of_arrays_are_the_same(rows: list[tuple[int, float]]
     array_t, array_rates = rates.derive(np.array(t, np.int64), np.array(values), factor)
     assert list_t == array_t.tolist()
     np.testing.assert_array_equal(np.array(list_rates), array_rates)
+
+
+class CountedName(str):
+    """A key that counts how often it is compared with another one."""
+
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedName.comparisons += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_finding_each_of_many_keys_compares_it_with_few_others() -> None:
+    CountedName.comparisons = 0
+    keys = tuple(CountedName(f"custom.metric{number}") for number in range(2000))
+    table = SampleTable(keys)
+    table.rows.extend(map(float, range(2000)))
+    assert [float(table.column(key)[0]) for key in keys] == list(map(float, range(2000)))
+    assert CountedName.comparisons < 20 * len(keys)

@@ -147,16 +147,23 @@ class SampleTable:
     With 55 keys a sample takes 456 bytes.
     """
 
-    __slots__ = ("keys", "rows", "seqs", "times")
+    __slots__ = ("_places", "keys", "rows", "seqs", "times")
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         self.keys = keys
         self.seqs = array("q")
         self.times = array("q")
         self.rows = array("d")
+        self._places: dict[str, int] = {}
 
-    def column(self, index: int) -> Column:
-        numpy = numpy_or_none()
+    def place(self, key: str) -> int:
+        """The number of the column that a key has."""
+        if not self._places:
+            self._places = {key: place for place, key in enumerate(self.keys)}
+        return self._places[key]
+
+    def column(self, key: str) -> Column:
+        index, numpy = self.place(key), numpy_or_none()
         if numpy is None:
             return self.rows[index :: len(self.keys)].tolist()
         return numpy.frombuffer(self.rows, numpy.float64)[index :: len(self.keys)].copy()
@@ -237,7 +244,7 @@ def _merged_lists(tables: Sequence[SampleTable], key: str) -> tuple[list[int], l
     rows = [
         row
         for table in tables
-        for row in zip(table.times, table.seqs, table.column(table.keys.index(key)), strict=True)
+        for row in zip(table.times, table.seqs, table.column(key), strict=True)
     ]
     rows.sort(key=lambda row: row[:2])
     return [row[0] for row in rows], [row[2] for row in rows]
@@ -249,7 +256,7 @@ def _merged_arrays(tables: Sequence[SampleTable], key: str) -> tuple[Column, Col
     if not tables:
         return numpy.empty(0, numpy.int64), numpy.empty(0, numpy.float64)
     t = numpy.concatenate([numpy.frombuffer(table.times, numpy.int64) for table in tables])
-    values = numpy.concatenate([table.column(table.keys.index(key)) for table in tables])
+    values = numpy.concatenate([table.column(key) for table in tables])
     if len(tables) > 1 or (numpy.diff(t) < 0).any():
         seqs = numpy.concatenate([numpy.frombuffer(table.seqs, numpy.int64) for table in tables])
         order = numpy.lexsort((seqs, t))
