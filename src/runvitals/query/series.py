@@ -241,11 +241,7 @@ class WriterSamples:
 
 
 def _merged_lists(tables: Sequence[SampleTable], key: str) -> tuple[list[int], list[float]]:
-    rows = [
-        row
-        for table in tables
-        for row in zip(table.times, table.seqs, table.column(key), strict=True)
-    ]
+    rows = [row for table in tables for row in zip(table.times, table.seqs, table.column(key), strict=True)]
     rows.sort(key=lambda row: row[:2])
     return [row[0] for row in rows], [row[2] for row in rows]
 

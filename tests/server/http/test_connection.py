@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
+import anyio.to_thread
 import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
 
+from runvitals import deadline
+from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.http.connection_limits import ConnectionLimits
+from runvitals.server.http.serve import Server, listen
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, answered, serving
 
@@ -190,3 +197,44 @@ def test_silent_connections_are_closed_for_others(tmp_path: Path) -> None:
         assert httpx.get(f"{served.url}/healthz", timeout=PATIENCE_S).status_code == 200
         for connection in silent:
             connection.close()
+
+
+class Computing:
+    """An application that computes until its deadline, or until its client leaves."""
+
+    def __init__(self) -> None:
+        self.closing = anyio.Event()
+        self.begun, self.ended = threading.Event(), threading.Event()
+        self.error: Exception | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await anyio.to_thread.run_sync(self._compute)
+
+    def _compute(self) -> None:
+        self.begun.set()
+        try:
+            with deadline.within(10 * PATIENCE_S):
+                while True:
+                    deadline.check()
+                    time.sleep(0.01)
+        except deadline.TooSlow as error:
+            self.error = error
+        self.ended.set()
+
+
+def test_work_ends_when_the_client_leaves() -> None:
+    app = Computing()
+    bodies = BufferedBodies(app)
+    bodies.closing = app.closing  # type: ignore[attr-defined]
+    with listen(0) as listener:
+        http = Server(bodies)  # type: ignore[arg-type]
+        thread = threading.Thread(target=http.run, kwargs={"sockets": [listener]})
+        thread.start()
+        with socket.create_connection(listener.getsockname(), timeout=PATIENCE_S) as connection:
+            connection.sendall(GET + b"\r\n")
+            assert app.begun.wait(PATIENCE_S)
+            assert not app.ended.is_set()
+        assert app.ended.wait(PATIENCE_S)
+        assert isinstance(app.error, deadline.ClientLeft)
+        http.handle_exit(2, None)
+        thread.join(PATIENCE_S)

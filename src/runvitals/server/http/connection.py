@@ -216,7 +216,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.scope[HAS_LEFT] = self.transport.is_closing
+        cast("dict[str, Any]", self.scope)[HAS_LEFT] = self.transport.is_closing
         self._length = 0
         self._progressed = self._in_head = self._in_message = True
         self._requests += 1

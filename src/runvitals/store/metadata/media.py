@@ -258,7 +258,7 @@ def _logged(row: Row[Any]) -> LoggedMedia:
     return LoggedMedia(row.key, row.kind, row.step, row.time_ms, row.rank, row.host, _items(row))
 
 
-def _items(row: Row[Any]) -> list[dict[str, Any]]:
+def _items(row: Any) -> list[dict[str, Any]]:
     return stored_list(row.body, f"the media {row.key!r}")
 
 

@@ -333,3 +333,10 @@ def test_the_wrong_parameter_is_named(call: Call) -> None:
         status, error = call("POST", path, **sent)
         assert status == 400
         assert wanted in error["message"]
+
+
+def test_a_search_takes_any_number_of_experiments(call: Call, experiment: str) -> None:
+    run = created(call, experiment)
+    others = [str(number) for number in range(1_000_000, 1_080_000)]
+    found = call("POST", "runs/search", experiment_ids=[*others, experiment, experiment, "x", "-1"])
+    assert [one["info"]["run_id"] for one in found["runs"]] == [run]

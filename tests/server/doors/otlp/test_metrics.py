@@ -10,7 +10,10 @@ import pytest
 import zstandard
 from google.protobuf import json_format
 from google.rpc.status_pb2 import Status
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+    ExportMetricsServiceResponse,
+)
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from runvitals.server.doors.otlp import series
@@ -324,3 +327,28 @@ def test_metrics_that_a_collector_read_from_an_exporter(receiving: Receiving, no
     )
     assert receiving.post(message.SerializeToString()).status_code == 200
     assert of(receiving, "host-gpu-a", "gpu.1.temp") == [61.0]
+
+
+def of_resources(number: int, now_ns: int) -> ExportMetricsServiceRequest:
+    """A request with a run for each resource."""
+    message = ExportMetricsServiceRequest()
+    for run in range(number):
+        one = request(
+            {"runvitals.run": f"many-{run}"}, gauge("m", "1", {"time_unix_nano": now_ns, "as_int": run})
+        )
+        message.MergeFrom(one)
+    return message
+
+
+def test_many_resources_are_stored_in_parts_and_too_many_are_refused(
+    receiving: Receiving, now_ns: int
+) -> None:
+    assert receiving.post(of_resources(250, now_ns).SerializeToString()).status_code == 200
+    for run in (0, 99, 100, 249):
+        assert receiving.keys(f"many-{run}") == {"m"}
+    refused = receiving.post(of_resources(5001, now_ns).SerializeToString())
+    assert refused.status_code == 413
+    assert (
+        "5,001 resources in a request; at most 5,000 are allowed"
+        in Status.FromString(refused.content).message
+    )
