@@ -11,7 +11,7 @@ from contextvars import ContextVar
 
 _NEVER = float("inf")
 _until_s: ContextVar[float] = ContextVar("runvitals_deadline", default=_NEVER)
-_has_left: ContextVar[Callable[[], bool]] = ContextVar("runvitals_client_has_left", default=lambda: False)
+_has_left: ContextVar[Callable[[], bool] | None] = ContextVar("runvitals_client_has_left", default=None)
 
 
 class TooSlow(Exception):
@@ -23,8 +23,13 @@ class ClientLeft(TooSlow):
 
 
 @contextmanager
-def while_connected(has_left: Callable[[], bool]) -> Iterator[None]:
-    """For the block, and threads that it starts: work with a deadline ends too when the client has left."""
+def while_connected(has_left: Callable[[], bool] | None) -> Iterator[None]:
+    """For the block, and the threads and tasks that it starts: work with a deadline ends too when the client
+    has left.
+
+    Args:
+        has_left: None: the work goes on, because it changes something, or others wait for it too.
+    """
     token = _has_left.set(has_left)
     try:
         yield
@@ -68,11 +73,16 @@ def check() -> None:
 def passed() -> bool:
     """Whether the deadline has passed, or the client has left; False without a deadline."""
     until_s = _until_s.get()
-    return until_s is not _NEVER and (time.monotonic() > until_s or _has_left.get()())
+    return until_s is not _NEVER and (time.monotonic() > until_s or _nobody_waits())
 
 
 def _reason() -> TooSlow:
-    return ClientLeft() if _has_left.get()() else TooSlow()
+    return ClientLeft() if _nobody_waits() else TooSlow()
+
+
+def _nobody_waits() -> bool:
+    has_left = _has_left.get()
+    return has_left is not None and has_left()
 
 
 def left_s() -> float | None:

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from runvitals import deadline
-from runvitals.deadline import TooSlow
+from runvitals.deadline import ClientLeft, TooSlow
 from runvitals.server.run_library import RunView
 from runvitals.server.stored.run_library import StoredLibrary
 from runvitals.server.workers import Busy, Workers
@@ -44,6 +44,20 @@ def test_work_ends_at_a_deadline_check() -> None:
 
     with pytest.raises(TooSlow):
         anyio.run(ask)
+
+
+def test_work_ends_when_its_client_has_left_unless_it_changes_something() -> None:
+    async def ask(workers: Workers) -> str:
+        with deadline.while_connected(lambda: True):
+            return await workers.run(check)
+
+    def check() -> str:
+        deadline.check()
+        return "done"
+
+    with pytest.raises(ClientLeft):
+        anyio.run(ask, Workers(1))
+    assert anyio.run(ask, Workers(1, goes_on=True)) == "done"
 
 
 def test_a_database_query_ends_at_the_deadline(server: StoredServer) -> None:

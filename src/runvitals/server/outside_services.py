@@ -61,7 +61,7 @@ class OutsideServices:
         fetcher = fetcher or Fetcher(self.policy)
         self.box = box
         self.fetcher = fetcher
-        self.workers = Workers(_THREADS, _DEADLINE_S)
+        self.workers = Workers(_THREADS, _DEADLINE_S, goes_on=True)
         self._settings = metadata_store.accounts.settings
         self._image_key = box.derived_key(PURPOSE)
         self._folder = tempfile.TemporaryDirectory(prefix="runvitals-images-", ignore_cleanup_errors=True)

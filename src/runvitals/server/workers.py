@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 import anyio
@@ -38,20 +38,23 @@ class Workers:
     Args:
         threads: how many requests run at the same time; others wait.
         deadline_s: work that takes longer is cancelled.
+        goes_on: when the client leaves, because the work changes something.
 
     Example:
         >>> await Workers(2).run(lambda: sum(range(1000)))
         499500
     """
 
-    def __init__(self, threads: int, deadline_s: float = DEADLINE_S) -> None:
+    def __init__(self, threads: int, deadline_s: float = DEADLINE_S, *, goes_on: bool = False) -> None:
+        self._goes_on = goes_on
         self._deadline_s = self._waits_s = deadline_s
         self._slots = anyio.CapacityLimiter(threads)
         self._threads = anyio.CapacityLimiter(threads + 1)
         self._returned_s = time.monotonic()
 
     async def run(self, work: Callable[[], T], first: Callable[[], object] | None = None) -> T:
-        """The result of `work`. When its client has left, it ends at its next `deadline.check`.
+        """The result of `work`. When its client has left, it ends at its next `deadline.check`, unless it
+        goes on.
 
         Args:
             first: called before `work`, without a deadline.
@@ -75,7 +78,8 @@ class Workers:
         with self.waiting():
             await self._slots.acquire_on_behalf_of(slot)
         try:
-            return await anyio.to_thread.run_sync(timed, limiter=self._threads)
+            with deadline.while_connected(None) if self._goes_on else nullcontext():
+                return await anyio.to_thread.run_sync(timed, limiter=self._threads)
         finally:
             self._slots.release_on_behalf_of(slot)
 

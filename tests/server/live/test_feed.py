@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
+from runvitals import deadline
 from runvitals.model.errors import UnknownRun
 from runvitals.query.reader import RunReader
 from runvitals.server.live import feed as feeds
@@ -36,6 +37,8 @@ class Opened:
         return self.heard if self.tells else None
 
     async def use(self, work: Callable[[RunView], Any], quick: bool = False) -> Any:
+        with deadline.within(60):
+            deadline.check()
         if self.gone:
             raise UnknownRun("no run")
         self.looks += 1
@@ -222,3 +225,22 @@ def test_a_client_that_leaves_takes_no_news_from_others(tmp_path: Path, training
         await stays.aclose()  # type: ignore[attr-defined]
 
     run(leaving)
+
+
+def test_the_others_get_what_is_new_after_the_client_that_began_to_follow_has_left(
+    tmp_path: Path, training: Training
+) -> None:
+    async def follow() -> None:
+        opened, feeds, left = Opened(tmp_path), RunFeeds(anyio.Event()), list[bool]()
+        first, second = feeds.stream(opened, follower()), feeds.stream(opened, follower())
+        with deadline.while_connected(lambda: bool(left)):
+            await news(first)
+        await news(second)
+        left.append(True)
+        training.advance(1)
+        opened.heard = RunVersion(1, 1)
+        assert times(await news(second)) == [3]
+        await first.aclose()
+        await second.aclose()
+
+    run(follow)

@@ -48,7 +48,7 @@ class BufferedBodies:
         self._admission = Admission(_LIMITS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with deadline.while_connected(scope.get(HAS_LEFT, _stays)):
+        with deadline.while_connected(scope.get(HAS_LEFT)):
             await self._answer(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,10 +71,6 @@ class BufferedBodies:
             await error_response(error)(scope, receive, send)
         except ClientDisconnected:
             pass
-
-
-def _stays() -> bool:
-    return False
 
 
 def _is_picture(scope: Scope) -> bool:

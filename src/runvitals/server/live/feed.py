@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from runvitals import deadline
 from runvitals.deadline import TooSlow
 from runvitals.model.errors import UnknownRun
 from runvitals.server.live.follower import HEARTBEAT_S, IDLE_POLL_S, POLL_S, Follower
@@ -48,7 +49,8 @@ class RunFeed:
         ours, theirs = anyio.create_memory_object_stream[bytes](_MAX_UNREAD)
         # Completed even if this client disconnects: the events that it reads for the other clients are sent
         # only once.
-        joining = asyncio.get_running_loop().create_task(self._add_client(ours, follower))
+        with deadline.while_connected(None):
+            joining = asyncio.get_running_loop().create_task(self._add_client(ours, follower))
         try:
             await asyncio.shield(joining)
         except BaseException:

@@ -66,7 +66,7 @@ class AccountServices:
         self.passwords = passwords
         self.sign_in = SignIn(self.accounts, self.passwords, box, clock, monotonic)
         self._is_breached = is_breached
-        self._workers = Workers(_HASHING_THREADS)
+        self._workers = Workers(_HASHING_THREADS, goes_on=True)
         self.device_codes = FailedAttempts(DEVICE_CODES, monotonic)
         self._links = FailedAttempts(ONE_TIME_LINKS, monotonic)
         self._rates: dict[str, RateLimiter] = {
