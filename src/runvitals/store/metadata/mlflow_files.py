@@ -14,6 +14,13 @@ from runvitals.store.metadata.tables import stored_file
 MAX_LISTED = 100_000
 
 
+class PathTaken(ValueError):
+    """A path cannot be a file beside another one, which would then be a file and a folder."""
+
+    def __init__(self, other: str) -> None:
+        super().__init__(f"there is the file {other!r} already: a path is a file or a folder")
+
+
 @dataclass(frozen=True, slots=True)
 class PathEntry:
     """A file or folder. `path`: from the folder that was listed. `bytes`: None for a folder."""
@@ -40,9 +47,18 @@ class MlflowFileTable:
 
         Args:
             run_id: the run whose file it is.
+
+        Raises:
+            PathTaken: the path is a folder, or leads through a file.
         """
+        folders = [path[:place] for place, letter in enumerate(path) if letter == "/"]
+        taken = or_(mlflow_file.c.path.in_(folders), and_(*_within(f"{path}/")))
+        other = select(mlflow_file.c.path).where(mlflow_file.c.project_id == project_id, taken).limit(1)
 
         def work(connection: Connection) -> None:
+            known = connection.execute(other).scalar()
+            if known is not None:
+                raise PathTaken(known)
             others = {"bytes": file.bytes, "media_type": file.media_type, "created_ms": now_ms}
             (number,) = ensure_ids(connection, stored_file.c.sha256, [file.sha256], **others).values()
             row = {"project_id": project_id, "path": path, "run_id": run_id, "file_id": number}

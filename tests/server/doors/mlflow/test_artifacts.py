@@ -251,3 +251,15 @@ def test_inputs_and_outputs(root: str, call: Call) -> None:
         "POST", "runs/log-inputs", run_id=run_of(root), datasets=[{"dataset": {"name": "x"}}]
     )
     assert (status, "dataset.digest" in error["message"]) == (400, True)
+
+
+def test_a_path_is_a_file_or_a_folder(root: str, http: httpx.Client) -> None:
+    def put(path: str) -> tuple[int, str]:
+        answer = http.put(f"{ARTIFACTS}/artifacts/{root}/both/{path}", content=b"x")
+        return answer.status_code, answer.text
+
+    for path in ("a", "a", "a-b/c", "d/e/f"):
+        assert put(path)[0] == 200
+    for path in ("a/b", "a/b/c", "d", "d/e", "d/e/f/g"):
+        status, text = put(path)
+        assert (status, "a path is a file or a folder" in text) == (400, True), (path, text)

@@ -33,7 +33,7 @@ from runvitals.server.doors.mlflow.run_numbers import find_run
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.run_library import OpenedContent
 from runvitals.server.unknown_paths import ANY_METHOD
-from runvitals.store.metadata.mlflow_files import PathEntry
+from runvitals.store.metadata.mlflow_files import PathEntry, PathTaken
 from runvitals.store.metadata.stored_files import StoredFile
 
 MAX_PATH: Final = 1000
@@ -134,10 +134,17 @@ async def put(request: Request, path: str) -> Response:
 
 
 def note_file(request: Request, place: ArtifactPlace, file: StoredFile) -> None:
-    """Note a file whose content is kept under its path."""
+    """Note a file whose content is kept under its path.
+
+    Raises:
+        MlflowError: the path is a folder, or leads through a file.
+    """
     access = access_of(request)
     store, now_ms = access.metadata_store, access.clock()
-    store.mlflow_files.put(place.project_id, place.path, file, place.run_id, now_ms)
+    try:
+        store.mlflow_files.put(place.project_id, place.path, file, place.run_id, now_ms)
+    except PathTaken as error:
+        raise invalid(f"Invalid path: {error}") from None
     if place.run_id is not None:
         store.stored_files.add(place.run_id, file, now_ms)
         # Real time: a number that repeats would not be stored.
