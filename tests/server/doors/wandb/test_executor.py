@@ -101,7 +101,7 @@ ALIASES = "{" + " ".join(f"a{number}: text" for number in range(900)) + "}"
     ("value", "kind", "why"),
     [
         ("x" * 100_000, "String", "more than 16,777,216 characters"),
-        (["x"] * 1000, "[String]", "more than 150,000 values"),
+        (["x"] * 1000, "[String]", "more than 250,000 values"),
         (["x" * 50_000] * 2, "[String]", "more than 16,777,216 characters"),
     ],
 )

@@ -26,7 +26,7 @@ from runvitals.server.doors.mlflow.pages import position, token
 from runvitals.server.doors.mlflow.params import from_text
 from runvitals.server.doors.mlflow.runs import Runs, TrackedRun
 from runvitals.server.doors.mlflow.search_text import Comparison, OrderBy, Value
-from runvitals.server.workers import Workers
+from runvitals.server.workers import DEADLINE_S, Workers
 from runvitals.store.metadata import MetadataStore
 
 PAGE: Final = 1000
@@ -87,19 +87,22 @@ class RunSearcher:
 
         Raises:
             MlflowError: an invalid token, or too many runs for an order.
+            TooSlow: it takes too long, say because hardly any run matches.
         """
         if not wanted.projects or wanted.most == 0:
             return FoundRuns([], None)
         sort = _sort_of(wanted.order)
-        if sort is None or wanted.deleted is None:
-            return await self._sorted_in_python(wanted)
-        return await self._by_database(wanted, sort)
+        with deadline.within(DEADLINE_S):
+            if sort is None or wanted.deleted is None:
+                return await self._sorted_in_python(wanted)
+            return await self._by_database(wanted, sort)
 
     async def _by_database(self, wanted: RunSearch, sort: RunSort) -> FoundRuns:
         after, skip = _place(wanted.page_token)
         found: list[_Found] = []
         condition = _filter(wanted, bool(wanted.deleted))
         while True:
+            deadline.check()
             page, following = await self._page(wanted, condition, sort, after)
             for place, run in enumerate(page[skip:], skip):
                 metrics = None if run is None else await self._matching(run, wanted.wanted)

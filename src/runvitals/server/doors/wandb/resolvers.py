@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
 from functools import partial, wraps
 from inspect import iscoroutinefunction
 from typing import Any, Final, TypeVar
@@ -15,8 +14,6 @@ from typing import Any, Final, TypeVar
 import anyio
 import anyio.to_thread
 from graphql import GraphQLInputObjectType, GraphQLObjectType, GraphQLSchema
-
-from runvitals import deadline
 
 _MAX_THREADS: Final = 8
 """Of all requests: those that compute in Python take turns, and the event loop waits for one too."""
@@ -114,8 +111,7 @@ def _in_thread(function: Callable[..., Any], limiter: anyio.CapacityLimiter) -> 
         return info.context.counted(value)
 
     def timed(source: Any, info: Any, **kwargs: Any) -> Any:
-        changes = info.parent_type.name == "Mutation"
-        with deadline.while_connected(None) if changes else nullcontext(), info.context.working():
+        with info.context.working(changes=info.parent_type.name == "Mutation"):
             return function(source, info, **kwargs)
 
     return resolve
