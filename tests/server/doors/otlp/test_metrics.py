@@ -258,7 +258,13 @@ def _point(fields: bytes) -> bytes:
         (b"x", {"content_encoding": "gzip"}, 400, "invalid compressed body"),
         (gzip.compress(bytes(1 << 25)), {"content_encoding": "gzip"}, 413, "decompressed"),
         (bytes(9 << 20), {}, 413, "bytes"),
-        (b"\x0a\x00" * 300_000, {}, 413, "more than 200,000 points"),
+        (b"\x0a\x00" * 300_000, {}, 413, "more than 5,000 resources"),
+        (
+            b'{"resourceMetrics": [' + b'{"scopeMetrics": []},' * 5001 + b"{}]}",
+            {"content_type": "application/json"},
+            413,
+            "more than 5,000 resources",
+        ),
     ],
 )
 def test_invalid_requests(
@@ -348,7 +354,4 @@ def test_many_resources_are_stored_in_parts_and_too_many_are_refused(
         assert receiving.keys(f"many-{run}") == {"m"}
     refused = receiving.post(of_resources(5001, now_ns).SerializeToString())
     assert refused.status_code == 413
-    assert (
-        "5,001 resources in a request; at most 5,000 are allowed"
-        in Status.FromString(refused.content).message
-    )
+    assert "more than 5,000 resources in one request" in Status.FromString(refused.content).message

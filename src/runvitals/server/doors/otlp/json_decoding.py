@@ -14,6 +14,7 @@ import msgspec
 from runvitals.server.doors.otlp.message import (
     DELTA,
     HISTOGRAM,
+    MAX_RESOURCES,
     NO_VALUE,
     SUM,
     SUMMARY,
@@ -25,6 +26,7 @@ from runvitals.server.doors.otlp.message import (
     SummaryPoint,
     explicit_buckets,
     exponential_buckets,
+    too_many_resources,
 )
 from runvitals.server.ingest.errors import malformed
 
@@ -147,6 +149,8 @@ def decode(body: bytes) -> list[Resource]:
         HttpRejection: 400 for an invalid message, 413 for too much in it.
     """
     count = ItemCount()
+    if body.count(b'"scopeMetrics"') > MAX_RESOURCES:  # before they are decoded, all at once
+        raise too_many_resources()
     try:
         return [_resource(resource, count) for resource in _decode(body).resource_metrics]
     except (
@@ -162,7 +166,7 @@ def decode(body: bytes) -> list[Resource]:
 
 
 def _resource(sent: _ResourceMetrics, count: ItemCount) -> Resource:
-    count.add()
+    count.add_resource()
     attributes = {} if sent.resource is None else dict(_pairs(sent.resource.attributes))
     metrics = [_metric(metric, count) for scope in sent.scope_metrics for metric in scope.metrics]
     return Resource(attributes, metrics, dict)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from runvitals.server.ingest.errors import malformed, too_large
+from runvitals.server.ingest.errors import HttpRejection, malformed, too_large
 
 GAUGE: Final = "gauge"
 SUM: Final = "sum"
@@ -22,6 +22,8 @@ NO_VALUE: Final = 1
 """The flag of a point without a value: a gap."""
 MAX_ITEMS: Final = 200_000
 """Points, metrics and resources in a request."""
+MAX_RESOURCES: Final = 5000
+"""Each may be a run of its own, and to store 1000 new ones takes 0.7 s."""
 MAX_BUCKETS: Final = 1000
 """Of one point of a histogram."""
 Buckets = Mapping[tuple[float, float], int]
@@ -95,10 +97,21 @@ class Resource:
 class ItemCount:
     """Counts what a request has, to bound the memory that it takes."""
 
-    __slots__ = ("left",)
+    __slots__ = ("left", "resources_left")
 
     def __init__(self) -> None:
         self.left = MAX_ITEMS
+        self.resources_left = MAX_RESOURCES
+
+    def add_resource(self) -> None:
+        """
+        Raises:
+            HttpRejection: 413 for too many.
+        """
+        self.add()
+        self.resources_left -= 1
+        if self.resources_left < 0:
+            raise too_many_resources()
 
     def add(self, count: int = 1) -> None:
         """
@@ -108,6 +121,10 @@ class ItemCount:
         self.left -= count
         if self.left < 0:
             raise too_large(f"more than {MAX_ITEMS:,} points, metrics and resources in one request")
+
+
+def too_many_resources() -> HttpRejection:
+    return too_large(f"more than {MAX_RESOURCES:,} resources in one request")
 
 
 def explicit_buckets(bounds: list[float], counts: list[int]) -> dict[tuple[float, float], int]:

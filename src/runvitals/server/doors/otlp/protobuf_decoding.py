@@ -94,7 +94,7 @@ def _attributes(encoded: bytes) -> dict[str, str]:
 
 
 def _resource(message: bytes, count: ItemCount) -> Resource:
-    count.add()
+    count.add_resource()
     found = Resource({}, [], attributes)
     for number, kind, value in fields(message):
         if kind != LENGTH or not isinstance(value, bytes):

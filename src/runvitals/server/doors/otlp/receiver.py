@@ -17,10 +17,7 @@ from runvitals.server.doors.project_rules import ProjectRules, home_of
 from runvitals.server.doors.recording import DoorRecorder, records
 from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, addressed, routed, writer_host
 from runvitals.server.ingest.envelope import Envelope
-from runvitals.server.ingest.errors import too_large
 
-MAX_RESOURCES: Final = 5000
-"""Of one request."""
 _MAX_RUNS: Final = 2000
 _MAX_SERIES: Final = 500_000
 """Of all runs; each takes about 500 bytes."""
@@ -28,7 +25,7 @@ _MAX_RESOURCES: Final = 1000
 _CONVERTED_AT_ONCE: Final = 8 * 1024
 """Bytes of a body. A larger one is converted in a thread: 20,000 points take 0.1 s."""
 _RECEIVED_AT_ONCE: Final = 100
-"""Resources. Each may be a run of its own: to store 1000 new ones takes 0.7 s, and other requests wait."""
+"""Resources. Each may be a run of its own, and other requests wait while they are stored."""
 _MAX_NAMED: Final = 100
 _MAX_TEXT: Final = 1000
 
@@ -69,13 +66,9 @@ class OtlpReceiver:
             sender: the project that the request names.
 
         Raises:
-            HttpRejection: 413 for too many resources; otherwise see `DoorRecorder.record`. Of a request with
-                many resources, the first ones may have been stored.
+            HttpRejection: see `DoorRecorder.record`. Of a request with many resources, the first ones may
+                have been stored.
         """
-        if len(resources) > MAX_RESOURCES:
-            raise too_large(
-                f"{len(resources):,} resources in a request; at most {MAX_RESOURCES:,} are allowed"
-            )
         rejected, reason = 0, ""
         for first in range(0, len(resources), _RECEIVED_AT_ONCE):
             some = resources[first : first + _RECEIVED_AT_ONCE]
