@@ -240,7 +240,7 @@ def test_the_others_get_what_is_new_after_the_client_that_began_to_follow_has_le
         training.advance(1)
         opened.heard = RunVersion(1, 1)
         assert times(await news(second)) == [3]
-        await first.aclose()
-        await second.aclose()
+        await first.aclose()  # type: ignore[attr-defined]
+        await second.aclose()  # type: ignore[attr-defined]
 
     run(follow)

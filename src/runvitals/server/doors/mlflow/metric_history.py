@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from math import isfinite
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -137,9 +138,19 @@ def latest_point(name: str, history: MetricValues) -> HistoryPoint | None:
     return _point(name, history, place)
 
 
-def points(name: str, history: MetricValues, places: Iterable[int]) -> list[HistoryPoint]:
-    """The values at some places of a history."""
-    return [_point(name, history, place) for place in places]
+def points_json(name: str, history: MetricValues, places: Iterable[int]) -> list[dict[str, Any]]:
+    """The values at some places of a history, as `HistoryPoint.as_json` shows them: there may be many."""
+    chosen = np.fromiter(places, np.int64)
+    times, steps = (one[chosen].astype(np.int64).tolist() for one in (history.timestamps, history.steps))
+    return [
+        {
+            "key": name,
+            "value": value if isfinite(value) else json_number(value),
+            "timestamp": time,
+            "step": step,
+        }
+        for value, time, step in zip(history.values[chosen].tolist(), times, steps, strict=True)
+    ]
 
 
 def _point(name: str, history: MetricValues, place: int) -> HistoryPoint:
