@@ -67,7 +67,9 @@ def _add_check_and_repair(check: argparse.ArgumentParser, repair: argparse.Argum
             "--catalogue", metavar="URL", help="the server's --catalogue; default: a file in the store"
         )
     check.add_argument(
-        "--read-cold", action="store_true", help="read and decode what is in --cold-storage, too"
+        "--read-cold",
+        action="store_true",
+        help="read and decode what is in --cold-storage, too, of which otherwise only the sizes are compared",
     )
     repair.add_argument(
         "--cold-storage",
@@ -118,6 +120,7 @@ def _check(folder: str, metadata_store: str | None, reads_cold: bool) -> int:
     from runvitals.store.check import check_metadata_store
     from runvitals.store.samples.sqlite_chunks import stored_ids
     from runvitals.store.samples.sqlite_chunks.check import check
+    from runvitals.store.samples.sqlite_chunks.inventory import inventory
 
     found = 0
     for problem in check(folder, reads_cold):
@@ -131,9 +134,13 @@ def _check(folder: str, metadata_store: str | None, reads_cold: bool) -> int:
         for problem in check_metadata_store(folder, address):
             print(inert(problem))
             found += 1
-    counted = "1 problem" if found == 1 else f"{found} problems"
-    print(counted if found else f"{inert(folder)}: no problems found")
-    return 1 if found else 0
+    if found:
+        print("1 problem" if found == 1 else f"{found} problems")
+        return 1
+    cold_mb = 0.0 if reads_cold else sum(file.cold_bytes for file in inventory(folder)) / 1e6
+    not_read = f"; {cold_mb:.1f} MB in cold storage were not read: use --read-cold" if cold_mb else ""
+    print(f"{inert(folder)}: no problems found{not_read}")
+    return 0
 
 
 def _repair(folder: str, metadata_store: str | None, cold: str | None) -> int:

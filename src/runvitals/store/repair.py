@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 
 from runvitals.store import check, companion_files, pairing
+from runvitals.store.lost_values import report_lost_values
 from runvitals.store.metadata import MetadataStore, open_metadata_store
 from runvitals.store.metadata.database import sqlite_path
 from runvitals.store.metadata.issued_ids import HighestIds
@@ -54,13 +55,15 @@ def repair(folder: str, address: str, report: Report, cold: ColdSettings | None 
         with SqliteChunks(folder, cold=cold) as store:
             _check_pair(store, metadata_store)
             _restore_samples(store, metadata_store, damaged is not None, report)
-        store = stack.enter_context(SqliteChunks(folder, cold=cold))
-        known = set(metadata_store.writers.lanes())
-        _recover_runs(store, metadata_store, known, report)
-        ours = HighestIds(*store.highest())
-        metadata_store.issued_ids.skip_to(ours, SKIPPED_IDS)
-        pairing.stamp(store, metadata_store)
+        with SqliteChunks(folder, cold=cold) as store:
+            known = set(metadata_store.writers.lanes())
+            _recover_runs(store, metadata_store, known, report)
+            ours = HighestIds(*store.highest())
+            metadata_store.issued_ids.skip_to(ours, SKIPPED_IDS)
+            pairing.stamp(store, metadata_store)
+            address = store.cold and store.cold.settings.address
         report(f"{folder} and {metadata_store.issued_ids.name} are paired")
+        report_lost_values(folder, address, metadata_store, report)
 
 
 def _restore_samples(

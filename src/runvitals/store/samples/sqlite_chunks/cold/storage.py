@@ -17,7 +17,7 @@ from runvitals.backoff import Backoff
 from runvitals.journal.paths import OPEN_FLAGS, make_private
 from runvitals.store.files.bucket_address import SCHEMES, BucketAddress
 from runvitals.store.files.interface import FileStore
-from runvitals.store.samples.sqlite_chunks.cold.reading import ColdPlace, ColdUnavailable
+from runvitals.store.samples.sqlite_chunks.cold.reading import ColdLost, ColdPlace, ColdUnavailable
 
 CACHE_FOLDER = "cold-cache"
 _SUBFOLDER = "samples"
@@ -68,6 +68,10 @@ def open_cold(address: str) -> FileStore:
     if not os.path.isdir(address):  # it may be on a disk that is not mounted
         raise OSError(f"there is no folder {address}")
     return FolderFileStore(os.path.join(address, _SUBFOLDER))
+
+
+class _LostObject(OSError):
+    """One object is missing or damaged."""
 
 
 class ColdStorage:
@@ -149,6 +153,7 @@ class ColdStorage:
         """A whole object.
 
         Raises:
+            ColdLost: it is missing or damaged.
             ColdUnavailable: it cannot be read at present.
         """
         self.fetch(sha256)
@@ -170,6 +175,7 @@ class ColdStorage:
         """Fetch an object into the cache, unless it is there.
 
         Raises:
+            ColdLost: it is missing or damaged.
             ColdUnavailable: it cannot be read at present.
         """
         path = self._path(sha256)
@@ -189,13 +195,20 @@ class ColdStorage:
     def _download(self, sha256: str, into: str) -> None:
         digest = hashlib.sha256()
         descriptor = os.open(into, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_FLAGS, 0o600)
-        with open(descriptor, "wb") as writing, self._opened().open(sha256) as reading:
+        with open(descriptor, "wb") as writing, self._reading(sha256) as reading:
             while piece := reading.read(_PIECE_BYTES):
                 deadline.check()
                 digest.update(piece)
                 writing.write(piece)
         if digest.hexdigest() != sha256:
-            raise OSError(f"the object {sha256} does not have the content that was put there")
+            raise _LostObject(f"the object {sha256} does not have the content that was put there")
+
+    def _reading(self, sha256: str) -> BinaryIO:
+        objects = self._opened()
+        try:
+            return objects.open(sha256)
+        except FileNotFoundError:
+            raise _LostObject(f"the object {sha256} is missing") from None
 
     def _shrink_cache(self, kept: str) -> None:
         """Remove the objects that were not read for longest."""
@@ -268,14 +281,14 @@ class ColdStorage:
         with self._using_bucket(f"could not use {self.settings.address}"):
             self._objects = self._open_objects(self.settings.address)
 
-    def stored(self) -> set[str]:
-        """The SHA-256 of all objects that are there.
+    def stored(self) -> dict[str, int]:
+        """The sizes of all objects that are there, by their SHA-256.
 
         Raises:
             ColdUnavailable: they cannot be listed at present.
         """
         with self._using_bucket(f"could not list {self.settings.address}"):
-            return {content.sha256 for content in self._opened().contents()}
+            return {content.sha256: content.bytes for content in self._opened().contents()}
 
     def remove_leftovers(self) -> None:
         """Remove unfinished files of a process that was killed."""
@@ -303,9 +316,9 @@ class ColdStorage:
                 raise ColdUnavailable(self.problem or what)
         try:
             yield
-        except FileNotFoundError as error:  # of one object: others may be there
+        except _LostObject as error:  # the others may be there
             self.problem = f"{what}: {error}"
-            raise ColdUnavailable(self.problem) from error
+            raise ColdLost(self.problem) from error
         except (OSError, ValueError) as error:
             self.problem = f"{what}: {error}"
             with self._lock:
