@@ -11,7 +11,7 @@ from runvitals.store.errors import MetadataStoreError, QueryFailed
 from runvitals.store.metadata.database import ReadOnlyDatabase, sqlite_path
 from runvitals.store.metadata.issued_ids import HighestIds, IssuedIds
 from runvitals.store.metadata.migration import is_current, is_empty
-from runvitals.store.pairing import REMEDY, PairingState, mismatch
+from runvitals.store.pairing import REMEDY, PairingState, lag, metadata_store_state, mismatch
 from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import stored_ids
 from runvitals.store.samples.sqlite_chunks.check import Problem, check_pages
@@ -95,22 +95,28 @@ def _check_match(folder: str, stored: stored_ids.StoredIds, database: ReadOnlyDa
             "was written by another version of runvitals: start a server once to upgrade it",
         )
         return
-    reason = _mismatch(folder, stored, database)
+    store, issued = _sample_store_state(folder, stored), IssuedIds(database)
+    metadata_store = metadata_store_state(issued)
+    reason = mismatch(store, metadata_store)
     if reason is not None:
         yield Problem(database.name, f"{reason}: see `runvitals store repair`")
-    yield from _unknown(IssuedIds(database), stored)
+    else:
+        behind = lag(store, metadata_store)
+        if behind is not None:
+            yield Problem(database.name, behind)
+    yield from _unknown(issued, stored)
 
 
 def _mismatch(folder: str, stored: stored_ids.StoredIds, database: ReadOnlyDatabase) -> str | None:
-    issued = IssuedIds(database)
-    store = PairingState(
+    return mismatch(_sample_store_state(folder, stored), metadata_store_state(IssuedIds(database)))
+
+
+def _sample_store_state(folder: str, stored: stored_ids.StoredIds) -> PairingState:
+    return PairingState(
         folder,
         stored.pairing and (stored.pairing.id, stored.pairing.starts),
         stored.is_new,
         HighestIds(stored.highest, max(stored.metrics, default=0)),
-    )
-    return mismatch(
-        store, PairingState(issued.name, issued.pairing(), not issued.has_writers(), issued.highest())
     )
 
 

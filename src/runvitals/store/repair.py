@@ -16,16 +16,12 @@ from runvitals.store.metadata import MetadataStore, open_metadata_store
 from runvitals.store.metadata.database import sqlite_path
 from runvitals.store.metadata.issued_ids import HighestIds
 from runvitals.store.metadata.recovery import RecoveredRun, fill_from_damaged, recover
+from runvitals.store.pairing import LARGEST_ID, SKIPPED_IDS
 from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import SqliteChunks, database
 from runvitals.store.samples.sqlite_chunks import repair as samples
 from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
 from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
-
-SKIPPED_IDS = 10_000
-"""Ids that are skipped, because lost rows may have had them."""
-LARGEST_ID = 1 << 62
-"""Of a run or writer. Metadata stores count up from 1: a larger id is damage, and leaves none to assign."""
 
 Report = Callable[[str], None]
 
