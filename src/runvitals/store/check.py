@@ -16,6 +16,7 @@ from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import stored_ids
 from runvitals.store.samples.sqlite_chunks.check import Problem, check_pages
 from runvitals.store.samples.sqlite_chunks.database import open_read_only
+from runvitals.store.samples.sqlite_chunks.stored_ids import StoredIds
 
 _MAX_LISTED = 10
 
@@ -32,7 +33,20 @@ def check_metadata_store(folder: str, address: str) -> Iterator[Problem]:
         ValueError: invalid address.
     """
     # Sample store first: what is added meanwhile is in the metadata store by the time it is read.
-    stored = stored_ids.read(folder)
+    yield from check_ids(folder, stored_ids.read(folder), address)
+
+
+def check_ids(name: str, stored: StoredIds, address: str) -> Iterator[Problem]:
+    """Yield all problems of a metadata store. Servers may be using it.
+
+    Args:
+        name: of the sample store.
+        stored: the ids in it, read before this is called.
+        address: of the metadata store.
+
+    Raises:
+        ValueError: invalid address.
+    """
     path = sqlite_path(address)
     if path is not None:
         if not os.path.exists(path):
@@ -50,7 +64,7 @@ def check_metadata_store(folder: str, address: str) -> Iterator[Problem]:
         return
     with closing(database):
         try:
-            yield from _check_match(folder, stored, database)
+            yield from _check_match(name, stored, database)
         except QueryFailed as error:
             yield Problem(database.name, f"could not be read: {error}")
 
@@ -85,7 +99,7 @@ def damage(path: str) -> Iterator[Problem]:
         yield Problem(path, f"could not be read: {error}")
 
 
-def _check_match(folder: str, stored: stored_ids.StoredIds, database: ReadOnlyDatabase) -> Iterator[Problem]:
+def _check_match(name: str, stored: StoredIds, database: ReadOnlyDatabase) -> Iterator[Problem]:
     if is_empty(database):
         yield Problem(database.name, "is not a metadata store: it is empty")
         return
@@ -95,7 +109,7 @@ def _check_match(folder: str, stored: stored_ids.StoredIds, database: ReadOnlyDa
             "was written by another version of runvitals: start a server once to upgrade it",
         )
         return
-    store, issued = _sample_store_state(folder, stored), IssuedIds(database)
+    store, issued = _sample_store_state(name, stored), IssuedIds(database)
     metadata_store = metadata_store_state(issued)
     reason = mismatch(store, metadata_store)
     if reason is not None:
@@ -107,20 +121,20 @@ def _check_match(folder: str, stored: stored_ids.StoredIds, database: ReadOnlyDa
     yield from _unknown(issued, stored)
 
 
-def _mismatch(folder: str, stored: stored_ids.StoredIds, database: ReadOnlyDatabase) -> str | None:
+def _mismatch(folder: str, stored: StoredIds, database: ReadOnlyDatabase) -> str | None:
     return mismatch(_sample_store_state(folder, stored), metadata_store_state(IssuedIds(database)))
 
 
-def _sample_store_state(folder: str, stored: stored_ids.StoredIds) -> PairingState:
+def _sample_store_state(name: str, stored: StoredIds) -> PairingState:
     return PairingState(
-        folder,
+        name,
         stored.pairing and (stored.pairing.id, stored.pairing.starts),
         stored.is_new,
         HighestIds(stored.highest, max(stored.metrics, default=0)),
     )
 
 
-def _unknown(issued: IssuedIds, stored: stored_ids.StoredIds) -> Iterator[Problem]:
+def _unknown(issued: IssuedIds, stored: StoredIds) -> Iterator[Problem]:
     """Ids of samples that the metadata store does not contain."""
     for kind, ids in (
         ("run", issued.unknown_lanes(stored.lanes)),

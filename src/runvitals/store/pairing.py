@@ -128,10 +128,10 @@ def lag(store: PairingState, metadata_store: PairingState) -> str | None:
         )
     if theirs[1] < ours[1]:
         return (
-            f"the metadata store {metadata_store.name} has counted fewer server starts ({theirs[1]}) than the "
-            f"store in {store.name} ({ours[1]}): a start was interrupted, or it was restored from a copy. It "
-            "knows all runs and metrics that have samples; other changes after that copy are lost. No id "
-            "that may have been assigned since is assigned again"
+            f"the metadata store {metadata_store.name} has counted fewer server starts ({theirs[1]}) than "
+            f"the store in {store.name} ({ours[1]}): a start was interrupted, or it was restored from a "
+            "copy. It knows all runs and metrics that have samples; other changes after that copy are lost. "
+            "No id that may have been assigned since is assigned again"
         )
     return None
 
