@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -12,7 +13,9 @@ import psutil
 import pytest
 
 from runvitals.cli import main
+from runvitals.store.metadata import open_metadata_store
 from tests.cli.test_server import envelope, serving, values
+from tests.forked_command import ForkedCommand
 from tests.patience import PATIENCE_S, eventually
 from tests.store.metadata import postgresql as postgres
 from tests.store.samples.clickhouse.server import ClickHouseServer, installed
@@ -42,6 +45,19 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
     both = Stores(tmp_path_factory.mktemp("stores"))
     yield both
     both.clickhouse.stop()
+
+
+def start(stack: ExitStack, *options: str, environ: dict[str, str]) -> ForkedCommand:
+    """A server that starts, and is killed at the end."""
+    command = ["server", "--listen", "127.0.0.1:0", "--store", *options]
+    process = ForkedCommand(*command, env={**os.environ, **environ})
+
+    def kill() -> None:
+        process.kill()
+        process.communicate()
+
+    stack.callback(kill)
+    return process
 
 
 def leads(client: httpx.Client) -> bool:
@@ -144,3 +160,28 @@ def eventually_children(pid: int, count: int) -> list[int]:
 def test_workers_need_stores_that_processes_share(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["server", "--workers", "2", "--listen", "127.0.0.1:0", "--store", str(tmp_path)]) == 1
     assert "--store clickhouse://… and --metadata postgresql://…" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("round", range(2))
+def test_servers_that_start_together_for_the_first_time_all_serve(
+    stores: Stores, tmp_path: Path, round: int
+) -> None:
+    password = tmp_path / "password"
+    password.write_text("correct horse battery staple\n")
+    options = (*stores.new(), "--admin-email", "ada@example.org", "--require-token")
+    named = {"RUNVITALS_ADMIN_PASSWORD_FILE": str(password)} if round else {}
+    with ExitStack() as stack:
+        processes = [
+            start(stack, *options, environ={**named, "RUNVITALS_DIR": str(tmp_path / name)}) for name in "abc"
+        ]
+        printed = [process.stdout.readline() for process in processes]
+        for process, line in zip(processes, printed, strict=True):
+            assert line.startswith("runvitals: http://"), process.stderr.read()
+            with httpx.Client(base_url=line.split()[1], timeout=PATIENCE_S) as client:
+                assert client.get("/api/v1/about").json()["auth"] == "accounts"
+                assert client.get("/readyz").status_code == 200
+    with open_metadata_store(options[2]) as metadata_store:
+        assert [user.name for user in metadata_store.accounts.users.page()] == ["ada"]
+        paired = metadata_store.issued_ids.pairing()
+        assert paired is not None
+        assert paired[1] == 3

@@ -392,7 +392,7 @@ def _welcome(
         return []
     wanted = requested_administrator(arguments.admin_email)
     if wanted is not None:
-        path = wanted.create(accounts, now_ms)
+        path = wanted.create(metadata_store, now_ms)
         return [] if path is None else [(f"{wanted.name} sets a password within an hour", path)]
     path = f"{_SETUP}#{accounts.one_time_tokens.create('setup', now_ms)}"
     usable = not token_required or any(token.revoked_ms is None for token in metadata_store.tokens.all())

@@ -8,13 +8,12 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli import store_migration
-from runvitals.cli.cold_storage import cold_address
+from runvitals.cli import store_migration, store_repair
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import table
 from runvitals.cli.server import FILES_FOLDER, add_keeping
-from runvitals.cli.store_options import METADATA_FILE
+from runvitals.cli.store_options import METADATA_FILE, is_clickhouse
 from runvitals.journal.paths import make_private
 from runvitals.terminal import inert
 
@@ -38,7 +37,7 @@ def add(subparsers: Any) -> None:
     repair = actions.add_parser(
         "repair", help="recover what can be read from damaged files, and make samples and metadata match"
     )
-    _add_check_and_repair(check, repair)
+    store_repair.add(check, repair)
     actions.add_parser("compact", help="merge small chunks and free unused space")
     drop = actions.add_parser("drop", help="drop old samples, or the oldest beyond a size")
     add_keeping(drop)
@@ -57,26 +56,10 @@ def add(subparsers: Any) -> None:
     copy.add_argument("source", metavar="FROM", help="the store that has the samples")
     copy.add_argument("target", metavar="TO", help="a new one, or an earlier copy")
     for action in actions.choices.values():
-        action.add_argument("--store", metavar="FOLDER", help="default: `store` in the data folder")
+        in_clickhouse = ", or clickhouse://…" if action in (check, repair) else ""
+        help = f"the server's --store{in_clickhouse}; default: `store` in the data folder"
+        action.add_argument("--store", metavar="FOLDER", help=help)
         add_dir(action)
-
-
-def _add_check_and_repair(check: argparse.ArgumentParser, repair: argparse.ArgumentParser) -> None:
-    for action in (check, repair):
-        action.add_argument(
-            "--catalogue", metavar="URL", help="the server's --catalogue; default: a file in the store"
-        )
-    check.add_argument(
-        "--read-cold",
-        action="store_true",
-        help="read and decode what is in --cold-storage, too, of which otherwise only the sizes are compared",
-    )
-    repair.add_argument(
-        "--cold-storage",
-        metavar="BUCKET",
-        type=cold_address,
-        help="the server's --cold-storage, if log.db was lost; default: as it says",
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -85,12 +68,14 @@ def run(arguments: argparse.Namespace) -> int:
     folder = arguments.store or os.path.join(directory(arguments), "store")
     if arguments.action == "migrate":
         return store_migration.run(arguments.source, arguments.target)
+    if arguments.action == "check":
+        return store_repair.check(arguments)
+    if arguments.action == "repair":
+        return store_repair.repair(arguments)
+    if is_clickhouse(arguments):
+        raise ValueError(f"`store {arguments.action}` is for samples in a folder: {folder} is not one")
     if arguments.action == "drop":
         return _drop(folder, arguments.keep, arguments.max_size)
-    if arguments.action == "check":
-        return _check(folder, arguments.catalogue, arguments.read_cold)
-    if arguments.action == "repair":
-        return _repair(folder, arguments.catalogue, arguments.cold_storage)
     actions = {"stats": _stats, "compact": _compact}
     if arguments.action == "backup":
         return _backup(folder, arguments.into)
@@ -114,48 +99,6 @@ def _row(file: StoreFile) -> list[str]:
     name = os.path.basename(file.path)
     sizes = [f"{file.size_bytes / 1e6:.1f}", f"{file.cold_bytes / 1e6:.1f}"]
     return [name, *sizes, *counts, per_sample, *parts, f"{file.damaged:,}"]
-
-
-def _check(folder: str, metadata_store: str | None, reads_cold: bool) -> int:
-    from runvitals.store.check import check_metadata_store
-    from runvitals.store.samples.sqlite_chunks import stored_ids
-    from runvitals.store.samples.sqlite_chunks.check import check
-    from runvitals.store.samples.sqlite_chunks.inventory import inventory
-
-    found = 0
-    for problem in check(folder, reads_cold):
-        print(inert(problem))
-        found += 1
-    address = metadata_store or os.path.join(folder, METADATA_FILE)
-    pairing = stored_ids.pairing_of(folder)
-    if metadata_store is None and pairing is not None and pairing.metadata_store.startswith("postgresql"):
-        print(f"the metadata store is at {inert(pairing.metadata_store)}: use --catalogue to check it too")
-    else:
-        for problem in check_metadata_store(folder, address):
-            print(inert(problem))
-            found += 1
-    if found:
-        print("1 problem" if found == 1 else f"{found} problems")
-        return 1
-    cold_mb = 0.0 if reads_cold else sum(file.cold_bytes for file in inventory(folder)) / 1e6
-    not_read = f"; {cold_mb:.1f} MB in cold storage were not read: use --read-cold" if cold_mb else ""
-    print(f"{inert(folder)}: no problems found{not_read}")
-    return 0
-
-
-def _repair(folder: str, metadata_store: str | None, cold: str | None) -> int:
-    from runvitals.store.errors import MetadataStoreError
-    from runvitals.store.repair import repair
-    from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
-
-    if not os.path.isdir(folder):
-        raise OSError(f"there is no store in {folder}")
-    try:
-        address = metadata_store or os.path.join(folder, METADATA_FILE)
-        repair(folder, address, print, ColdSettings(cold) if cold is not None else None)
-    except MetadataStoreError as error:
-        raise OSError(str(error)) from None
-    return 0
 
 
 def _compact(folder: str) -> int:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import glob
 import os
+import time
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
+from runvitals.backoff import Backoff
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.journal.paths import make_private
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 METADATA_FILE = "catalogue.db"
 _WORKER = "worker-"
+_RESTART_S = 30.0
 _CLICKHOUSE = ("clickhouse://", "clickhouses://")
 
 
@@ -155,30 +158,59 @@ def open_stores(
     from runvitals.store import pairing
 
     _, address = store_locations(arguments)
-    store: SqliteChunks | ClickHouseStore
     if is_clickhouse(arguments):
-        store = clickhouse = _open_clickhouse(arguments, worker, may_be_away=True)
-        stack.callback(store.close)
-        if not clickhouse.is_prepared:
-            return clickhouse, _pair_later(stack, clickhouse, address)
-    else:
-        store = open_sample_store(arguments, cold)
-        stack.callback(store.close)
+        clickhouse = _open_clickhouse(arguments, worker, may_be_away=True)
+        stack.callback(clickhouse.close)
+        return clickhouse, _pair_clickhouse(stack, clickhouse, address)
+    store = open_sample_store(arguments, cold)
+    stack.callback(store.close)
     pairing.check_metadata_store_exists(store, address)
     metadata_store = _open_metadata_store(stack, address)
-    pairing.pair(store, metadata_store)
+    _pair(store, metadata_store)
     return store, metadata_store
 
 
-def _pair_later(stack: ExitStack, store: ClickHouseStore, address: str) -> MetadataStore:
-    """Open the metadata store, and pair it once ClickHouse can be reached."""
+def _pair_clickhouse(stack: ExitStack, store: ClickHouseStore, address: str) -> MetadataStore:
+    """Open the metadata store, and pair it, now or once ClickHouse can do it."""
     from runvitals.store import pairing
+    from runvitals.store.samples.interface import StoreUnavailable
 
-    pairing.check_metadata_store_is_not_new(store, address)
+    try:
+        store.check_prepared()
+        pairing.check_metadata_store_exists(store, address)
+    except StoreUnavailable:
+        pairing.check_metadata_store_is_not_new(store, address)
     metadata_store = _open_metadata_store(stack, address)
-    known = metadata_store.issued_ids.pairing()
-    store.pair_later(known and known[0], partial(pairing.pair, store, metadata_store))
+    try:
+        store.check_prepared()
+        _pair(store, metadata_store)
+    except StoreUnavailable:
+        known = metadata_store.issued_ids.pairing()
+        store.pair_later(known and known[0], partial(pairing.pair, store, metadata_store))
     return metadata_store
+
+
+def _pair(store: SqliteChunks | ClickHouseStore, metadata_store: MetadataStore) -> None:
+    """Pair both. If PostgreSQL restarts at this moment, wait for it.
+
+    Raises:
+        OSError: they do not belong together, or one of them cannot be used.
+    """
+    from runvitals.store import pairing
+    from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable
+
+    pause = Backoff(first_s=0.1, longest_s=2.0)
+    until_s = time.monotonic() + _RESTART_S
+    while True:
+        try:
+            return pairing.pair(store, metadata_store)
+        except MetadataStoreError as error:
+            restarts = isinstance(error, MetadataStoreUnavailable) and metadata_store.issued_ids.may_be_older
+            if not restarts or time.monotonic() > until_s:
+                raise OSError(
+                    f"could not use the metadata store {metadata_store.issued_ids.name}: {error}"
+                ) from error
+            time.sleep(pause.failed(time.monotonic()))
 
 
 def _open_metadata_store(stack: ExitStack, address: str) -> MetadataStore:

@@ -11,11 +11,12 @@ from runvitals.store.errors import MetadataStoreError, QueryFailed
 from runvitals.store.metadata.database import ReadOnlyDatabase, sqlite_path
 from runvitals.store.metadata.issued_ids import HighestIds, IssuedIds
 from runvitals.store.metadata.migration import is_current, is_empty
-from runvitals.store.pairing import REMEDY, PairingState, mismatch
+from runvitals.store.pairing import REMEDY, PairingState, lag, metadata_store_state, mismatch
 from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import stored_ids
 from runvitals.store.samples.sqlite_chunks.check import Problem, check_pages
 from runvitals.store.samples.sqlite_chunks.database import open_read_only
+from runvitals.store.samples.sqlite_chunks.stored_ids import StoredIds
 
 _MAX_LISTED = 10
 
@@ -32,7 +33,20 @@ def check_metadata_store(folder: str, address: str) -> Iterator[Problem]:
         ValueError: invalid address.
     """
     # Sample store first: what is added meanwhile is in the metadata store by the time it is read.
-    stored = stored_ids.read(folder)
+    yield from check_ids(folder, stored_ids.read(folder), address)
+
+
+def check_ids(name: str, stored: StoredIds, address: str) -> Iterator[Problem]:
+    """Yield all problems of a metadata store. Servers may be using it.
+
+    Args:
+        name: of the sample store.
+        stored: the ids in it, read before this is called.
+        address: of the metadata store.
+
+    Raises:
+        ValueError: invalid address.
+    """
     path = sqlite_path(address)
     if path is not None:
         if not os.path.exists(path):
@@ -50,7 +64,7 @@ def check_metadata_store(folder: str, address: str) -> Iterator[Problem]:
         return
     with closing(database):
         try:
-            yield from _check_match(folder, stored, database)
+            yield from _check_match(name, stored, database)
         except QueryFailed as error:
             yield Problem(database.name, f"could not be read: {error}")
 
@@ -85,7 +99,7 @@ def damage(path: str) -> Iterator[Problem]:
         yield Problem(path, f"could not be read: {error}")
 
 
-def _check_match(folder: str, stored: stored_ids.StoredIds, database: ReadOnlyDatabase) -> Iterator[Problem]:
+def _check_match(name: str, stored: StoredIds, database: ReadOnlyDatabase) -> Iterator[Problem]:
     if is_empty(database):
         yield Problem(database.name, "is not a metadata store: it is empty")
         return
@@ -95,26 +109,32 @@ def _check_match(folder: str, stored: stored_ids.StoredIds, database: ReadOnlyDa
             "was written by another version of runvitals: start a server once to upgrade it",
         )
         return
-    reason = _mismatch(folder, stored, database)
+    store, issued = _sample_store_state(name, stored), IssuedIds(database)
+    metadata_store = metadata_store_state(issued)
+    reason = mismatch(store, metadata_store)
     if reason is not None:
         yield Problem(database.name, f"{reason}: see `runvitals store repair`")
-    yield from _unknown(IssuedIds(database), stored)
+    else:
+        behind = lag(store, metadata_store)
+        if behind is not None:
+            yield Problem(database.name, behind)
+    yield from _unknown(issued, stored)
 
 
-def _mismatch(folder: str, stored: stored_ids.StoredIds, database: ReadOnlyDatabase) -> str | None:
-    issued = IssuedIds(database)
-    store = PairingState(
-        folder,
+def _mismatch(folder: str, stored: StoredIds, database: ReadOnlyDatabase) -> str | None:
+    return mismatch(_sample_store_state(folder, stored), metadata_store_state(IssuedIds(database)))
+
+
+def _sample_store_state(name: str, stored: StoredIds) -> PairingState:
+    return PairingState(
+        name,
         stored.pairing and (stored.pairing.id, stored.pairing.starts),
         stored.is_new,
         HighestIds(stored.highest, max(stored.metrics, default=0)),
     )
-    return mismatch(
-        store, PairingState(issued.name, issued.pairing(), not issued.has_writers(), issued.highest())
-    )
 
 
-def _unknown(issued: IssuedIds, stored: stored_ids.StoredIds) -> Iterator[Problem]:
+def _unknown(issued: IssuedIds, stored: StoredIds) -> Iterator[Problem]:
     """Ids of samples that the metadata store does not contain."""
     for kind, ids in (
         ("run", issued.unknown_lanes(stored.lanes)),

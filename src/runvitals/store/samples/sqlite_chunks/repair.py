@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
-
-import numpy as np
 
 from runvitals.store import private_files, sqlite_salvage
 from runvitals.store.samples.codec import CorruptData
-from runvitals.store.samples.interface import END_OF_TIME_MS
 from runvitals.store.samples.sqlite_chunks import check, database, log, month_files
 from runvitals.store.samples.sqlite_chunks import store_id as owner
 from runvitals.store.samples.sqlite_chunks.blocks import Block, on_disk
@@ -256,38 +253,3 @@ def _block(decoder: ChunkDecoder, part: Chunk | Pack) -> Block | None:
     except (CorruptData, ColdLost, sqlite3.DatabaseError):
         return None
     return on_disk((part.metric,), t, values.reshape(-1, 1))
-
-
-# Recovered runs
-
-
-def renumber(store: SqliteChunks, largest: int, after: int) -> Iterator[str]:
-    """Give the runs whose ids are damaged new ones. Yields a line about each.
-
-    Args:
-        largest: ids from 1 to this one are sound.
-        after: new ids are larger.
-    """
-    runs = store.runs()
-    after = max([after, *(run for run in runs if run <= largest)])
-    for run in runs:
-        if 1 <= run <= largest:
-            continue
-        after += 1
-        store.put(after, store.read([run], None, 0, END_OF_TIME_MS - 1).series)
-        store.delete([run])
-        yield f"run {run} has an id that no server assigns; its samples are those of run {after} now"
-
-
-def extents(store: SqliteChunks, excluded: Collection[int]) -> dict[int, tuple[set[int], int, int]]:
-    """The metrics of runs, and the times of their first and last samples."""
-    by_run = {}
-    for run in store.runs():
-        if run in excluded:
-            continue
-        series = store.read([run], None, 0, END_OF_TIME_MS - 1).series
-        if series:
-            t = [(int(samples.t[0]), int(samples.t[-1])) for samples in series if len(samples.t)]
-            metrics = {samples.metric for samples in series}
-            by_run[run] = metrics, int(np.min(t)), int(np.max(t))
-    return by_run
