@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli import store_migration, store_repair
+from runvitals.cli import store_backup, store_migration, store_repair
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import table
-from runvitals.cli.server import FILES_FOLDER, add_keeping
-from runvitals.cli.store_options import METADATA_FILE, is_clickhouse
-from runvitals.journal.paths import make_private
+from runvitals.cli.server import add_keeping
+from runvitals.cli.store_options import is_clickhouse
 from runvitals.terminal import inert
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ def add(subparsers: Any) -> None:
         "store",
         help=COMMANDS["store"],
         description="Maintain the folder in which a server stores samples. "
-        "A server may use it at the same time, except for repair, compact and drop.",
+        "A server may use it at the same time, except for repair, compact, drop and restore.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("stats", help="statistics of each file")
@@ -41,9 +39,11 @@ def add(subparsers: Any) -> None:
     actions.add_parser("compact", help="merge small chunks and free unused space")
     drop = actions.add_parser("drop", help="drop old samples, or the oldest beyond a size")
     add_keeping(drop)
-    actions.add_parser(
-        "backup", help="copy samples, metadata and files; works while a server uses them"
-    ).add_argument("into", metavar="FOLDER", help="an empty folder or a new one")
+    backup = actions.add_parser(
+        "backup", help="copy samples, metadata and files into a folder; works while servers use them"
+    )
+    restore = actions.add_parser("restore", help="copy a backup to where no server has stored anything yet")
+    store_backup.add(backup, restore)
     copy = actions.add_parser(
         "migrate",
         help="copy all samples to a store of another engine; works while a server uses the first",
@@ -56,7 +56,7 @@ def add(subparsers: Any) -> None:
     copy.add_argument("source", metavar="FROM", help="the store that has the samples")
     copy.add_argument("target", metavar="TO", help="a new one, or an earlier copy")
     for action in actions.choices.values():
-        in_clickhouse = ", or clickhouse://…" if action in (check, repair) else ""
+        in_clickhouse = ", or clickhouse://…" if action in (check, repair, backup, restore) else ""
         help = f"the server's --store{in_clickhouse}; default: `store` in the data folder"
         action.add_argument("--store", metavar="FOLDER", help=help)
         add_dir(action)
@@ -72,13 +72,15 @@ def run(arguments: argparse.Namespace) -> int:
         return store_repair.check(arguments)
     if arguments.action == "repair":
         return store_repair.repair(arguments)
+    if arguments.action == "backup":
+        return store_backup.backup(arguments)
+    if arguments.action == "restore":
+        return store_backup.restore(arguments)
     if is_clickhouse(arguments):
         raise ValueError(f"`store {arguments.action}` is for samples in a folder: {folder} is not one")
     if arguments.action == "drop":
         return _drop(folder, arguments.keep, arguments.max_size)
     actions = {"stats": _stats, "compact": _compact}
-    if arguments.action == "backup":
-        return _backup(folder, arguments.into)
     return actions[arguments.action](folder)
 
 
@@ -132,42 +134,4 @@ def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
         f"{inert(folder)}: {dropped:,} samples dropped; "
         f"{before.size_bytes / 1e6:.1f} MB are now {after.size_bytes / 1e6:.1f} MB"
     )
-    return 0
-
-
-def _backup(folder: str, into: str) -> int:
-    from runvitals.store.check import require_match
-    from runvitals.store.errors import MetadataStoreError
-    from runvitals.store.files.backup import copy_contents
-    from runvitals.store.files.folder_store import CONTENTS
-    from runvitals.store.metadata.backup import backup as copy_metadata
-    from runvitals.store.samples.sqlite_chunks.backup import backup, cold_of
-
-    path = os.path.join(folder, METADATA_FILE)
-    has_metadata = os.path.exists(path)
-    try:
-        if has_metadata:
-            require_match(folder, path)
-        make_private(into)
-        copied = backup(folder, into)
-        contents = os.path.join(FILES_FOLDER, CONTENTS)
-        files = os.path.join(folder, contents), os.path.join(into, contents)
-        copied += copy_contents(*files)
-        if has_metadata:
-            copy_metadata(path, os.path.join(into, METADATA_FILE))
-            copied += 1 + copy_contents(*files)
-    except MetadataStoreError as error:
-        raise OSError(str(error)) from None
-    print(inert(f"{into}: {copied} files copied from {folder}"))
-    address, cold_bytes = cold_of(into)
-    if cold_bytes:
-        print(
-            f"{cold_bytes / 1e6:.1f} MB of old samples are in {inert(address)}, and not part of the backup",
-            file=sys.stderr,
-        )
-    if not has_metadata:
-        print(
-            f"{inert(folder)} has no {METADATA_FILE}: if the metadata store is PostgreSQL, run pg_dump now",
-            file=sys.stderr,
-        )
     return 0

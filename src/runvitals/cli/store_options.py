@@ -35,6 +35,12 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         "TLS; ?cluster=NAME at the end for replicated tables), with the password in CLICKHOUSE_PASSWORD or "
         "the file CLICKHOUSE_PASSWORD_FILE; default: `store` in the data folder",
     )
+    add_metadata(parser)
+    add_dir(parser)
+
+
+def add_metadata(parser: argparse.ArgumentParser) -> None:
+    """The option for the metadata store."""
     parser.add_argument(
         "--metadata",
         "--catalogue",
@@ -43,7 +49,6 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         help="the metadata store: postgresql://…, with the password in PGPASSWORD or ~/.pgpass; "
         "default: a file in the store",
     )
-    add_dir(parser)
 
 
 def is_clickhouse_address(address: str) -> bool:
@@ -56,13 +61,23 @@ def is_clickhouse(arguments: argparse.Namespace) -> bool:
     return is_clickhouse_address(arguments.store or "")
 
 
+def store_folder(arguments: argparse.Namespace) -> str:
+    """The folder of the store; with ClickHouse, the one for what else a server keeps. It may not exist."""
+    in_folder = None if is_clickhouse(arguments) else arguments.store
+    return in_folder or os.path.join(directory(arguments), "store")
+
+
+def metadata_address(arguments: argparse.Namespace) -> str:
+    """The address of the metadata store, or the path of its file, which may not exist."""
+    return arguments.catalogue or os.path.join(store_folder(arguments), METADATA_FILE)
+
+
 def store_locations(arguments: argparse.Namespace) -> tuple[str, str]:
     """The folder of the store, created if missing, and the address of the metadata store.
 
     If samples are kept in ClickHouse, the folder is for what else a server keeps.
     """
-    in_folder = None if is_clickhouse(arguments) else arguments.store
-    folder = os.path.abspath(in_folder or os.path.join(directory(arguments), "store"))
+    folder = os.path.abspath(store_folder(arguments))
     try:
         make_private(folder)
     except OSError as error:

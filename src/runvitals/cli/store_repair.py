@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from runvitals.cli.cold_storage import cold_address
-from runvitals.cli.data_folder import directory
-from runvitals.cli.store_options import METADATA_FILE, is_clickhouse
+from runvitals.cli.store_options import add_metadata, is_clickhouse, metadata_address, store_folder
 from runvitals.terminal import inert
 
 if TYPE_CHECKING:
@@ -21,9 +20,7 @@ if TYPE_CHECKING:
 def add(check: argparse.ArgumentParser, repair: argparse.ArgumentParser) -> None:
     """Add the options of the two commands."""
     for action in (check, repair):
-        action.add_argument(
-            "--catalogue", metavar="URL", help="the server's --catalogue; default: a file in the store"
-        )
+        add_metadata(action)
     check.add_argument(
         "--read-cold",
         action="store_true",
@@ -43,9 +40,9 @@ def check(arguments: argparse.Namespace) -> int:
     from runvitals.store.samples.sqlite_chunks import stored_ids
     from runvitals.store.samples.sqlite_chunks.check import check as check_samples
 
-    name, found = _folder(arguments), 0
+    name, found = store_folder(arguments), 0
     if is_clickhouse(arguments):
-        name, stored = _in_clickhouse(arguments.store)
+        name, stored = ids_in_clickhouse(arguments.store)
     else:
         found = _print(check_samples(name, arguments.read_cold))
         # Before the metadata: what is added meanwhile is in the metadata store by the time it is read.
@@ -54,7 +51,7 @@ def check(arguments: argparse.Namespace) -> int:
     if elsewhere is not None:
         print(f"the metadata store is at {inert(elsewhere)}: use --catalogue to check it too")
     else:
-        found += _print(check_ids(name, stored, _metadata_address(arguments)))
+        found += _print(check_ids(name, stored, metadata_address(arguments)))
     if found:
         print("1 problem" if found == 1 else f"{found} problems")
         return 1
@@ -68,7 +65,7 @@ def _not_read(arguments: argparse.Namespace) -> str:
 
     if is_clickhouse(arguments) or arguments.read_cold:
         return ""
-    cold_bytes = sum(file.cold_bytes for file in inventory(_folder(arguments)))
+    cold_bytes = sum(file.cold_bytes for file in inventory(store_folder(arguments)))
     return f"; {cold_bytes / 1e6:.1f} MB in cold storage were not read: use --read-cold" if cold_bytes else ""
 
 
@@ -79,7 +76,7 @@ def repair(arguments: argparse.Namespace) -> int:
     from runvitals.store.samples.clickhouse import parse_address
     from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
 
-    folder, address = _folder(arguments), _metadata_address(arguments)
+    folder, address = store_folder(arguments), metadata_address(arguments)
     elsewhere = _elsewhere(arguments, _pairing(arguments))
     if elsewhere is not None:
         raise ValueError(f"the metadata store is at {elsewhere}: name it, or a new one, with --catalogue")
@@ -98,17 +95,7 @@ def repair(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _folder(arguments: argparse.Namespace) -> str:
-    """The folder of the store; with ClickHouse, the one for what else a server keeps."""
-    in_folder = None if is_clickhouse(arguments) else arguments.store
-    return in_folder or os.path.join(directory(arguments), "store")
-
-
-def _metadata_address(arguments: argparse.Namespace) -> str:
-    return arguments.catalogue or os.path.join(_folder(arguments), METADATA_FILE)
-
-
-def _in_clickhouse(address: str) -> tuple[str, StoredIds]:
+def ids_in_clickhouse(address: str) -> tuple[str, StoredIds]:
     """The name of the store in ClickHouse, and the ids in it."""
     from runvitals.store.samples.clickhouse import parse_address, stored_ids
     from runvitals.store.samples.clickhouse.connection import ClickHouse
@@ -126,8 +113,8 @@ def _pairing(arguments: argparse.Namespace) -> Pairing | None:
     from runvitals.store.samples.sqlite_chunks.database import DamagedFile
 
     if is_clickhouse(arguments):
-        return _in_clickhouse(arguments.store)[1].pairing
-    folder = _folder(arguments)
+        return ids_in_clickhouse(arguments.store)[1].pairing
+    folder = store_folder(arguments)
     if not os.path.exists(os.path.join(folder, log.NAME)):
         return None
     try:

@@ -69,19 +69,24 @@ def check_ids(name: str, stored: StoredIds, address: str) -> Iterator[Problem]:
             yield Problem(database.name, f"could not be read: {error}")
 
 
-def require_match(folder: str, address: str) -> None:
-    """Check that a metadata store belongs to the sample store in a folder. A server may be using both.
+def require_match(name: str, stored: StoredIds, address: str) -> None:
+    """Check that a metadata store belongs to a sample store. Servers may be using both.
 
     A metadata store of an older version is accepted: it does not contain the pairing.
 
+    Args:
+        name: of the sample store.
+        stored: the ids in it, read before this is called.
+
     Raises:
-        StoreError: it belongs to another sample store, or is older than this one.
+        StoreError: it is empty, belongs to another sample store, or is older than this one.
         MetadataStoreError: it could not be opened.
     """
-    stored = stored_ids.read(folder)
     with closing(ReadOnlyDatabase(address)) as database:
         try:
-            reason = _mismatch(folder, stored, database) if is_current(database) else None
+            if is_empty(database):
+                raise StoreError(f"{database.name} is not a metadata store: it is empty")
+            reason = _mismatch(name, stored, database) if is_current(database) else None
         except QueryFailed as error:
             raise MetadataStoreError(f"{database.name} could not be read: {error}") from error
     if reason is not None:
@@ -121,8 +126,8 @@ def _check_match(name: str, stored: StoredIds, database: ReadOnlyDatabase) -> It
     yield from _unknown(issued, stored)
 
 
-def _mismatch(folder: str, stored: StoredIds, database: ReadOnlyDatabase) -> str | None:
-    return mismatch(_sample_store_state(folder, stored), metadata_store_state(IssuedIds(database)))
+def _mismatch(name: str, stored: StoredIds, database: ReadOnlyDatabase) -> str | None:
+    return mismatch(_sample_store_state(name, stored), metadata_store_state(IssuedIds(database)))
 
 
 def _sample_store_state(name: str, stored: StoredIds) -> PairingState:
