@@ -7,7 +7,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli import store_backup, store_migration, store_repair
+from runvitals.cli import store_backup, store_migration, store_repair, store_revision
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import table
@@ -24,7 +24,8 @@ def add(subparsers: Any) -> None:
         "store",
         help=COMMANDS["store"],
         description="Maintain the folder in which a server stores samples. "
-        "A server may use it at the same time, except for repair, compact, drop and restore.",
+        "A server may use it at the same time, except for repair, compact, drop, "
+        "restore, upgrade and downgrade.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("stats", help="statistics of each file")
@@ -44,6 +45,10 @@ def add(subparsers: Any) -> None:
     )
     restore = actions.add_parser("restore", help="copy a backup to where no server has stored anything yet")
     store_backup.add(backup, restore)
+    store_revision.add(
+        actions.add_parser("upgrade", help="upgrade the metadata store, as a server does when it starts"),
+        actions.add_parser("downgrade", help="return the metadata store to the tables of an earlier version"),
+    )
     copy = actions.add_parser(
         "migrate",
         help="copy all samples to a store of another engine; works while a server uses the first",
@@ -72,6 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
         return store_repair.check(arguments)
     if arguments.action == "repair":
         return store_repair.repair(arguments)
+    if arguments.action == "upgrade":
+        return store_revision.upgrade(arguments)
+    if arguments.action == "downgrade":
+        return store_revision.downgrade(arguments)
     if arguments.action == "backup":
         return store_backup.backup(arguments)
     if arguments.action == "restore":
