@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from runvitals.store.samples.sqlite_chunks.inventory import StoreFile
 
 
+_FOR_CLICKHOUSE = ("check", "repair", "backup", "restore", "upgrade", "downgrade")
+
+
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "store",
@@ -40,15 +43,8 @@ def add(subparsers: Any) -> None:
     actions.add_parser("compact", help="merge small chunks and free unused space")
     drop = actions.add_parser("drop", help="drop old samples, or the oldest beyond a size")
     add_keeping(drop)
-    backup = actions.add_parser(
-        "backup", help="copy samples, metadata and files into a folder; works while servers use them"
-    )
-    restore = actions.add_parser("restore", help="copy a backup to where no server has stored anything yet")
-    store_backup.add(backup, restore)
-    store_revision.add(
-        actions.add_parser("upgrade", help="upgrade the metadata store, as a server does when it starts"),
-        actions.add_parser("downgrade", help="return the metadata store to the tables of an earlier version"),
-    )
+    store_backup.add(actions)
+    store_revision.add(actions)
     copy = actions.add_parser(
         "migrate",
         help="copy all samples to a store of another engine; works while a server uses the first",
@@ -60,8 +56,8 @@ def add(subparsers: Any) -> None:
     )
     copy.add_argument("source", metavar="FROM", help="the store that has the samples")
     copy.add_argument("target", metavar="TO", help="a new one, or an earlier copy")
-    for action in actions.choices.values():
-        in_clickhouse = ", or clickhouse://…" if action in (check, repair, backup, restore) else ""
+    for name, action in actions.choices.items():
+        in_clickhouse = ", or clickhouse://…" if name in _FOR_CLICKHOUSE else ""
         help = f"the server's --store{in_clickhouse}; default: `store` in the data folder"
         action.add_argument("--store", metavar="FOLDER", help=help)
         add_dir(action)

@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.server import FILES_FOLDER
 from runvitals.cli.store_migration import Progress
@@ -33,8 +33,12 @@ if TYPE_CHECKING:
 DUMP = "metadata.dump"
 
 
-def add(backup: argparse.ArgumentParser, restore: argparse.ArgumentParser) -> None:
-    """Add the options of the two commands."""
+def add(actions: Any) -> None:
+    """Add the two commands."""
+    backup = actions.add_parser(
+        "backup", help="copy samples, metadata and files into a folder; works while servers use them"
+    )
+    restore = actions.add_parser("restore", help="copy a backup to where no server has stored anything yet")
     backup.add_argument("into", metavar="FOLDER", help="an empty folder or a new one")
     restore.add_argument("backup", metavar="BACKUP", help="the folder of a backup")
     for action in (backup, restore):

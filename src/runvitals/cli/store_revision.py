@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.store_options import add_metadata, metadata_address, store_folder
 from runvitals.terminal import inert
@@ -15,8 +15,14 @@ if TYPE_CHECKING:
     from runvitals.store.metadata.database import Database
 
 
-def add(upgrade: argparse.ArgumentParser, downgrade: argparse.ArgumentParser) -> None:
-    """Add the options of the two commands."""
+def add(actions: Any) -> None:
+    """Add the two commands."""
+    upgrade = actions.add_parser(
+        "upgrade", help="upgrade the metadata store, as a server does when it starts"
+    )
+    downgrade = actions.add_parser(
+        "downgrade", help="return the metadata store to the tables of an earlier version"
+    )
     downgrade.add_argument(
         "revision",
         metavar="REVISION",

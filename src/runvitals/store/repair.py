@@ -52,7 +52,7 @@ def repair(folder: str, address: str, report: Report, cold: ColdSettings | None 
             _restore_samples(store, metadata_store, damaged, report)
         with SqliteChunks(folder, cold=cold) as store:
             _match(store, stored_ids.read(folder).metrics, metadata_store, report)
-            in_cold = store.cold and store.cold.settings.address
+            in_cold = store.cold.settings.address if store.cold is not None else None
         report_lost_values(folder, in_cold, metadata_store, report)
 
 

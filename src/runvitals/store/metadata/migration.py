@@ -165,9 +165,9 @@ def _before() -> dict[str, str]:
 
 def _earlier(revision: str | None) -> list[str]:
     """The revisions that there is a way back to from another one, the oldest first."""
-    before: dict[str | None, str] = {**_before()}
+    before = _before()
     earlier: list[str] = []
-    while revision in before and revision != _OLDEST:
+    while revision is not None and revision in before and revision != _OLDEST:
         revision = before[revision]
         earlier.append(revision)
     return earlier[::-1]
