@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import subprocess
 import threading
@@ -20,6 +21,7 @@ from runvitals.store.metadata.migration import downgrade, is_current, is_empty
 from tests.cli.test_server import envelope, serving, values
 from tests.cli.test_several_servers import Stores, stores
 from tests.forked_command import ForkedCommand
+from tests.patience import PATIENCE_S
 from tests.store.metadata import postgresql as postgres
 
 __all__ = ["stores"]
@@ -137,6 +139,17 @@ def test_a_backup_is_not_restored_over_what_is_there(
         assert numbers_of(client) == {0.0, 1.0, 2.0}
 
 
+def failing(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a program on PATH that writes its arguments and the password to a file, and fails."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / program).write_text(
+        f'#!/bin/sh\necho "$@ / $PGPASSWORD" > {tmp_path}/arguments\necho "server version: 99" >&2\nexit 1\n'
+    )
+    (folder / program).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
 @pytest.fixture
 def options(stores: Stores, tmp_path: Path) -> list[str]:
     """Of a server with ClickHouse and PostgreSQL."""
@@ -164,6 +177,40 @@ def test_a_backup_of_before_an_upgrade_is_restored_and_upgraded_again(
         assert post(client, 1)
     assert is_current(restored)
     restored.close()
+
+
+@pytest.mark.parametrize("samples", ["clickhouse", "folder"])
+def test_no_server_starts_with_a_restore_that_was_interrupted(
+    options: list[str],
+    samples: str,
+    stores: Stores,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with start(options) as (_, client):
+        assert post(client, 0)
+    assert main(["store", "backup", str(tmp_path / "backup"), *options]) == 0
+    failing("pg_restore", tmp_path, monkeypatch)
+    numbers = itertools.count()
+
+    def place() -> list[str]:
+        clickhouse, *metadata = stores.new()
+        where = clickhouse if samples == "clickhouse" else str(tmp_path / f"store-{next(numbers)}")
+        return ["--store", where, *metadata, "--dir", str(tmp_path / "new")]
+
+    new = place()
+    assert main(["store", "restore", str(tmp_path / "backup"), *new]) == 1
+    assert "pg_restore of postgresql://" in capsys.readouterr().err
+    refused = ForkedCommand("server", "--listen", "127.0.0.1:0", *new)
+    _, said = refused.communicate(timeout=PATIENCE_S)
+    assert refused.returncode == 1
+    assert "does not belong to the store" in said
+    (tmp_path / "bin" / "pg_restore").unlink()
+    new = place()
+    assert main(["store", "restore", str(tmp_path / "backup"), *new]) == 0
+    with start(new) as (_, client):
+        assert numbers_of(client) == {0.0, 1.0, 2.0}
 
 
 def test_batches_that_wait_on_a_server_keep_their_ids_after_an_older_backup_was_restored(
@@ -226,12 +273,7 @@ def test_the_password_of_postgresql_is_not_among_the_arguments_of_a_process(
     address = postgres.temporary_server().make("secret")
     with serving(tmp_path / "store", "--metadata", address) as (_, client):
         assert post(client, 0)
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "pg_dump").write_text(
-        f'#!/bin/sh\necho "$@ / $PGPASSWORD" > {tmp_path}/arguments\necho "server version: 99" >&2\nexit 1\n'
-    )
-    (tmp_path / "bin" / "pg_dump").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    failing("pg_dump", tmp_path, monkeypatch)
     backup = ["store", "backup", str(tmp_path / "backup"), "--store", str(tmp_path / "store")]
     named = address.replace("postgres@", "postgres:s3cret-word@")
     assert main([*backup, "--metadata", named]) == 1
@@ -241,7 +283,9 @@ def test_the_password_of_postgresql_is_not_among_the_arguments_of_a_process(
     arguments, _, password = (tmp_path / "arguments").read_text().strip().partition(" / ")
     assert "s3cret-word" not in arguments
     assert password == "s3cret-word"
-    assert not (tmp_path / "backup" / "metadata.dump").exists()
+    restore = ["store", "restore", str(tmp_path / "backup"), "--store", str(tmp_path / "new")]
+    assert main([*restore, "--metadata", address]) == 1
+    assert "has no metadata: neither catalogue.db nor metadata.dump" in capsys.readouterr().err
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main([*backup[:2], str(tmp_path / "other"), *backup[3:], "--metadata", address]) == 1
     assert "pg_dump is not installed" in capsys.readouterr().err

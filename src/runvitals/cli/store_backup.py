@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from runvitals.store.samples.clickhouse import ClickHouseStore
 
 DUMP = "metadata.dump"
+_UNFINISHED = "metadata.unfinished"
+"""The name of the metadata until all else is there: a backup that was interrupted cannot be restored."""
 
 
 def add(actions: Any) -> None:
@@ -91,8 +93,10 @@ def _backup(arguments: argparse.Namespace, into: str) -> None:
     files = _contents(folder), _contents(into)
     copied += copy_contents(*files)
     if has_metadata:
-        _copy_metadata(address, into)
+        unfinished = os.path.join(into, _UNFINISHED)
+        _copy_metadata(address, unfinished)
         copied += 1 + copy_contents(*files)
+        os.replace(unfinished, os.path.join(into, METADATA_FILE if path else DUMP))
     print(inert(f"{into}: {copied} files copied from {name}"))
     cold, cold_bytes = cold_of(into)
     if cold_bytes:
@@ -124,9 +128,9 @@ def _copy_metadata(address: str, into: str) -> None:
 
     path = sqlite_path(address)
     if path is None:
-        postgresql_dump.dump(address, os.path.join(into, DUMP))
+        postgresql_dump.dump(address, into)
     else:
-        backup.backup(path, os.path.join(into, METADATA_FILE))
+        backup.backup(path, into)
 
 
 # Restore

@@ -12,20 +12,16 @@ from runvitals.store.errors import MetadataStoreError
 
 
 def dump(address: str, into: str) -> None:
-    """Write a consistent snapshot of the database into a file, which is there once it is complete.
-
-    Servers may be using the database.
+    """Write a consistent snapshot of the database into a new file. Servers may be using it.
 
     Raises:
         MetadataStoreError: `pg_dump` is not installed, is older than the server, or failed.
     """
-    unfinished = f"{into}.unfinished"
     try:
-        private_files.create(unfinished, exclusive=True)
-        _run("pg_dump", address, "--format=custom", f"--file={unfinished}")
-        os.replace(unfinished, into)
+        private_files.create(into, exclusive=True)
     except OSError as error:
         raise MetadataStoreError(f"could not create {into}: {error.strerror}") from error
+    _run("pg_dump", address, "--format=custom", f"--file={into}")
 
 
 def load(path: str, address: str) -> None:
