@@ -14,6 +14,7 @@ from runvitals.cli.cold_storage import add_cold_storage, cold_settings
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.first_administrator import requested_administrator
 from runvitals.cli.store_options import (
+    FILES_FOLDER,
     add_store,
     check_shared_stores,
     check_waiting,
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 DEFAULT_LISTEN = "127.0.0.1:8900"
 _SETUP = "/-/setup"
-FILES_FOLDER = "files"
-"""In the store: media and saved files of runs, by their SHA-256."""
 SECRETS_FILE = "secrets.key"
 """The keys that encrypt what must be read again: queued mail, second factors, passwords of mail servers."""
 

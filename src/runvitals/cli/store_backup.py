@@ -14,11 +14,11 @@ import tempfile
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.server import FILES_FOLDER
 from runvitals.cli.store_migration import Progress
 from runvitals.cli.store_options import (
     METADATA_FILE,
     add_metadata,
+    contents_folder,
     is_clickhouse,
     metadata_address,
     store_folder,
@@ -90,7 +90,7 @@ def _backup(arguments: argparse.Namespace, into: str) -> None:
         require_match(name, stored, address)
     make_empty(into)
     copied = _copy_samples(arguments, into)
-    files = _contents(folder), _contents(into)
+    files = contents_folder(folder), contents_folder(into)
     copied += copy_contents(*files)
     if has_metadata:
         unfinished = os.path.join(into, _UNFINISHED)
@@ -145,7 +145,7 @@ def _restore(arguments: argparse.Namespace, source: str) -> None:
     _check_metadata(source, address)
     make_private(folder)
     copied = _restore_samples(arguments, source)
-    copied += copy_contents(_contents(source), _contents(folder))
+    copied += copy_contents(contents_folder(source), contents_folder(folder))
     _restore_metadata(source, address)
     print(inert(f"{source}: {copied + 1} files restored to {arguments.store or folder}"))
 
@@ -234,12 +234,6 @@ def _open_clickhouse(arguments: argparse.Namespace, folder: str) -> ClickHouseSt
     from runvitals.store.samples.clickhouse import ClickHouseStore, parse_address
 
     return ClickHouseStore(parse_address(arguments.store), folder)
-
-
-def _contents(folder: str) -> str:
-    from runvitals.store.files.folder_store import CONTENTS
-
-    return os.path.join(folder, FILES_FOLDER, CONTENTS)
 
 
 def _warn(text: str) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
 
 METADATA_FILE = "catalogue.db"
+FILES_FOLDER = "files"
+"""In the store: media and saved files of runs, by their SHA-256."""
 _WORKER = "worker-"
 _RESTART_S = 30.0
 _CLICKHOUSE = ("clickhouse://", "clickhouses://")
@@ -65,6 +67,13 @@ def store_folder(arguments: argparse.Namespace) -> str:
     """The folder of the store; with ClickHouse, the one for what else a server keeps. It may not exist."""
     in_folder = None if is_clickhouse(arguments) else arguments.store
     return in_folder or os.path.join(directory(arguments), "store")
+
+
+def contents_folder(folder: str) -> str:
+    """Where a store has the contents of files, unless they are in a bucket."""
+    from runvitals.store.files.folder_store import CONTENTS
+
+    return os.path.join(folder, FILES_FOLDER, CONTENTS)
 
 
 def metadata_address(arguments: argparse.Namespace) -> str:

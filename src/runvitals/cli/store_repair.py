@@ -8,7 +8,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from runvitals.cli.cold_storage import cold_address
-from runvitals.cli.store_options import add_metadata, is_clickhouse, metadata_address, store_folder
+from runvitals.cli.store_options import (
+    add_metadata,
+    contents_folder,
+    is_clickhouse,
+    metadata_address,
+    store_folder,
+)
 from runvitals.terminal import inert
 
 if TYPE_CHECKING:
@@ -36,7 +42,7 @@ def add(check: argparse.ArgumentParser, repair: argparse.ArgumentParser) -> None
 
 def check(arguments: argparse.Namespace) -> int:
     """Print all problems; returns 1 if there are any."""
-    from runvitals.store.check import check_ids
+    from runvitals.store.check import check_contents, check_ids
     from runvitals.store.samples.sqlite_chunks import stored_ids
     from runvitals.store.samples.sqlite_chunks.check import check as check_samples
 
@@ -51,7 +57,9 @@ def check(arguments: argparse.Namespace) -> int:
     if elsewhere is not None:
         print(f"the metadata store is at {inert(elsewhere)}: use --catalogue to check it too")
     else:
-        found += _print(check_ids(name, stored, metadata_address(arguments)))
+        address = metadata_address(arguments)
+        found += _print(check_ids(name, stored, address))
+        found += _print(check_contents(contents_folder(store_folder(arguments)), address))
     if found:
         print("1 problem" if found == 1 else f"{found} problems")
         return 1

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
 from runvitals.store.errors import MetadataStoreError, QueryFailed
+from runvitals.store.files.folder_store import FolderFileStore
 from runvitals.store.metadata.database import ReadOnlyDatabase, sqlite_path
 from runvitals.store.metadata.issued_ids import HighestIds, IssuedIds
 from runvitals.store.metadata.migration import is_current, is_empty
+from runvitals.store.metadata.stored_files import StoredFileTable
 from runvitals.store.pairing import REMEDY, PairingState, lag, metadata_store_state, mismatch
 from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import stored_ids
@@ -19,6 +22,7 @@ from runvitals.store.samples.sqlite_chunks.database import open_read_only
 from runvitals.store.samples.sqlite_chunks.stored_ids import StoredIds
 
 _MAX_LISTED = 10
+_PIECE_BYTES = 1 << 20
 
 
 def check_metadata_store(folder: str, address: str) -> Iterator[Problem]:
@@ -67,6 +71,42 @@ def check_ids(name: str, stored: StoredIds, address: str) -> Iterator[Problem]:
             yield from _check_match(name, stored, database)
         except QueryFailed as error:
             yield Problem(database.name, f"could not be read: {error}")
+
+
+def check_contents(folder: str, address: str) -> Iterator[Problem]:
+    """Read the contents of files in a folder, and yield those that are missing or damaged. A server may be
+    using it.
+
+    Args:
+        folder: of contents, which does not exist if they are in a bucket.
+        address: of the metadata store.
+    """
+    path = sqlite_path(address)
+    if not os.path.isdir(folder) or (path is not None and not os.path.exists(path)):
+        return
+    with closing(ReadOnlyDatabase(address)) as database:
+        if not is_current(database):
+            return
+        files, contents = StoredFileTable(database), FolderFileStore(folder)
+        for sizes in files.sizes():
+            damaged = {sha256: reason for sha256 in sizes if (reason := _damage_of(contents, sha256))}
+            for sha256 in sorted(files.known(damaged)):  # without those that were removed meanwhile
+                yield Problem(folder, f"the content {sha256} of {sizes[sha256]:,} bytes {damaged[sha256]}")
+
+
+def _damage_of(contents: FolderFileStore, sha256: str) -> str | None:
+    """What is wrong with a content; None if nothing is."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with contents.open(sha256) as file:
+            while piece := file.read(_PIECE_BYTES):
+                digest.update(piece)
+                size += len(piece)
+    except FileNotFoundError:
+        return "is missing"
+    except OSError as error:
+        return f"could not be read: {error.strerror}"
+    return None if digest.hexdigest() == sha256 else f"is damaged: what is there has {size:,} bytes"
 
 
 def require_match(name: str, stored: StoredIds, address: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.tables import run, run_file, stored_file
 
 _DIGESTS_PER_QUERY = 500
+_FILES_PER_PAGE = 10_000
 _LATE_IDS = 500
 """So many of the newest ids are summed again each time: PostgreSQL may commit a file after later ones."""
 
@@ -142,6 +143,19 @@ class StoredFileTable:
                 added = _bytes_between(connection, before.last_id, last_id)
                 before = self._summed = _OldFiles(last_id, before.bytes + added)
             return before.bytes + _bytes_between(connection, before.last_id, newest)
+
+    def sizes(self) -> Iterator[dict[str, int]]:
+        """The sizes of all stored files by their SHA-256, some at a time."""
+        last = 0
+        while True:
+            statement = select(stored_file.c.id, stored_file.c.sha256, stored_file.c.bytes)
+            page = statement.where(stored_file.c.id > last).order_by(stored_file.c.id).limit(_FILES_PER_PAGE)
+            with self._database.read() as connection:
+                rows = connection.execute(page).all()
+            if not rows:
+                return
+            last = rows[-1].id
+            yield {row.sha256: row.bytes for row in rows}
 
     def known(self, digests: Iterable[str]) -> set[str]:
         """Those of some files that are stored for any run."""
