@@ -6,16 +6,19 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from runvitals.cli import main
 from runvitals.store import pairing
+from runvitals.store.files.folder_store import FolderFileStore
 from runvitals.store.metadata import WriterRegistration, open_metadata_store
 from runvitals.store.repair import repair
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from runvitals.store.samples.sqlite_chunks.check import check
-from runvitals.store.samples.sqlite_chunks.cold.storage import CACHE_FOLDER, ColdSettings
+from runvitals.store.samples.sqlite_chunks.cold.reading import ColdLost
+from runvitals.store.samples.sqlite_chunks.cold.storage import CACHE_FOLDER, ColdSettings, ColdStorage
 from tests.store.samples.conformance import ALL, DAY, T0, batch, samples_of
 from tests.store.samples.test_cold_storage import EXPECTED, SMALL, TICKS, VALUES
 
@@ -196,3 +199,35 @@ def test_repair_says_that_it_does_not_know_where_old_samples_are(store: Path) ->
     assert lines[-1].endswith("objects have old samples, nobody knows where: specify --cold-storage")
     repair(str(store), str(store / "catalogue.db"), lines.append, ColdSettings(str(store.parent / "bucket")))
     assert list(check(str(store), reads_cold=True)) == []
+
+
+class CountingStore(FolderFileStore):
+    """Counts how often objects are opened."""
+
+    opened = 0
+
+    def open(self, sha256: str) -> BinaryIO:
+        self.opened += 1
+        return super().open(sha256)
+
+
+@pytest.mark.parametrize("damage", [remove, flip])
+def test_a_lost_object_is_not_read_again_for_each_of_its_chunks(
+    store: Path, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    path, other, *_ = objects(store)
+    content = path.read_bytes()
+    damage(path)
+    bucket, now_s = CountingStore(str(store.parent / "bucket" / "samples")), 0.0
+    storage = ColdStorage(
+        ColdSettings(str(store.parent / "bucket")), str(tmp_path / "x"), lambda _: bucket, lambda: now_s
+    )
+    for _ in range(20):
+        with pytest.raises(ColdLost, match=path.name):
+            storage.fetch(path.name)
+    assert bucket.opened == 1
+    storage.fetch(other.name)
+    path.write_bytes(content)
+    now_s += 100.0
+    storage.fetch(path.name)
+    assert bucket.opened == 3

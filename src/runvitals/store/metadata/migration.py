@@ -60,8 +60,9 @@ def migrate(database: Database, revision: str = "head", wait_s: float = 30.0) ->
             if time.monotonic() >= until_s:
                 raise
             time.sleep(_POLL_S)
-            continue
-        database.change_tables(upgrade)
+        else:
+            database.change_tables(upgrade)
+            return
 
 
 def check_unused(database: Database) -> None:

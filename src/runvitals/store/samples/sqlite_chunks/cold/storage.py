@@ -106,6 +106,7 @@ class ColdStorage:
         self._lock = threading.Lock()
         self._fetching: dict[str, tuple[threading.Lock, int]] = {}
         self._wanted: dict[str, None] = {}
+        self._lost: dict[str, tuple[Backoff, str]] = {}
         self.wake: Callable[[], None] = lambda: None
         self.problem: str | None = None
 
@@ -184,13 +185,30 @@ class ColdStorage:
                 return
             new = self.new_path()
             try:
-                with self._using_bucket(f"could not read samples from {self.settings.address}"):
+                with (
+                    self._using_bucket(f"could not read samples from {self.settings.address}"),
+                    self._noting_lost(sha256),
+                ):
                     self._download(sha256, new)
                     os.replace(new, path)
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(new)
         self._shrink_cache(sha256)
+
+    @contextmanager
+    def _noting_lost(self, sha256: str) -> Iterator[None]:
+        """Do not read a lost object again for each of its chunks, but after a while."""
+        pause, reason = self._lost.get(sha256) or (Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S), "")
+        if not pause.due(self._clock_s()):
+            raise _LostObject(reason)
+        try:
+            yield
+        except _LostObject as error:
+            pause.failed(self._clock_s())
+            self._lost[sha256] = pause, str(error)
+            raise
+        self._lost.pop(sha256, None)
 
     def _download(self, sha256: str, into: str) -> None:
         digest = hashlib.sha256()
