@@ -198,7 +198,8 @@ def _pair(store: SqliteChunks | ClickHouseStore, metadata_store: MetadataStore) 
     try:
         pairing.pair(store, metadata_store)
     except MetadataStoreError as error:
-        raise OSError(f"could not use the metadata store {metadata_store.issued_ids.name}: {error}") from error
+        name = metadata_store.issued_ids.name
+        raise OSError(f"could not use the metadata store {name}: {error}") from error
 
 
 def _open_metadata_store(stack: ExitStack, address: str) -> MetadataStore:
