@@ -98,6 +98,42 @@ def test_another_server_leads_when_the_leader_is_killed(stores: Stores, tmp_path
             eventually(lambda: leads(second))
 
 
+def test_servers_start_with_a_postgresql_that_was_restored_from_an_older_dump(
+    stores: Stores, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples, option, address = stores.new()
+    environs = [{"RUNVITALS_DIR": str(tmp_path / name)} for name in "ab"]
+    database = address.partition("@/")[2].partition("?")[0]
+    more = {**envelope(1), "keys": ["cpu", "loss"], "v": [[3.0, 4.0, 5.0], [0.5, 0.5, 0.5]]}
+    with serving(samples, option, address, environ=environs[0]) as (_, client):
+        assert client.post("/api/v1/ingest", json=envelope(0)).status_code == 200
+    restored = stores.metadata.make(f"{database}_restored", template=database)
+    for environ in environs:  # two starts later
+        with serving(samples, option, address, environ=environ) as (_, client):
+            assert client.post("/api/v1/ingest", json=more).status_code == 200
+            assert client.post("/api/v1/ingest", json=envelope(0, run="lost")).status_code == 200
+    with (
+        serving(samples, option, restored, environ=environs[0]) as (_, first),
+        serving(samples, option, restored, environ=environs[1]) as (_, second),
+    ):
+        assert [run["id"] for run in first.get("/api/v1/runs").json()["runs"]] == ["curl-1"]
+        assert first.post("/api/v1/ingest", json=envelope(0, run="new", values=1)).status_code == 200
+        for client in (first, second):
+            eventually(lambda client=client: values(client, "new") == [0.0])
+            assert sorted(values(client)) == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+            assert client.get("/api/v1/runs/curl-1").status_code == 200
+            assert client.get("/api/v1/runs/curl-1/metrics").status_code == 200
+            assert client.get("/metrics").status_code == 200
+        options = ["--store", samples, "--catalogue", restored, "--dir", str(tmp_path / "c")]
+        assert main(["store", "repair", *options]) == 1
+        assert "stop all of them before a repair" in capsys.readouterr().err
+    assert main(["store", "repair", *options]) == 0
+    with serving(samples, option, restored, environ=environs[0]) as (_, client):
+        names = sorted(run["id"] for run in client.get("/api/v1/runs").json()["runs"])
+        assert [name.partition("-")[0] for name in names] == ["curl", "new", "recovered"]
+        assert client.get(f"/api/v1/runs/{names[2]}/metrics").status_code == 200
+
+
 def test_an_open_page_sees_what_another_server_receives(stores: Stores, tmp_path: Path) -> None:
     options = stores.new()
     with (

@@ -236,6 +236,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
     from runvitals.server.shared_server import SharedServer
 
     folder, _ = store_locations(arguments)
+    configure(arguments.log_format)  # before the stores are opened, whose messages would be lost
     with ExitStack() as stack:
         cold, clock = cold_settings(arguments, not is_clickhouse(arguments)), Clock()
         store, metadata_store = open_stores(stack, arguments, worker, cold)
@@ -244,7 +245,6 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
         welcome = [] if worker else _welcome(metadata_store, arguments, token_required, clock())
         box = open_secret_box(arguments.secret_keys or os.path.join(folder, SECRETS_FILE))
         _fix_settings(metadata_store, arguments.settings, box)
-        configure(arguments.log_format)  # before the threads start, whose messages would be lost
         files = _received_files(arguments, folder, metadata_store, clock)
         with quick_start.for_imports():
             app = SharedServer(

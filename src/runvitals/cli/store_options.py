@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import glob
 import os
-import time
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-from runvitals.backoff import Backoff
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.journal.paths import make_private
 
@@ -24,7 +22,6 @@ METADATA_FILE = "catalogue.db"
 FILES_FOLDER = "files"
 """In the store: media and saved files of runs, by their SHA-256."""
 _WORKER = "worker-"
-_RESTART_S = 30.0
 _CLICKHOUSE = ("clickhouse://", "clickhouses://")
 
 
@@ -215,26 +212,18 @@ def _pair_clickhouse(stack: ExitStack, store: ClickHouseStore, address: str) -> 
 
 
 def _pair(store: SqliteChunks | ClickHouseStore, metadata_store: MetadataStore) -> None:
-    """Pair both. If PostgreSQL restarts at this moment, wait for it.
-
+    """
     Raises:
         OSError: they do not belong together, or one of them cannot be used.
     """
     from runvitals.store import pairing
-    from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable
+    from runvitals.store.errors import MetadataStoreError
 
-    pause = Backoff(first_s=0.1, longest_s=2.0)
-    until_s = time.monotonic() + _RESTART_S
-    while True:
-        try:
-            return pairing.pair(store, metadata_store)
-        except MetadataStoreError as error:
-            restarts = isinstance(error, MetadataStoreUnavailable) and metadata_store.issued_ids.may_be_older
-            if not restarts or time.monotonic() > until_s:
-                raise OSError(
-                    f"could not use the metadata store {metadata_store.issued_ids.name}: {error}"
-                ) from error
-            time.sleep(pause.failed(time.monotonic()))
+    try:
+        pairing.pair(store, metadata_store)
+    except MetadataStoreError as error:
+        name = metadata_store.issued_ids.name
+        raise OSError(f"could not use the metadata store {name}: {error}") from error
 
 
 def _open_metadata_store(stack: ExitStack, address: str) -> MetadataStore:

@@ -81,15 +81,13 @@ def repair_clickhouse(samples: ClickHouseAddress, folder: str, address: str, rep
 
 def _open_metadata(stack: ExitStack, address: str, report: Report) -> tuple[MetadataStore, bool]:
     """Open the metadata store, with what can be read of it; returns whether it was damaged."""
-    damaged = _set_metadata_aside(address, report)
+    damaged = _replace_damaged_metadata(address, report)
     metadata_store = stack.enter_context(open_metadata_store(address))
     running = metadata_store.write(count_servers)
     if running:
         name = metadata_store.issued_ids.name
         raise StoreError(f"servers use {name} ({running}): stop all of them before a repair")
-    if damaged is not None and os.path.isfile(damaged):
-        report(f"recovered {fill_from_damaged(metadata_store, damaged):,} rows of {damaged} into {address}")
-    return metadata_store, damaged is not None
+    return metadata_store, damaged
 
 
 def _match(store: RepairableStore, metrics: set[int], metadata_store: MetadataStore, report: Report) -> None:
@@ -128,20 +126,35 @@ def _restore_samples(
         report(text)
 
 
-def _set_metadata_aside(address: str, report: Report) -> str | None:
-    """Rename the metadata store if it is a damaged file. Returns the new path."""
+def _replace_damaged_metadata(address: str, report: Report) -> bool:
+    """Replace the metadata store, if it is a damaged file, by one with its readable rows; returns whether it
+    was. It is complete before the damaged file gets another name: an interrupted repair is done again.
+    """
     path = sqlite_path(address)
-    if path is None or not os.path.exists(path):
-        return None
+    if path is None:
+        return False
+    recovered = f"{path}.recovered"
+    if os.path.exists(recovered) and not os.path.lexists(path):
+        os.rename(recovered, path)
+        report(f"{recovered} is complete, and was renamed to {path}")
+        return True
+    if not os.path.exists(path):
+        return False
     obstacle = companion_files.obstacle(path)
     if obstacle is not None:
         raise StoreError(obstacle)  # its rows are not damaged
     problems = [str(problem) for problem in check.damage(path)]
     if not problems:
-        return None
+        return False
+    database.unlink(recovered)
+    rows = 0
+    with open_metadata_store(recovered) as metadata_store:
+        if os.path.isfile(path):
+            rows = fill_from_damaged(metadata_store, path)
     aside = database.set_aside(path)
-    report(f"{problems[0]}; renamed it to {aside}")
-    return aside
+    os.rename(recovered, path)
+    report(f"{problems[0]}; renamed it to {aside}, and recovered {rows:,} rows of it")
+    return True
 
 
 def _check_pair(store: RepairableStore, metadata_store: MetadataStore) -> None:
