@@ -14,7 +14,7 @@ from runvitals.model.durations import DAY_MS
 from runvitals.server.received_files import FileLimits, FileRejected, ReceivedFiles, UploadState
 from runvitals.store.files.folder_store import FolderFileStore
 from runvitals.store.files.uploads import ContentDiffers
-from runvitals.store.metadata import MetadataStore, WriterRegistration
+from runvitals.store.metadata import MetadataStore, WriterRegistration, open_metadata_store
 from runvitals.store.metadata.stored_files import StoredFile
 from tests.empty_metadata import new_metadata_store
 from tests.store.metadata.artifacts.making import T0, logged, md5, new_project
@@ -222,3 +222,32 @@ def test_files_that_arrive_together_do_not_exceed_a_limit_together(
         files.begin(20)
     files.end(first)
     files.end(files.begin(60))
+
+
+def test_files_of_every_server_count_until_they_are_removed(tmp_path: Path) -> None:
+    limits = FileLimits(total_bytes=100, free_bytes=0)
+    with (
+        new_metadata_store(tmp_path / "catalogue.db") as first_store,
+        open_metadata_store(str(tmp_path / "catalogue.db")) as second_store,
+    ):
+        first, second = (
+            ReceivedFiles(str(tmp_path / name), store, lambda: NOW, limits)
+            for name, store in (("first", first_store), ("second", second_store))
+        )
+        run_id = new_run(first_store)
+        second.end(second.begin(100))
+        keep(first, run_id, b"x" * 60)
+        with pytest.raises(FileRejected, match="limit of 100 bytes"):
+            second.begin(60)
+        first_store.runs.delete([run_id], NOW)
+        first_store.runs.purge([run_id], NOW)
+        assert first.collect() == 1
+        for server in (first, second):
+            server.end(server.begin(100))
+        keep(second, new_run(second_store, "other"), b"y" * 60)
+        with pytest.raises(FileRejected, match="limit of 100 bytes"):
+            first.begin(60)
+
+
+def keep(files: ReceivedFiles, run_id: int, content: bytes) -> None:
+    assert files.append(run_id, hashlib.sha256(content).hexdigest(), len(content), 0, content).complete

@@ -15,9 +15,10 @@ from runvitals.store import pairing
 from runvitals.store.check import check_metadata_store
 from runvitals.store.metadata import MetadataStore, WriterRegistration, open_metadata_store
 from runvitals.store.repair import repair
-from runvitals.store.samples.interface import SampleBatch, StoreError
+from runvitals.store.samples.interface import SampleBatch, StoreError, StoreUnavailable
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from runvitals.store.samples.sqlite_chunks.check import check
+from runvitals.store.samples.sqlite_chunks.log import Pairing
 
 NOW = 1_790_812_800_000
 
@@ -88,9 +89,49 @@ def test_the_metadata_store_of_another_store_is_rejected(store: Path, tmp_path: 
 def test_an_older_copy_of_the_metadata_store_is_rejected(store: Path, tmp_path: Path) -> None:
     before = shutil.copy(store / "catalogue.db", tmp_path / "before.db")
     serve(store)  # no new writer, but clients may remember new ids of lists of keys
+    serve(store)
     shutil.copy(before, store / "catalogue.db")
     with pytest.raises(StoreError, match="is older than the store"):
         serve(store)
+
+
+def test_a_metadata_store_that_is_one_start_behind_is_accepted_and_told(
+    store: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Earlier versions committed a start in the sample store first: kill -9 in between left it so."""
+    before = shutil.copy(store / "catalogue.db", tmp_path / "before.db")
+    with open_metadata_store(str(before)) as metadata_store:
+        schema = metadata_store.metrics.schema(["cpu"])
+    serve(store)
+    shutil.copy(before, store / "catalogue.db")
+    serve(store, run="badger")
+    assert "has counted fewer server starts (1) than the store in" in caplog.text
+    with open_metadata_store(str(store / "catalogue.db")) as metadata_store:
+        assert metadata_store.metrics.schema(["heron.loss"]).id > schema.id + pairing.SKIPPED_IDS
+    caplog.clear()
+    serve(store)
+    assert caplog.text == ""
+    assert problems(store) == []
+
+
+def test_a_start_that_fails_in_between_does_not_keep_later_ones_from_starting(store: Path) -> None:
+    """The sample store is paired after the metadata store was committed."""
+
+    class Full(SqliteChunks):
+        def pair(self, pairing: Pairing) -> None:
+            with open_metadata_store(str(store / "catalogue.db")) as committed:
+                assert committed.issued_ids.pairing() == (pairing.id, pairing.starts)
+            raise StoreUnavailable("log.db: database or disk is full")
+
+    for _ in range(3):
+        with (
+            Full(str(store)) as full,
+            open_metadata_store(str(store / "catalogue.db")) as metadata_store,
+            pytest.raises(StoreUnavailable, match="disk is full"),
+        ):
+            pairing.pair(full, metadata_store)
+    serve(store, run="badger")
+    assert problems(store) == []
 
 
 def test_a_copy_of_the_metadata_store_from_the_same_start_is_rejected(store: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from runvitals.cli.command_list import COMMANDS, EXTRAS
 from runvitals.cli.error_text import error_text
 from runvitals.cli.intermixed_parser import IntermixedParser
 from runvitals.environment import redaction
+from runvitals.store.errors import MetadataStoreError
 from runvitals.terminal import harmless_output, inert
 from runvitals.version import __version__
 
@@ -45,6 +46,9 @@ def _run(words: list[str]) -> int:
         return 1
     except (ValueError, LookupError, OSError) as error:
         print(f"runvitals: {inert(redaction.text(error_text(error)))}", file=sys.stderr)
+        return 1
+    except MetadataStoreError as error:  # the disk became full, or PostgreSQL went away, meanwhile
+        print(f"runvitals: the metadata store: {inert(redaction.text(str(error)))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.account_output import Listing, Outcome, expected, printed
-from runvitals.cli.store_options import add_store, metadata_address
+from runvitals.cli.store_options import add_store, existing_metadata_address
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -46,7 +46,7 @@ def run_on_accounts(arguments: argparse.Namespace, work: Work) -> int:
     from runvitals.store.metadata.accounts.audit import CLI
 
     try:
-        with open_metadata_store(metadata_address(arguments)) as metadata_store:
+        with open_metadata_store(existing_metadata_address(arguments)) as metadata_store:
             result = work(metadata_store.accounts, arguments, CLI, time.time_ns() // 1_000_000)
     except MetadataStoreError as error:
         raise OSError(str(error)) from None

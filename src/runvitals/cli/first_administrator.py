@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from runvitals.store.metadata.accounts.account_store import AccountStore
+    from runvitals.store.metadata import MetadataStore
 
 EMAIL, NAME = "RUNVITALS_ADMIN_EMAIL", "RUNVITALS_ADMIN_NAME"
 PASSWORD_FILE = "RUNVITALS_ADMIN_PASSWORD_FILE"
@@ -23,8 +23,9 @@ class FirstAdministrator:
     name: str
     password_file: str | None = None
 
-    def create(self, accounts: AccountStore, now_ms: int) -> str | None:
-        """Create the user; returns the path of the link to set a password, if one is needed.
+    def create(self, metadata_store: MetadataStore, now_ms: int) -> str | None:
+        """Create the user, unless there is an administrator: servers that start together take turns. Returns
+        the path of the link to set a password, if one is needed.
 
         Raises:
             ValueError: an invalid name, address or password.
@@ -33,13 +34,21 @@ class FirstAdministrator:
         from runvitals.store.metadata.accounts.audit import CLI
 
         hashed = None if self.password_file is None else self._hashed(self.password_file)
-        user = accounts.users.create(
-            self.name, CLI, now_ms, address=self.email, verified=True, org_role="admin", via="setup"
-        )
-        if hashed is not None:
-            accounts.credentials.set_password(user.id, hashed, CLI, now_ms)
-            return None
-        return f"/-/reset#{accounts.one_time_tokens.create('reset_password', now_ms, user_id=user.id)}"
+        accounts = metadata_store.accounts
+
+        def work() -> str | None:
+            metadata_store.issued_ids.take_turns()
+            if accounts.users.any_administrator():
+                return None
+            user = accounts.users.create(
+                self.name, CLI, now_ms, address=self.email, verified=True, org_role="admin", via="setup"
+            )
+            if hashed is not None:
+                accounts.credentials.set_password(user.id, hashed, CLI, now_ms)
+                return None
+            return f"/-/reset#{accounts.one_time_tokens.create('reset_password', now_ms, user_id=user.id)}"
+
+        return metadata_store.in_one_transaction(work)
 
     def _hashed(self, path: str) -> str:
         from runvitals.accounts.passwords import Passwords, password_problem

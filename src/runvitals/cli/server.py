@@ -14,6 +14,7 @@ from runvitals.cli.cold_storage import add_cold_storage, cold_settings
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.first_administrator import requested_administrator
 from runvitals.cli.store_options import (
+    FILES_FOLDER,
     add_store,
     check_shared_stores,
     check_waiting,
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 DEFAULT_LISTEN = "127.0.0.1:8900"
 _SETUP = "/-/setup"
-FILES_FOLDER = "files"
-"""In the store: media and saved files of runs, by their SHA-256."""
 SECRETS_FILE = "secrets.key"
 """The keys that encrypt what must be read again: queued mail, second factors, passwords of mail servers."""
 
@@ -237,6 +236,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
     from runvitals.server.shared_server import SharedServer
 
     folder, _ = store_locations(arguments)
+    configure(arguments.log_format)  # before the stores are opened, whose messages would be lost
     with ExitStack() as stack:
         cold, clock = cold_settings(arguments, not is_clickhouse(arguments)), Clock()
         store, metadata_store = open_stores(stack, arguments, worker, cold)
@@ -245,7 +245,6 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
         welcome = [] if worker else _welcome(metadata_store, arguments, token_required, clock())
         box = open_secret_box(arguments.secret_keys or os.path.join(folder, SECRETS_FILE))
         _fix_settings(metadata_store, arguments.settings, box)
-        configure(arguments.log_format)  # before the threads start, whose messages would be lost
         files = _received_files(arguments, folder, metadata_store, clock)
         with quick_start.for_imports():
             app = SharedServer(
@@ -392,7 +391,7 @@ def _welcome(
         return []
     wanted = requested_administrator(arguments.admin_email)
     if wanted is not None:
-        path = wanted.create(accounts, now_ms)
+        path = wanted.create(metadata_store, now_ms)
         return [] if path is None else [(f"{wanted.name} sets a password within an hour", path)]
     path = f"{_SETUP}#{accounts.one_time_tokens.create('setup', now_ms)}"
     usable = not token_required or any(token.revoked_ms is None for token in metadata_store.tokens.all())

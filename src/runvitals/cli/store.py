@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli import store_migration
-from runvitals.cli.cold_storage import cold_address
+from runvitals.cli import store_backup, store_migration, store_repair, store_revision
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import table
-from runvitals.cli.server import FILES_FOLDER, add_keeping
-from runvitals.cli.store_options import METADATA_FILE
-from runvitals.journal.paths import make_private
+from runvitals.cli.server import add_keeping
+from runvitals.cli.store_options import is_clickhouse
 from runvitals.terminal import inert
 
 if TYPE_CHECKING:
     from runvitals.store.samples.sqlite_chunks.inventory import StoreFile
+
+
+_FOR_CLICKHOUSE = ("check", "repair", "backup", "restore", "upgrade", "downgrade")
 
 
 def add(subparsers: Any) -> None:
@@ -27,7 +27,8 @@ def add(subparsers: Any) -> None:
         "store",
         help=COMMANDS["store"],
         description="Maintain the folder in which a server stores samples. "
-        "A server may use it at the same time, except for repair, compact and drop.",
+        "A server may use it at the same time, except for repair, compact, drop, "
+        "restore, upgrade and downgrade.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("stats", help="statistics of each file")
@@ -38,13 +39,12 @@ def add(subparsers: Any) -> None:
     repair = actions.add_parser(
         "repair", help="recover what can be read from damaged files, and make samples and metadata match"
     )
-    _add_check_and_repair(check, repair)
+    store_repair.add(check, repair)
     actions.add_parser("compact", help="merge small chunks and free unused space")
     drop = actions.add_parser("drop", help="drop old samples, or the oldest beyond a size")
     add_keeping(drop)
-    actions.add_parser(
-        "backup", help="copy samples, metadata and files; works while a server uses them"
-    ).add_argument("into", metavar="FOLDER", help="an empty folder or a new one")
+    store_backup.add(actions)
+    store_revision.add(actions)
     copy = actions.add_parser(
         "migrate",
         help="copy all samples to a store of another engine; works while a server uses the first",
@@ -56,25 +56,11 @@ def add(subparsers: Any) -> None:
     )
     copy.add_argument("source", metavar="FROM", help="the store that has the samples")
     copy.add_argument("target", metavar="TO", help="a new one, or an earlier copy")
-    for action in actions.choices.values():
-        action.add_argument("--store", metavar="FOLDER", help="default: `store` in the data folder")
+    for name, action in actions.choices.items():
+        in_clickhouse = ", or clickhouse://…" if name in _FOR_CLICKHOUSE else ""
+        help = f"the server's --store{in_clickhouse}; default: `store` in the data folder"
+        action.add_argument("--store", metavar="FOLDER", help=help)
         add_dir(action)
-
-
-def _add_check_and_repair(check: argparse.ArgumentParser, repair: argparse.ArgumentParser) -> None:
-    for action in (check, repair):
-        action.add_argument(
-            "--catalogue", metavar="URL", help="the server's --catalogue; default: a file in the store"
-        )
-    check.add_argument(
-        "--read-cold", action="store_true", help="read and decode what is in --cold-storage, too"
-    )
-    repair.add_argument(
-        "--cold-storage",
-        metavar="BUCKET",
-        type=cold_address,
-        help="the server's --cold-storage, if log.db was lost; default: as it says",
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -83,15 +69,23 @@ def run(arguments: argparse.Namespace) -> int:
     folder = arguments.store or os.path.join(directory(arguments), "store")
     if arguments.action == "migrate":
         return store_migration.run(arguments.source, arguments.target)
+    if arguments.action == "check":
+        return store_repair.check(arguments)
+    if arguments.action == "repair":
+        return store_repair.repair(arguments)
+    if arguments.action == "upgrade":
+        return store_revision.upgrade(arguments)
+    if arguments.action == "downgrade":
+        return store_revision.downgrade(arguments)
+    if arguments.action == "backup":
+        return store_backup.backup(arguments)
+    if arguments.action == "restore":
+        return store_backup.restore(arguments)
+    if is_clickhouse(arguments):
+        raise ValueError(f"`store {arguments.action}` is for samples in a folder: {folder} is not one")
     if arguments.action == "drop":
         return _drop(folder, arguments.keep, arguments.max_size)
-    if arguments.action == "check":
-        return _check(folder, arguments.catalogue, arguments.read_cold)
-    if arguments.action == "repair":
-        return _repair(folder, arguments.catalogue, arguments.cold_storage)
     actions = {"stats": _stats, "compact": _compact}
-    if arguments.action == "backup":
-        return _backup(folder, arguments.into)
     return actions[arguments.action](folder)
 
 
@@ -112,43 +106,6 @@ def _row(file: StoreFile) -> list[str]:
     name = os.path.basename(file.path)
     sizes = [f"{file.size_bytes / 1e6:.1f}", f"{file.cold_bytes / 1e6:.1f}"]
     return [name, *sizes, *counts, per_sample, *parts, f"{file.damaged:,}"]
-
-
-def _check(folder: str, metadata_store: str | None, reads_cold: bool) -> int:
-    from runvitals.store.check import check_metadata_store
-    from runvitals.store.samples.sqlite_chunks import stored_ids
-    from runvitals.store.samples.sqlite_chunks.check import check
-
-    found = 0
-    for problem in check(folder, reads_cold):
-        print(inert(problem))
-        found += 1
-    address = metadata_store or os.path.join(folder, METADATA_FILE)
-    pairing = stored_ids.pairing_of(folder)
-    if metadata_store is None and pairing is not None and pairing.metadata_store.startswith("postgresql"):
-        print(f"the metadata store is at {inert(pairing.metadata_store)}: use --catalogue to check it too")
-    else:
-        for problem in check_metadata_store(folder, address):
-            print(inert(problem))
-            found += 1
-    counted = "1 problem" if found == 1 else f"{found} problems"
-    print(counted if found else f"{inert(folder)}: no problems found")
-    return 1 if found else 0
-
-
-def _repair(folder: str, metadata_store: str | None, cold: str | None) -> int:
-    from runvitals.store.errors import MetadataStoreError
-    from runvitals.store.repair import repair
-    from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
-
-    if not os.path.isdir(folder):
-        raise OSError(f"there is no store in {folder}")
-    try:
-        address = metadata_store or os.path.join(folder, METADATA_FILE)
-        repair(folder, address, print, ColdSettings(cold) if cold is not None else None)
-    except MetadataStoreError as error:
-        raise OSError(str(error)) from None
-    return 0
 
 
 def _compact(folder: str) -> int:
@@ -182,42 +139,4 @@ def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
         f"{inert(folder)}: {dropped:,} samples dropped; "
         f"{before.size_bytes / 1e6:.1f} MB are now {after.size_bytes / 1e6:.1f} MB"
     )
-    return 0
-
-
-def _backup(folder: str, into: str) -> int:
-    from runvitals.store.check import require_match
-    from runvitals.store.errors import MetadataStoreError
-    from runvitals.store.files.backup import copy_contents
-    from runvitals.store.files.folder_store import CONTENTS
-    from runvitals.store.metadata.backup import backup as copy_metadata
-    from runvitals.store.samples.sqlite_chunks.backup import backup, cold_of
-
-    path = os.path.join(folder, METADATA_FILE)
-    has_metadata = os.path.exists(path)
-    try:
-        if has_metadata:
-            require_match(folder, path)
-        make_private(into)
-        copied = backup(folder, into)
-        contents = os.path.join(FILES_FOLDER, CONTENTS)
-        files = os.path.join(folder, contents), os.path.join(into, contents)
-        copied += copy_contents(*files)
-        if has_metadata:
-            copy_metadata(path, os.path.join(into, METADATA_FILE))
-            copied += 1 + copy_contents(*files)
-    except MetadataStoreError as error:
-        raise OSError(str(error)) from None
-    print(inert(f"{into}: {copied} files copied from {folder}"))
-    address, cold_bytes = cold_of(into)
-    if cold_bytes:
-        print(
-            f"{cold_bytes / 1e6:.1f} MB of old samples are in {inert(address)}, and not part of the backup",
-            file=sys.stderr,
-        )
-    if not has_metadata:
-        print(
-            f"{inert(folder)} has no {METADATA_FILE}: if the metadata store is PostgreSQL, run pg_dump now",
-            file=sys.stderr,
-        )
     return 0

@@ -26,7 +26,7 @@ def run(source: str, target: str) -> int:
         raise ValueError("FROM and TO are the same store")
     with ExitStack() as stack:
         read, written = _open(stack, source, reads_only=True), _open(stack, target)
-        totals = migrate(read, written, _Progress())
+        totals = migrate(read, written, Progress())
         print(
             f"{totals.copied} runs with {totals.samples:,} samples copied from {source} to {written.name}, "
             f"{totals.unchanged} were there already"
@@ -80,7 +80,7 @@ def _remove_copies(folder: str) -> None:
             shutil.rmtree(entry.path)
 
 
-class _Progress:
+class Progress:
     """Reports now and then how far it is."""
 
     def __init__(self) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
 
 METADATA_FILE = "catalogue.db"
+FILES_FOLDER = "files"
+"""In the store: media and saved files of runs, by their SHA-256."""
 _WORKER = "worker-"
 _CLICKHOUSE = ("clickhouse://", "clickhouses://")
 
@@ -33,6 +35,12 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         "TLS; ?cluster=NAME at the end for replicated tables), with the password in CLICKHOUSE_PASSWORD or "
         "the file CLICKHOUSE_PASSWORD_FILE; default: `store` in the data folder",
     )
+    add_metadata(parser)
+    add_dir(parser)
+
+
+def add_metadata(parser: argparse.ArgumentParser) -> None:
+    """The option for the metadata store."""
     parser.add_argument(
         "--metadata",
         "--catalogue",
@@ -41,7 +49,6 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         help="the metadata store: postgresql://…, with the password in PGPASSWORD or ~/.pgpass; "
         "default: a file in the store",
     )
-    add_dir(parser)
 
 
 def is_clickhouse_address(address: str) -> bool:
@@ -54,20 +61,38 @@ def is_clickhouse(arguments: argparse.Namespace) -> bool:
     return is_clickhouse_address(arguments.store or "")
 
 
+def store_folder(arguments: argparse.Namespace) -> str:
+    """The folder of the store; with ClickHouse, the one for what else a server keeps. It may not exist."""
+    in_folder = None if is_clickhouse(arguments) else arguments.store
+    return in_folder or os.path.join(directory(arguments), "store")
+
+
+def contents_folder(folder: str) -> str:
+    """Where a store has the contents of files, unless they are in a bucket."""
+    from runvitals.store.files.folder_store import CONTENTS
+
+    return os.path.join(folder, FILES_FOLDER, CONTENTS)
+
+
+def metadata_address(arguments: argparse.Namespace) -> str:
+    """The address of the metadata store, or the path of its file, which may not exist."""
+    return arguments.catalogue or os.path.join(store_folder(arguments), METADATA_FILE)
+
+
 def store_locations(arguments: argparse.Namespace) -> tuple[str, str]:
     """The folder of the store, created if missing, and the address of the metadata store.
 
     If samples are kept in ClickHouse, the folder is for what else a server keeps.
     """
-    folder, address = _locations(arguments)
+    folder = os.path.abspath(store_folder(arguments))
     try:
         make_private(folder)
     except OSError as error:
         raise OSError(f"could not create the store's folder {folder}: {error.strerror}") from None
-    return folder, address
+    return folder, arguments.catalogue or os.path.join(folder, METADATA_FILE)
 
 
-def metadata_address(arguments: argparse.Namespace) -> str:
+def existing_metadata_address(arguments: argparse.Namespace) -> str:
     """The address of the metadata store, for a command that works on it. Only an action that creates
     something creates the store too, for a server that was not started yet.
 
@@ -76,22 +101,17 @@ def metadata_address(arguments: argparse.Namespace) -> str:
     """
     from runvitals.store.metadata.database import sqlite_path
 
-    _, address = _locations(arguments)
+    address = metadata_address(arguments)
     path = sqlite_path(address)
     if path is None or os.path.exists(path):
         return address
+    path = os.path.abspath(path)
     if arguments.action != "create":
         raise FileNotFoundError(
             f"{path} does not exist: expected --store with the folder of a server's store, or --metadata"
         )
     print(f"runvitals: creating a new store: {path}", file=sys.stderr)
     return store_locations(arguments)[1]
-
-
-def _locations(arguments: argparse.Namespace) -> tuple[str, str]:
-    in_folder = None if is_clickhouse(arguments) else arguments.store
-    folder = os.path.abspath(in_folder or os.path.join(directory(arguments), "store"))
-    return folder, arguments.catalogue or os.path.join(folder, METADATA_FILE)
 
 
 def check_shared_stores(arguments: argparse.Namespace) -> None:
@@ -182,30 +202,51 @@ def open_stores(
     from runvitals.store import pairing
 
     _, address = store_locations(arguments)
-    store: SqliteChunks | ClickHouseStore
     if is_clickhouse(arguments):
-        store = clickhouse = _open_clickhouse(arguments, worker, may_be_away=True)
-        stack.callback(store.close)
-        if not clickhouse.is_prepared:
-            return clickhouse, _pair_later(stack, clickhouse, address)
-    else:
-        store = open_sample_store(arguments, cold)
-        stack.callback(store.close)
+        clickhouse = _open_clickhouse(arguments, worker, may_be_away=True)
+        stack.callback(clickhouse.close)
+        return clickhouse, _pair_clickhouse(stack, clickhouse, address)
+    store = open_sample_store(arguments, cold)
+    stack.callback(store.close)
     pairing.check_metadata_store_exists(store, address)
     metadata_store = _open_metadata_store(stack, address)
-    pairing.pair(store, metadata_store)
+    _pair(store, metadata_store)
     return store, metadata_store
 
 
-def _pair_later(stack: ExitStack, store: ClickHouseStore, address: str) -> MetadataStore:
-    """Open the metadata store, and pair it once ClickHouse can be reached."""
+def _pair_clickhouse(stack: ExitStack, store: ClickHouseStore, address: str) -> MetadataStore:
+    """Open the metadata store, and pair it, now or once ClickHouse can do it."""
     from runvitals.store import pairing
+    from runvitals.store.samples.interface import StoreUnavailable
 
-    pairing.check_metadata_store_is_not_new(store, address)
+    try:
+        store.check_prepared()
+        pairing.check_metadata_store_exists(store, address)
+    except StoreUnavailable:
+        pairing.check_metadata_store_is_not_new(store, address)
     metadata_store = _open_metadata_store(stack, address)
-    known = metadata_store.issued_ids.pairing()
-    store.pair_later(known and known[0], partial(pairing.pair, store, metadata_store))
+    try:
+        store.check_prepared()
+        _pair(store, metadata_store)
+    except StoreUnavailable:
+        known = metadata_store.issued_ids.pairing()
+        store.pair_later(known and known[0], partial(pairing.pair, store, metadata_store))
     return metadata_store
+
+
+def _pair(store: SqliteChunks | ClickHouseStore, metadata_store: MetadataStore) -> None:
+    """
+    Raises:
+        OSError: they do not belong together, or one of them cannot be used.
+    """
+    from runvitals.store import pairing
+    from runvitals.store.errors import MetadataStoreError
+
+    try:
+        pairing.pair(store, metadata_store)
+    except MetadataStoreError as error:
+        name = metadata_store.issued_ids.name
+        raise OSError(f"could not use the metadata store {name}: {error}") from error
 
 
 def _open_metadata_store(stack: ExitStack, address: str) -> MetadataStore:

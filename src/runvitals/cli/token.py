@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, moment, table
-from runvitals.cli.store_options import add_store, metadata_address
+from runvitals.cli.store_options import add_store, existing_metadata_address
 from runvitals.model.limits import INT64
 from runvitals.model.numbers import parse_integer
 
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     now_ms = time.time_ns() // 1_000_000
     try:
-        with open_metadata_store(metadata_address(arguments)) as metadata_store:
+        with open_metadata_store(existing_metadata_address(arguments)) as metadata_store:
             if arguments.action == "create":
                 print(metadata_store.tokens.create(arguments.name, now_ms)[0])
             elif arguments.action == "revoke":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, table
-from runvitals.cli.store_options import add_store, metadata_address, open_sample_store
+from runvitals.cli.store_options import add_store, existing_metadata_address, open_sample_store
 
 if TYPE_CHECKING:
     from runvitals.server.usage.report import UsageSelection
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     from runvitals.store.metadata import open_metadata_store
 
     try:
-        with open_metadata_store(metadata_address(arguments)) as metadata_store:
+        with open_metadata_store(existing_metadata_address(arguments)) as metadata_store:
             reports = UsageReports(metadata_store, _now_ms)
             if arguments.action == "statements":
                 print(_statements(metadata_store, arguments.words, arguments.month))

@@ -194,14 +194,14 @@ class ReceivedFiles:
             raise FileRejected(f"the files of the run would exceed the limit of {limit:,} bytes")
 
     def _check_space(self, missing: int) -> None:
-        limits = self.limits
-        reserved = dict(self._reserved)
-        arriving = sum(one.bytes for one in reserved.values())
-        total = self._files.total_bytes() + self._uploads.total_bytes(without=reserved) + arriving + missing
-        if limits.total_bytes is not None and total > limits.total_bytes:
-            raise FileRejected(
-                f"the files of this server would exceed the limit of {limits.total_bytes:,} bytes"
-            )
+        most = self.limits.total_bytes
+        if most is not None:
+            reserved = dict(self._reserved)
+            arriving = sum(one.bytes for one in reserved.values())
+            left = most - self._uploads.total_bytes(without=reserved) - arriving - missing
+            # Another server may have removed files.
+            if self._files.total_bytes() > left and self._files.total_bytes(anew=True) > left:
+                raise FileRejected(f"the files of this server would exceed the limit of {most:,} bytes")
         self.space.check(missing)
 
     # Files that arrive whole

@@ -67,6 +67,12 @@ class Server:
             connection.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}"')
         return self.address(database)
 
+    def renew(self, database: str, template: str) -> None:
+        """Put a copy of another database in the place of one."""
+        with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
+        self.make(database, template)
+
 
 class KillableServer(Server):
     """A durable server that can be killed and started again on the same data. `stop` removes it."""

@@ -327,7 +327,7 @@ def test_an_object_that_was_changed_is_not_used(
     with open(path, "r+b") as file:
         file.seek(100)
         file.write(b"x")
-    assert any("does not have the content" in str(problem) for problem in check(folder, reads_cold=True))
+    assert any("do not have the content" in str(problem) for problem in check(folder, reads_cold=True))
     with opened() as store:
         (damaged, *_) = store.read([1], [1], *ALL).damaged
         assert "does not have the content that was put there" in damaged.reason

@@ -32,12 +32,14 @@ def copy_contents(folder: str, into: str) -> int:
             reading = source.open(content.sha256)
         except FileNotFoundError:
             continue  # it was removed meanwhile
+        unfinished = f"{target}.unfinished"
         with reading:
             make_private(os.path.dirname(target))
-            private_files.create(target, exclusive=True)
-            with open(target, "wb") as writing:
+            private_files.create(unfinished, exclusive=True)
+            with open(unfinished, "wb") as writing:
                 shutil.copyfileobj(reading, writing, _PIECE_BYTES)
                 writing.flush()
                 os.fsync(writing.fileno())
+        os.replace(unfinished, target)
         copied += 1
     return copied

@@ -110,7 +110,7 @@ class BucketFileStore:
                 for found in page.get("Contents", ()):
                     sha256 = found["Key"].rpartition("/")[2]
                     if is_sha256(sha256) and found["Key"] == self._key(sha256):
-                        yield StoredContent(sha256, found["LastModified"].timestamp())
+                        yield StoredContent(sha256, found["Size"], found["LastModified"].timestamp())
 
     @contextmanager
     def _failing(self, what: str) -> Iterator[None]:

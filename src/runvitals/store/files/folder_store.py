@@ -59,4 +59,5 @@ class FolderFileStore:
                 continue
             for entry in entries:
                 if is_sha256(entry.name):
-                    yield StoredContent(entry.name, entry.stat(follow_symlinks=False).st_mtime)
+                    status = entry.stat(follow_symlinks=False)
+                    yield StoredContent(entry.name, status.st_size, status.st_mtime)

@@ -77,7 +77,7 @@ class FsspecFileStore:
         for path, about in found.items():
             sha256 = path.rpartition("/")[2]
             if is_sha256(sha256) and path.lstrip("/") == self._key(sha256):
-                yield StoredContent(sha256, _changed_s(about))
+                yield StoredContent(sha256, int(about["size"]), _changed_s(about))
 
     @contextmanager
     def _failing(self, what: str) -> Iterator[None]:

@@ -7,9 +7,10 @@ from typing import BinaryIO, NamedTuple, Protocol
 
 
 class StoredContent(NamedTuple):
-    """A content that is kept. `changed_s`: when it was put there, seconds since 1970."""
+    """A content that is kept. `bytes`: its size. `changed_s`: when it was put there, seconds since 1970."""
 
     sha256: str
+    bytes: int
     changed_s: float
 
 

@@ -27,6 +27,8 @@ class IssuedIds:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.name = database.name
+        # PostgreSQL is restored from dumps and fails over to copies; the right file can be put back.
+        self.may_be_older = not database.is_sqlite
 
     def pairing(self) -> tuple[str, int] | None:
         """The id shared with the sample store, and how often a server has started with both; None if not
@@ -36,7 +38,7 @@ class IssuedIds:
         return None if row is None else (str(row.id), int(row.starts))
 
     def take_turns(self) -> None:
-        """In PostgreSQL, wait until no other server pairs. In one transaction with what follows."""
+        """In PostgreSQL, wait until no other server starts. In one transaction with what follows."""
         if not self._database.is_sqlite:  # in which writers take turns anyway
             self._database.write(lambda connection: connection.execute(_TURN))
 

@@ -44,7 +44,10 @@ if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
 
 T = TypeVar("T")
-RECOVERY_HINT = "restore a backup, or recover what is readable with `runvitals store repair`"
+RECOVERY_HINT = (
+    "restore a backup into an empty folder or database, or recover what is readable with "
+    "`runvitals store repair`"
+)
 
 
 class MetadataStore:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -80,6 +80,20 @@ def _copy(connection: Connection, source: sqlite3.Connection, table: Table) -> i
 def recover(metadata_store: MetadataStore, runs: Sequence[RecoveredRun]) -> None:
     """Create runs for samples that belong to no known run, and keys for their metrics."""
     metadata_store.write(lambda connection: _recover(connection, runs))
+
+
+def recover_metrics(metadata_store: MetadataStore, by_lane: Mapping[int, tuple[int, ...]]) -> None:
+    """Create keys for metrics that known runs have samples of, by their lanes."""
+
+    def work(connection: Connection) -> None:
+        _add_metric_keys(connection, {number for numbers in by_lane.values() for number in numbers})
+        rows = [
+            {"writer_id": lane, "schema_id": _schema(connection, numbers)}
+            for lane, numbers in by_lane.items()
+        ]
+        add_rows(connection, writer_schema, rows)
+
+    metadata_store.write(work)
 
 
 def _recover(connection: Connection, runs: Sequence[RecoveredRun]) -> None:

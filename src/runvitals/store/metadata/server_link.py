@@ -195,3 +195,16 @@ def ended_servers(connection: Connection, numbers: Sequence[int]) -> list[int]:
         for number in numbers
         if connection.execute(free, {"servers": _SERVERS, "number": number}).scalar()
     ]
+
+
+def count_servers(connection: Connection) -> int:
+    """How many servers use the metadata store now; 0 with SQLite, where nothing says so."""
+    if connection.dialect.name == "sqlite":
+        return 0
+    return int(connection.execute(_RUNNING, {"servers": _SERVERS}).scalar_one())
+
+
+_RUNNING = text(
+    "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database "
+    "WHERE locktype = 'advisory' AND classid = :servers AND granted AND datname = current_database()"
+)

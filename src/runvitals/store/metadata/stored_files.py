@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import threading
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, select
 
@@ -14,6 +16,9 @@ from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.tables import run, run_file, stored_file
 
 _DIGESTS_PER_QUERY = 500
+_FILES_PER_PAGE = 10_000
+_LATE_IDS = 500
+"""So many of the newest ids are summed again each time: PostgreSQL may commit a file after later ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,16 @@ class StoredFile:
     sha256: str
     bytes: int
     media_type: str
+
+
+class _OldFiles(NamedTuple):
+    """The size of all files up to an id."""
+
+    last_id: int
+    bytes: int
+
+
+_NOTHING_SUMMED = _OldFiles(0, 0)
 
 
 class StoredFileTable:
@@ -36,6 +51,8 @@ class StoredFileTable:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._summing = threading.Lock()
+        self._summed = _NOTHING_SUMMED
 
     def add(self, run_id: int, file: StoredFile, now_ms: int) -> None:
         """Note that a run has sent a file, whose content is in the file store. Durable.
@@ -109,11 +126,36 @@ class StoredFileTable:
         with self._database.read() as connection:
             return int(connection.execute(statement).scalar_one())
 
-    def total_bytes(self) -> int:
-        """The size of all stored files."""
-        with self._database.read() as connection:
-            statement = select(func.coalesce(func.sum(stored_file.c.bytes), 0))
-            return int(connection.execute(statement).scalar_one())
+    def total_bytes(self, anew: bool = False) -> int:
+        """The size of all stored files.
+
+        Only files that were added since the last call are summed, by this server or another one. So it may be
+        too large, but not too small, after another server has removed files.
+
+        Args:
+            anew: sum all files.
+        """
+        with self._summing, self._database.read() as connection:
+            before = _NOTHING_SUMMED if anew else self._summed
+            newest = connection.execute(select(func.max(stored_file.c.id))).scalar() or 0
+            if anew or newest - before.last_id > 2 * _LATE_IDS:
+                last_id = max(newest - _LATE_IDS, 0)
+                added = _bytes_between(connection, before.last_id, last_id)
+                before = self._summed = _OldFiles(last_id, before.bytes + added)
+            return before.bytes + _bytes_between(connection, before.last_id, newest)
+
+    def sizes(self) -> Iterator[dict[str, int]]:
+        """The sizes of all stored files by their SHA-256, some at a time."""
+        last = 0
+        while True:
+            statement = select(stored_file.c.id, stored_file.c.sha256, stored_file.c.bytes)
+            page = statement.where(stored_file.c.id > last).order_by(stored_file.c.id).limit(_FILES_PER_PAGE)
+            with self._database.read() as connection:
+                rows = connection.execute(page).all()
+            if not rows:
+                return
+            last = rows[-1].id
+            yield {row.sha256: row.bytes for row in rows}
 
     def known(self, digests: Iterable[str]) -> set[str]:
         """Those of some files that are stored for any run."""
@@ -142,4 +184,15 @@ class StoredFileTable:
             connection.execute(delete(stored_file).where(among(connection, stored_file.c.id, unused)))
             return list(unused.values())
 
-        return self._database.write(work)
+        unused = self._database.write(work)
+        if unused:
+            with self._summing:
+                self._summed = _NOTHING_SUMMED
+        return unused
+
+
+def _bytes_between(connection: Connection, after: int, last: int) -> int:
+    """The size of the files with ids after one, up to another one."""
+    statement = select(func.coalesce(func.sum(stored_file.c.bytes), 0))
+    between = stored_file.c.id > after, stored_file.c.id <= last
+    return int(connection.execute(statement.where(*between)).scalar_one())

@@ -13,7 +13,7 @@ from runvitals.model.state import ENDED_STATES, is_ended
 from runvitals.store.metadata.database import Database, among, insert
 from runvitals.store.metadata.run_locks import lock_known_runs, lock_runs
 from runvitals.store.metadata.run_states import StoredWriter, read_writers, update_run_states
-from runvitals.store.metadata.tables import process, run, writer
+from runvitals.store.metadata.tables import process, project, run, writer
 from runvitals.store.metadata.text import check_integers, checked_name
 from runvitals.store.metadata.usage.marks import UsageMarks, add_marks
 from runvitals.store.metadata.writer_registration import RegisteredWriter, WriterRegistration, join, joined
@@ -162,6 +162,17 @@ class WriterTable:
         """The ids under which the samples of all runs are stored."""
         with self._database.read() as connection:
             return list(connection.execute(select(writer.c.lane_id).distinct()).scalars())
+
+    def run_names(self, lanes: Iterable[int]) -> dict[int, str]:
+        """The runs whose samples are stored under some ids, as `project/run`."""
+        statement = (
+            select(writer.c.lane_id, project.c.name, run.c.uid)
+            .join(run, run.c.id == writer.c.run_id)
+            .join(project, project.c.id == run.c.project_id)
+        )
+        with self._database.read() as connection:
+            found = connection.execute(statement.where(among(connection, writer.c.lane_id, lanes)))
+            return {lane: f"{name}/{uid}" for lane, name, uid in found}
 
     def record_processes(self, processes: Sequence[StoredProcess]) -> None:
         """Record processes of runs, or more facts about them; None does not overwrite known values. Durable.

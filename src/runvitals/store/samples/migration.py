@@ -124,12 +124,13 @@ def _check_target(source: MigratableStore, target: MigratableStore) -> None:
 def _copy(source: MigratableStore, target: MigratableStore, run: int) -> int:
     """Copy a run anew. Returns how many samples it has."""
     target.delete([run])
+    # A batch that is listed is complete, in both, also if a server adds some meanwhile.
+    stored = source.stored_batches(run)
     samples = 0
     for series in _read(source, run):
         target.put(run, series)
         samples += sum(len(one.t) for one in series)
-    # Last: a batch that is listed is complete.
-    target.put_batches(run, source.stored_batches(run))
+    target.put_batches(run, stored)
     target.flush()
     return samples
 

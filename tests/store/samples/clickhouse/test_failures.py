@@ -99,6 +99,22 @@ def test_a_store_that_is_opened_while_clickhouse_is_away(
             store.close()
 
 
+def test_a_store_whose_pairing_failed_accepts_batches_and_is_paired_later(
+    database: ClickHouseAddress, tmp_path: Path
+) -> None:
+    failures = iter([StoreUnavailable("ClickHouse answered 500")])
+
+    def pair() -> None:
+        for failure in failures:
+            raise failure
+
+    with open_store(database, tmp_path / "store") as store:
+        store.pair_later("ours", pair)
+        assert store.append([batch(1, [0], [1.0])]) == CommitAck(1, 0)
+        eventually(lambda: store.is_prepared and not store.stats().warnings)
+        assert samples_of(store.read([1], None, *ALL)) == {(1, 1): [(0, 1.0)]}
+
+
 def test_what_waits_survives_that_the_server_is_killed(own_server: ClickHouseServer, tmp_path: Path) -> None:
     folder = tmp_path / "store"
     command = [sys.executable, str(WRITER), str(own_server.port), str(folder)]

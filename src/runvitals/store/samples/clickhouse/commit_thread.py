@@ -121,10 +121,13 @@ class ClickHouseCommits:
         Raises:
             StoreError: ClickHouse cannot store it.
         """
-        if self._preparation.pending is not None:
-            raise StoreUnavailable(self._preparation.pending)
+        self._preparation.check_done()
         while self._store_oldest():
             pass
+
+    def try_again(self) -> None:
+        """Let the thread that stores what waits find out at once whether ClickHouse can be used."""
+        self._retry.set()
 
     def close(self) -> None:
         """Store what was submitted, in ClickHouse or on the disk, and end the threads."""

@@ -43,6 +43,14 @@ class Preparation:
             raise StoreUnavailable(f"ClickHouse at {self._clickhouse.address} was not reached yet")
         return self._features
 
+    def check_done(self) -> None:
+        """
+        Raises:
+            StoreUnavailable: it is not done.
+        """
+        if self.pending is not None:
+            raise StoreUnavailable(self.pending)
+
     def wait(self, reason: str) -> None:
         """Do nothing, and accept nothing, before `check_by` is called."""
         self.refusal = reason
@@ -53,14 +61,15 @@ class Preparation:
         self._check = not_yet
 
     def check_by(self, check: Callable[[], None], accepts: bool) -> None:
-        """Check by another function, from now on.
+        """Check by another function, from now on. Until it has succeeded, other requests fail.
 
         Args:
             accepts: whether batches may be accepted before.
         """
         self._check = check
-        if accepts:
-            self.refusal = None
+        reason = self.pending or f"the tables at {self._clickhouse.address} are not paired yet"
+        self.refusal = None if accepts else reason
+        self.pending = self._others.withheld = reason
 
     def run(self) -> None:
         """Do it, unless it is done.

@@ -17,7 +17,7 @@ from runvitals import deadline
 from runvitals.buckets import Grid
 from runvitals.deadline import TooSlow
 from runvitals.journal.paths import make_private
-from runvitals.store.samples.clickhouse import import_export
+from runvitals.store.samples.clickhouse import import_export, stored_ids
 from runvitals.store.samples.clickhouse.address import ClickHouseAddress
 from runvitals.store.samples.clickhouse.aggregate import aggregate
 from runvitals.store.samples.clickhouse.commit_thread import ClickHouseCommits
@@ -135,6 +135,13 @@ class ClickHouseStore:
         """Whether ClickHouse has been reached, so that the store can be paired."""
         return self._preparation.pending is None
 
+    def check_prepared(self) -> None:
+        """
+        Raises:
+            StoreUnavailable: ClickHouse has not been reached, so that the store cannot be paired yet.
+        """
+        self._preparation.check_done()
+
     def pair_later(self, store_id: str | None, pair: Callable[[], None]) -> None:
         """Pair the store once ClickHouse can be reached. Until then batches wait on the disk.
 
@@ -149,6 +156,7 @@ class ClickHouseStore:
         if store_id is not None:
             self._waiting.claim(store_id)
         self._preparation.check_by(pair, accepts=store_id is not None)
+        self._commits.try_again()
 
     @property
     def name(self) -> str:
@@ -158,13 +166,7 @@ class ClickHouseStore:
     @property
     def pairing(self) -> Pairing | None:
         """The pairing with a metadata store; None if there is none yet."""
-        rows = self._unchecked.command(
-            "SELECT id, starts, metadata_store FROM pairing ORDER BY starts DESC LIMIT 1 FORMAT JSONEachRow"
-        )
-        if not rows:
-            return None
-        fields = json.loads(rows)
-        return Pairing(fields["id"], int(fields["starts"]), fields["metadata_store"])
+        return stored_ids.pairing(self._unchecked)
 
     @property
     def store_id(self) -> str | None:
@@ -175,13 +177,11 @@ class ClickHouseStore:
     @property
     def is_new(self) -> bool:
         """Whether nothing was ever stored."""
-        return not int(self._unchecked.command("SELECT count() FROM (SELECT 1 FROM batches LIMIT 1)"))
+        return stored_ids.is_new(self._unchecked)
 
     def highest(self) -> tuple[int, int]:
-        """The highest id of a run, and of a metric, that was stored."""
-        runs = self._unchecked.command("SELECT max(run) FROM extents")
-        metrics = self._unchecked.command("SELECT max(metric) FROM series")
-        return int(runs or 0), int(metrics or 0)
+        """The highest id of a run or writer, and of a metric, that was stored."""
+        return stored_ids.highest(self._unchecked)
 
     def pair(self, pairing: Pairing) -> None:
         """Record the pairing with a metadata store."""

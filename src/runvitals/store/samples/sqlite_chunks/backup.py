@@ -18,19 +18,41 @@ from runvitals.store.samples.sqlite_chunks.month_files import MonthFiles
 def backup(folder: str, into: str) -> int:
     """Copy a store into an empty or new folder. Returns the number of files.
 
+    Raises:
+        StoreError: there is no store, or the target folder is not writable or not empty.
+    """
+    log.existing_path(folder)
+    make_empty(into)
+    return copy_files(folder, into)
+
+
+def make_empty(folder: str) -> None:
+    """Create a folder for a copy.
+
+    Raises:
+        StoreError: it is not writable or not empty.
+    """
+    _make(folder)
+    if os.listdir(folder):
+        raise StoreError(f"{folder} is not empty: choose an empty or new folder for the backup")
+
+
+def has_store(folder: str) -> bool:
+    """Whether a folder has files of a store."""
+    return os.path.exists(os.path.join(folder, log.NAME)) or bool(MonthFiles(folder).existing())
+
+
+def copy_files(folder: str, into: str) -> int:
+    """Copy the files of a store into a folder that has none. Returns their number.
+
     The copy contains every sample that was acknowledged before the call. The log is copied first: samples
     move from it to month files, so some may be copied twice; they are merged when the copy is opened.
 
     Raises:
-        StoreError: there is no store, or the target folder is not writable or not empty.
+        StoreError: there is no store, or the target folder is not writable.
     """
     path = log.existing_path(folder)
-    try:
-        make_private(into)
-    except OSError as error:
-        raise StoreError(f"could not create {into}: {error.strerror}") from error
-    if os.listdir(into):
-        raise StoreError(f"{into} is not empty: choose an empty or new folder for the backup")
+    _make(into)
     months = MonthFiles(folder)
     _copy(path, os.path.join(into, log.NAME), log.FORMAT)
     copied = 1
@@ -54,6 +76,13 @@ def cold_of(copy: str) -> tuple[str | None, int]:
             size += rows.used_bytes(connection)
     with closing(sqlite_salvage.open_damaged(os.path.join(copy, log.NAME))) as connection:
         return noted_objects.read_address(connection), size
+
+
+def _make(folder: str) -> None:
+    try:
+        make_private(folder)
+    except OSError as error:
+        raise StoreError(f"could not create {folder}: {error.strerror}") from error
 
 
 def _copy(path: str, into: str, file_format: Format) -> None:

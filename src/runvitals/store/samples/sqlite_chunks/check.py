@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +24,8 @@ from runvitals.store.samples.sqlite_chunks import (
 )
 from runvitals.store.samples.sqlite_chunks.chunks import Chunk, ChunkDecoder
 from runvitals.store.samples.sqlite_chunks.cold import noted_objects, rows
-from runvitals.store.samples.sqlite_chunks.cold.reading import ColdUnavailable, place_of
-from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings, ColdStorage
+from runvitals.store.samples.sqlite_chunks.cold.object_check import ObjectCheck, objects_checked
+from runvitals.store.samples.sqlite_chunks.cold.reading import ColdLost, ColdUnavailable, place_of
 from runvitals.store.samples.sqlite_chunks.column_sets import read_columns
 from runvitals.store.samples.sqlite_chunks.database import DamagedFile
 from runvitals.store.samples.sqlite_chunks.month_files import MISSING, SET_ASIDE, Month, MonthFiles, start_ms
@@ -47,7 +47,7 @@ def check(folder: str, reads_cold: bool = False) -> Iterator[Problem]:
     """Yield all problems of a store. Another process may have it open.
 
     Args:
-        reads_cold: decode what is in cold storage, too, instead of only looking whether it is there.
+        reads_cold: decode what is in cold storage, too, instead of only comparing names and sizes.
 
     Raises:
         StoreError: there is no store in the folder, or its log is missing or of another version.
@@ -58,25 +58,25 @@ def check(folder: str, reads_cold: bool = False) -> Iterator[Problem]:
         recorded = _recorded_months(connection)
         address = _cold_address(connection)
     months = MonthFiles(folder, _store_id(folder))
-    yield from _check_cold(months, address, folder)
-    if reads_cold and address is not None:
-        months.cold = ColdStorage(ColdSettings(address), folder)
-    try:
+    with ExitStack() as stack:
+        stack.callback(months.close)
+        objects = yield from _check_objects(stack, months, address, folder)
+        if reads_cold:
+            months.cold = objects
         for _, path in months.set_aside_files():
             yield Problem(path, f"is {SET_ASIDE}: run `runvitals store repair` to recover readable samples")
         months.expect(recorded)
         for _, path in months.missing():
             yield Problem(path, MISSING)
         for month in months.existing():
+            path = months.path(month)
             try:
                 with months.reader(month) as reader:
-                    yield from _until_unreadable(
-                        months.path(month), _check_month(reader, month, months.path(month))
-                    )
+                    yield from _until_unreadable(path, _check_month(reader, month, path))
+                    if objects is not None:
+                        yield from _until_unreadable(path, _lost_values(reader, path, objects))
             except StoreError as error:
-                yield Problem(months.path(month), str(error).removeprefix(f"{months.path(month)}: "))
-    finally:
-        months.close()
+                yield Problem(path, str(error).removeprefix(f"{path}: "))
 
 
 def _cold_address(connection: sqlite3.Connection) -> str | None:
@@ -86,33 +86,42 @@ def _cold_address(connection: sqlite3.Connection) -> str | None:
         return None
 
 
-def _check_cold(months: MonthFiles, address: str | None, folder: str) -> Iterator[Problem]:
-    """Check that cold storage has the objects that month files refer to."""
-    needed: dict[str, list[str]] = {}
+def _check_objects(
+    stack: ExitStack, months: MonthFiles, address: str | None, folder: str
+) -> Generator[Problem, None, ObjectCheck | None]:
+    """Check that cold storage has the objects that month files refer to, in their size.
+
+    Returns:
+        what reads them; None if nothing is in cold storage, or if it cannot be used.
+    """
+    sizes: dict[str, int] = {}
     for month in months.existing():
         with (
             suppress(StoreError),  # reported as damage of the month
             months.reader(month) as connection,
             database.store_errors(months.path(month)),
         ):
-            needed[months.path(month)] = rows.objects(connection)
-    if not any(needed.values()):
-        return
+            sizes.update(rows.object_sizes(connection))
+    if not sizes:
+        return None
     if address is None:
         yield Problem(folder, "old samples are in cold storage: start the server with --cold-storage")
-        return
+        return None
+    objects = stack.enter_context(objects_checked(address, sizes))
     try:
-        stored = ColdStorage(ColdSettings(address), folder).stored()
+        objects.compare_sizes()
     except ColdUnavailable as error:
         yield Problem(address, str(error))
-        return
-    for path, digests in needed.items():
-        missing = sorted(set(digests) - stored)
-        if missing:
-            yield Problem(
-                path,
-                f"{len(missing)} of {len(digests)} objects are missing in {address}, such as {missing[0]}",
-            )
+        return None
+    return objects
+
+
+def _lost_values(connection: sqlite3.Connection, path: str, objects: ObjectCheck) -> Iterator[Problem]:
+    """The values of a month that are lost with their objects."""
+    for reason, digests in objects.reasons(rows.object_sizes(connection)).items():
+        by_run = rows.values_in(connection, digests)
+        values = sum(one.values for one in by_run)
+        yield Problem(path, f"{values:,} values of {len(by_run):,} runs are lost: {reason}")
 
 
 def _recorded_months(connection: sqlite3.Connection) -> log.RecordedMonths:
@@ -194,17 +203,17 @@ class _RunCheck:
         self._run = run
         self._decoder = ChunkDecoder(connection)
         self._reads_cold = getattr(connection, "cold", None) is not None
+        self._is_complete = True
 
     def problems(self) -> Iterator[str]:
         run_chunks = chunks.of_run(self._connection, self._run)
         run_packs = packs.of_run(self._connection, self._run)
-        damaged = False
         for text in (*self._check_chunks(run_chunks), *self._check_packs(run_packs)):
-            damaged = True
+            self._is_complete = False
             yield text
         yield from self._check_order(run_chunks)
         yield from self._check_row(run_chunks, run_packs)
-        if not damaged and (self._reads_cold or not any(chunk.is_cold for chunk in run_chunks)):
+        if self._is_complete and (self._reads_cold or not any(chunk.is_cold for chunk in run_chunks)):
             yield from self._check_rollup()
 
     def _check_chunks(self, run_chunks: list[Chunk]) -> Iterator[str]:
@@ -217,6 +226,9 @@ class _RunCheck:
                         yield f"{where}: row {-chunk.data} of table cold is missing"
                     continue
                 values = self._decoder.values(chunk)
+            except ColdLost:  # reported once for all chunks
+                self._is_complete = False
+                continue
             except (CorruptData, ColdUnavailable) as error:
                 yield f"{where}: {error}"
                 continue

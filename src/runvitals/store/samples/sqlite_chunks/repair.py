@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
-
-import numpy as np
 
 from runvitals.store import private_files, sqlite_salvage
 from runvitals.store.samples.codec import CorruptData
-from runvitals.store.samples.interface import END_OF_TIME_MS
 from runvitals.store.samples.sqlite_chunks import check, database, log, month_files
 from runvitals.store.samples.sqlite_chunks import store_id as owner
 from runvitals.store.samples.sqlite_chunks.blocks import Block, on_disk
 from runvitals.store.samples.sqlite_chunks.chunks import Chunk, ChunkDecoder
 from runvitals.store.samples.sqlite_chunks.cold import noted_objects, objects
-from runvitals.store.samples.sqlite_chunks.cold.reading import ColdReader
+from runvitals.store.samples.sqlite_chunks.cold.reading import ColdLost, ColdReader
 from runvitals.store.samples.sqlite_chunks.column_sets import add_columns, read_columns, unpack_columns
 from runvitals.store.samples.sqlite_chunks.database import SET_ASIDE_SUFFIX, DamagedFile
 from runvitals.store.samples.sqlite_chunks.month_files import MonthFiles
@@ -161,19 +158,23 @@ def restore(store: SqliteChunks, wanted: Callable[[int], bool]) -> Iterator[str]
             into = store.rename_set_aside(path, path.replace(SET_ASIDE_SUFFIX, _RECOVERED_SUFFIX))
             yield f"{path}: it is no file, and was renamed to {into}, which can be deleted"
             continue
-        samples = 0
+        samples = lost = 0
         with closing(sqlite_salvage.open_damaged(path)) as connection:
             if _is_foreign(connection, store.store_id):
                 into = store.rename_set_aside(path, path.replace(SET_ASIDE_SUFFIX, _FOREIGN_SUFFIX))
                 yield f"{path} belongs to another store and was not read; renamed it to {into}"
                 continue
-            for run, blocks in _blocks(connection, store.cold):
+            for run, blocks, unreadable in _blocks(connection, store.cold):
                 if wanted(run):
-                    store.restore(run, blocks)
+                    if blocks:
+                        store.restore(run, blocks)
                     samples += sum(block.values.size for block in blocks)
+                    lost += unreadable
             store.note_unneeded([row["sha256"] for row in sqlite_salvage.rows(connection, "object")])
         into = store.rename_set_aside(path, path.replace(SET_ASIDE_SUFFIX, _RECOVERED_SUFFIX))
         yield f"{path}: recovered {samples:,} samples; renamed it to {into}, which can be deleted"
+        if lost:
+            yield f"{path}: {lost:,} values that it lists could not be read and are lost"
 
 
 def _is_foreign(connection: sqlite3.Connection, store_id: str | None) -> bool:
@@ -194,15 +195,19 @@ def restore_from_cold_storage(store: SqliteChunks, wanted: Callable[[int], bool]
         return
     samples = 0
     restored = []
-    for sha256 in sorted(cold.stored() - store.known_objects()):
+    for sha256 in sorted(cold.stored().keys() - store.known_objects()):
         by_run: dict[int, list[Block]] = {}
-        with cold.opened(sha256) as file:
-            listed = objects.read_list(file)
-            if listed["store"] != store.store_id:
-                continue
-            for run, block in objects.blocks(file, listed):
-                if wanted(run) and month_files.month_of(int(block.t[0])) in months:
-                    by_run.setdefault(run, []).append(block)
+        try:
+            with cold.opened(sha256) as file:
+                listed = objects.read_list(file)
+                if listed["store"] != store.store_id:
+                    continue
+                for run, block in objects.blocks(file, listed):
+                    if wanted(run) and month_files.month_of(int(block.t[0])) in months:
+                        by_run.setdefault(run, []).append(block)
+        except ColdLost as error:
+            yield f"{error}: if it had samples of deleted files, they are lost"
+            continue
         for run, blocks in by_run.items():
             store.restore(run, blocks)
             samples += sum(block.values.size for block in blocks)
@@ -211,8 +216,10 @@ def restore_from_cold_storage(store: SqliteChunks, wanted: Callable[[int], bool]
     yield f"recovered {samples:,} samples of deleted files from {cold.settings.address}"
 
 
-def _blocks(connection: sqlite3.Connection, cold: ColdReader | None) -> Iterator[tuple[int, list[Block]]]:
-    """The readable samples of each run, a block per chunk and pack.
+def _blocks(
+    connection: sqlite3.Connection, cold: ColdReader | None
+) -> Iterator[tuple[int, list[Block], int]]:
+    """The readable samples of each run, a block per chunk and pack, and how many values are unreadable.
 
     Raises:
         ColdUnavailable: cold storage cannot be read at present.
@@ -228,9 +235,14 @@ def _blocks(connection: sqlite3.Connection, cold: ColdReader | None) -> Iterator
         by_run.setdefault(row["run"], []).append(Pack(*(values[name] for name in Pack._fields)))
     decoder = ChunkDecoder(connection, cold)
     for run, parts in by_run.items():
-        blocks = [block for block in (_block(decoder, part) for part in parts) if block is not None]
-        if blocks:
-            yield run, blocks
+        blocks, unreadable = [], 0
+        for part in parts:
+            block = _block(decoder, part)
+            if block is not None:
+                blocks.append(block)
+            else:
+                unreadable += part.samples if isinstance(part, Pack) else part.ticks
+        yield run, blocks, unreadable
 
 
 def _block(decoder: ChunkDecoder, part: Chunk | Pack) -> Block | None:
@@ -238,41 +250,6 @@ def _block(decoder: ChunkDecoder, part: Chunk | Pack) -> Block | None:
         if isinstance(part, Pack):
             return part.block() if part.metrics else None
         t, values = decoder.times(part), decoder.values(part)
-    except (CorruptData, sqlite3.DatabaseError):
+    except (CorruptData, ColdLost, sqlite3.DatabaseError):
         return None
     return on_disk((part.metric,), t, values.reshape(-1, 1))
-
-
-# Recovered runs
-
-
-def renumber(store: SqliteChunks, largest: int, after: int) -> Iterator[str]:
-    """Give the runs whose ids are damaged new ones. Yields a line about each.
-
-    Args:
-        largest: ids from 1 to this one are sound.
-        after: new ids are larger.
-    """
-    runs = store.runs()
-    after = max([after, *(run for run in runs if run <= largest)])
-    for run in runs:
-        if 1 <= run <= largest:
-            continue
-        after += 1
-        store.put(after, store.read([run], None, 0, END_OF_TIME_MS - 1).series)
-        store.delete([run])
-        yield f"run {run} has an id that no server assigns; its samples are those of run {after} now"
-
-
-def extents(store: SqliteChunks, excluded: Collection[int]) -> dict[int, tuple[set[int], int, int]]:
-    """The metrics of runs, and the times of their first and last samples."""
-    by_run = {}
-    for run in store.runs():
-        if run in excluded:
-            continue
-        series = store.read([run], None, 0, END_OF_TIME_MS - 1).series
-        if series:
-            t = [(int(samples.t[0]), int(samples.t[-1])) for samples in series if len(samples.t)]
-            metrics = {samples.metric for samples in series}
-            by_run[run] = metrics, int(np.min(t)), int(np.max(t))
-    return by_run

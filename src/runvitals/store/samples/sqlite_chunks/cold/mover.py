@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from runvitals.model.durations import DAY_MS
+from runvitals.store.samples.interface import StoreUnavailable
 from runvitals.store.samples.sqlite_chunks import database
 from runvitals.store.samples.sqlite_chunks.cold import noted_objects, objects, rows
 from runvitals.store.samples.sqlite_chunks.cold.rows import LocalChunk
@@ -149,7 +150,7 @@ class ColdMover:
         """Move chunks into one object. Returns 1, or 0 if all of them have changed meanwhile."""
         path = self._storage.new_path()
         try:
-            sha256, size, offsets = objects.write(path, self._months.store_id, found)
+            sha256, size, offsets = self._write(path, found)
             now_ms = self._clock_ms()
             self._call_log(lambda log: noted_objects.note(log, [sha256], now_ms))
             self._storage.put(sha256, path)
@@ -167,6 +168,17 @@ class ColdMover:
             return 0
         self._call_log(lambda log: noted_objects.forget(log, [sha256]))
         return 1
+
+    def _write(self, path: str, found: Sequence[LocalChunk]) -> tuple[str, int, list[int]]:
+        """See `objects.write`.
+
+        Raises:
+            StoreUnavailable: the disk is full, or fails.
+        """
+        try:
+            return objects.write(path, self._months.store_id, found)
+        except OSError as error:
+            raise StoreUnavailable(f"could not write {path}: {error.strerror}") from error
 
     def _refer(self, month: Month, sha256: str, size: int, placed: Sequence[tuple[LocalChunk, int]]) -> int:
         if month not in self._months.existing():

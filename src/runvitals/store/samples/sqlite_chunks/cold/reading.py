@@ -20,6 +20,10 @@ class ColdUnavailable(StoreUnavailable):
         self.sha256 = sha256
 
 
+class ColdLost(ColdUnavailable):
+    """Values are lost unless their object is put back: it is missing, or has another content."""
+
+
 class ColdPlace(NamedTuple):
     """Where the values of a chunk are: in the object with this SHA-256, `size` bytes from `offset`."""
 
@@ -34,7 +38,8 @@ class ColdReader(Protocol):
     def read(self, place: ColdPlace) -> bytes:
         """
         Raises:
-            ColdUnavailable: the object cannot be read at present.
+            ColdLost: the object is missing or damaged.
+            ColdUnavailable: it cannot be read at present.
         """
 
     def forget(self, place: ColdPlace) -> None:

@@ -6,8 +6,9 @@ file gets these tables, and format 2, with its first cold chunk; older versions 
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from runvitals.store.samples.sqlite_chunks.chunks import Chunk
@@ -127,6 +128,34 @@ def objects(connection: sqlite3.Connection) -> list[str]:
     if not has_cold(connection):
         return []
     return [sha256 for (sha256,) in connection.execute("SELECT sha256 FROM object")]
+
+
+def object_sizes(connection: sqlite3.Connection) -> dict[str, int]:
+    """The sizes of the objects that chunks of a month file refer to, by their SHA-256."""
+    if not has_cold(connection):
+        return {}
+    return dict(connection.execute("SELECT sha256, bytes FROM object WHERE used > 0"))
+
+
+class ObjectValues(NamedTuple):
+    """How many values of a run are in some objects, of how many metrics, and their first and last times."""
+
+    run: int
+    metrics: int
+    values: int
+    t0: int
+    t1: int
+
+
+def values_in(connection: sqlite3.Connection, digests: Collection[str]) -> list[ObjectValues]:
+    """What chunks of a month file have in some objects, by run."""
+    rows = connection.execute(
+        """SELECT run, count(DISTINCT metric), sum(ticks), min(t0), max(t1)
+        FROM chunk JOIN cold ON cold.id = -chunk.data JOIN object ON object.id = cold.object
+        WHERE sha256 IN (SELECT value FROM json_each(?)) GROUP BY run ORDER BY run""",
+        (json.dumps(sorted(digests)),),
+    )
+    return [ObjectValues(*row) for row in rows]
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:

@@ -17,7 +17,7 @@ from runvitals.backoff import Backoff
 from runvitals.journal.paths import OPEN_FLAGS, make_private
 from runvitals.store.files.bucket_address import SCHEMES, BucketAddress
 from runvitals.store.files.interface import FileStore
-from runvitals.store.samples.sqlite_chunks.cold.reading import ColdPlace, ColdUnavailable
+from runvitals.store.samples.sqlite_chunks.cold.reading import ColdLost, ColdPlace, ColdUnavailable
 
 CACHE_FOLDER = "cold-cache"
 _SUBFOLDER = "samples"
@@ -70,6 +70,10 @@ def open_cold(address: str) -> FileStore:
     return FolderFileStore(os.path.join(address, _SUBFOLDER))
 
 
+class _LostObject(OSError):
+    """One object is missing or damaged."""
+
+
 class ColdStorage:
     """Thread-safe. Nothing is opened before it is needed, so a store opens while the bucket is away.
 
@@ -102,6 +106,7 @@ class ColdStorage:
         self._lock = threading.Lock()
         self._fetching: dict[str, tuple[threading.Lock, int]] = {}
         self._wanted: dict[str, None] = {}
+        self._lost: dict[str, tuple[Backoff, str]] = {}
         self.wake: Callable[[], None] = lambda: None
         self.problem: str | None = None
 
@@ -149,6 +154,7 @@ class ColdStorage:
         """A whole object.
 
         Raises:
+            ColdLost: it is missing or damaged.
             ColdUnavailable: it cannot be read at present.
         """
         self.fetch(sha256)
@@ -170,6 +176,7 @@ class ColdStorage:
         """Fetch an object into the cache, unless it is there.
 
         Raises:
+            ColdLost: it is missing or damaged.
             ColdUnavailable: it cannot be read at present.
         """
         path = self._path(sha256)
@@ -178,7 +185,10 @@ class ColdStorage:
                 return
             new = self.new_path()
             try:
-                with self._using_bucket(f"could not read samples from {self.settings.address}"):
+                with (
+                    self._using_bucket(f"could not read samples from {self.settings.address}"),
+                    self._noting_lost(sha256),
+                ):
                     self._download(sha256, new)
                     os.replace(new, path)
             finally:
@@ -186,16 +196,37 @@ class ColdStorage:
                     os.unlink(new)
         self._shrink_cache(sha256)
 
+    @contextmanager
+    def _noting_lost(self, sha256: str) -> Iterator[None]:
+        """Do not read a lost object again for each of its chunks, but after a while."""
+        pause, reason = self._lost.get(sha256) or (Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S), "")
+        if not pause.due(self._clock_s()):
+            raise _LostObject(reason)
+        try:
+            yield
+        except _LostObject as error:
+            pause.failed(self._clock_s())
+            self._lost[sha256] = pause, str(error)
+            raise
+        self._lost.pop(sha256, None)
+
     def _download(self, sha256: str, into: str) -> None:
         digest = hashlib.sha256()
         descriptor = os.open(into, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_FLAGS, 0o600)
-        with open(descriptor, "wb") as writing, self._opened().open(sha256) as reading:
+        with open(descriptor, "wb") as writing, self._reading(sha256) as reading:
             while piece := reading.read(_PIECE_BYTES):
                 deadline.check()
                 digest.update(piece)
                 writing.write(piece)
         if digest.hexdigest() != sha256:
-            raise OSError(f"the object {sha256} does not have the content that was put there")
+            raise _LostObject(f"the object {sha256} does not have the content that was put there")
+
+    def _reading(self, sha256: str) -> BinaryIO:
+        objects = self._opened()
+        try:
+            return objects.open(sha256)
+        except FileNotFoundError:
+            raise _LostObject(f"the object {sha256} is missing") from None
 
     def _shrink_cache(self, kept: str) -> None:
         """Remove the objects that were not read for longest."""
@@ -268,14 +299,14 @@ class ColdStorage:
         with self._using_bucket(f"could not use {self.settings.address}"):
             self._objects = self._open_objects(self.settings.address)
 
-    def stored(self) -> set[str]:
-        """The SHA-256 of all objects that are there.
+    def stored(self) -> dict[str, int]:
+        """The sizes of all objects that are there, by their SHA-256.
 
         Raises:
             ColdUnavailable: they cannot be listed at present.
         """
         with self._using_bucket(f"could not list {self.settings.address}"):
-            return {content.sha256 for content in self._opened().contents()}
+            return {content.sha256: content.bytes for content in self._opened().contents()}
 
     def remove_leftovers(self) -> None:
         """Remove unfinished files of a process that was killed."""
@@ -303,9 +334,9 @@ class ColdStorage:
                 raise ColdUnavailable(self.problem or what)
         try:
             yield
-        except FileNotFoundError as error:  # of one object: others may be there
+        except _LostObject as error:  # the others may be there
             self.problem = f"{what}: {error}"
-            raise ColdUnavailable(self.problem) from error
+            raise ColdLost(self.problem) from error
         except (OSError, ValueError) as error:
             self.problem = f"{what}: {error}"
             with self._lock:

@@ -1,0 +1,151 @@
+"""`runvitals store check` and `repair`, for samples in a folder or in ClickHouse."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from runvitals.cli.cold_storage import cold_address
+from runvitals.cli.store_options import (
+    add_metadata,
+    contents_folder,
+    is_clickhouse,
+    metadata_address,
+    store_folder,
+)
+from runvitals.terminal import inert
+
+if TYPE_CHECKING:
+    from runvitals.store.samples.sqlite_chunks.check import Problem
+    from runvitals.store.samples.sqlite_chunks.log import Pairing
+    from runvitals.store.samples.sqlite_chunks.stored_ids import StoredIds
+
+
+def add(check: argparse.ArgumentParser, repair: argparse.ArgumentParser) -> None:
+    """Add the options of the two commands."""
+    for action in (check, repair):
+        add_metadata(action)
+    check.add_argument(
+        "--read-cold",
+        action="store_true",
+        help="read and decode what is in --cold-storage, too, of which otherwise only the sizes are compared",
+    )
+    repair.add_argument(
+        "--cold-storage",
+        metavar="BUCKET",
+        type=cold_address,
+        help="the server's --cold-storage, if log.db was lost; default: as it says",
+    )
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Print all problems; returns 1 if there are any."""
+    from runvitals.store.check import check_contents, check_ids
+    from runvitals.store.samples.sqlite_chunks import stored_ids
+    from runvitals.store.samples.sqlite_chunks.check import check as check_samples
+
+    name, found = store_folder(arguments), 0
+    if is_clickhouse(arguments):
+        name, stored = ids_in_clickhouse(arguments.store)
+    else:
+        found = _print(check_samples(name, arguments.read_cold))
+        # Before the metadata: what is added meanwhile is in the metadata store by the time it is read.
+        stored = stored_ids.read(name)
+    elsewhere = _elsewhere(arguments, stored.pairing)
+    if elsewhere is not None:
+        print(f"the metadata store is at {inert(elsewhere)}: use --catalogue to check it too")
+    else:
+        address = metadata_address(arguments)
+        found += _print(check_ids(name, stored, address))
+        found += _print(check_contents(contents_folder(store_folder(arguments)), address))
+    if found:
+        print("1 problem" if found == 1 else f"{found} problems")
+        return 1
+    print(f"{inert(name)}: no problems found{_not_read(arguments)}")
+    return 0
+
+
+def _not_read(arguments: argparse.Namespace) -> str:
+    """What a check without problems has not read."""
+    from runvitals.store.samples.sqlite_chunks.inventory import inventory
+
+    if is_clickhouse(arguments) or arguments.read_cold:
+        return ""
+    cold_bytes = sum(file.cold_bytes for file in inventory(store_folder(arguments)))
+    return f"; {cold_bytes / 1e6:.1f} MB in cold storage were not read: use --read-cold" if cold_bytes else ""
+
+
+def repair(arguments: argparse.Namespace) -> int:
+    """Recover what can be read, and let samples and metadata match."""
+    from runvitals.store import repair
+    from runvitals.store.errors import MetadataStoreError
+    from runvitals.store.samples.clickhouse import parse_address
+    from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
+
+    folder, address = store_folder(arguments), metadata_address(arguments)
+    elsewhere = _elsewhere(arguments, _pairing(arguments))
+    if elsewhere is not None:
+        raise ValueError(f"the metadata store is at {elsewhere}: name it, or a new one, with --catalogue")
+    cold = arguments.cold_storage
+    try:
+        if is_clickhouse(arguments):
+            if cold is not None:
+                raise ValueError("--cold-storage is for samples in a folder, not in ClickHouse")
+            repair.repair_clickhouse(parse_address(arguments.store), folder, address, _report)
+        elif not os.path.isdir(folder):
+            raise OSError(f"there is no store in {folder}")
+        else:
+            repair.repair(folder, address, _report, ColdSettings(cold) if cold is not None else None)
+    except MetadataStoreError as error:
+        raise OSError(str(error)) from None
+    return 0
+
+
+def ids_in_clickhouse(address: str) -> tuple[str, StoredIds]:
+    """The name of the store in ClickHouse, and the ids in it."""
+    from runvitals.store.samples.clickhouse import parse_address, stored_ids
+    from runvitals.store.samples.clickhouse.connection import ClickHouse
+
+    clickhouse = ClickHouse(parse_address(address))
+    try:
+        return str(clickhouse.address), stored_ids.read(clickhouse)
+    finally:
+        clickhouse.close()
+
+
+def _pairing(arguments: argparse.Namespace) -> Pairing | None:
+    """The pairing of the sample store; None if there is none, or it cannot be read before the repair."""
+    from runvitals.store.samples.sqlite_chunks import log, stored_ids
+    from runvitals.store.samples.sqlite_chunks.database import DamagedFile
+
+    if is_clickhouse(arguments):
+        return ids_in_clickhouse(arguments.store)[1].pairing
+    folder = store_folder(arguments)
+    if not os.path.exists(os.path.join(folder, log.NAME)):
+        return None
+    try:
+        return stored_ids.pairing_of(folder)
+    except DamagedFile:
+        return None
+
+
+def _elsewhere(arguments: argparse.Namespace, pairing: Pairing | None) -> str | None:
+    """Where the metadata store is if it is in PostgreSQL and no option says so; None otherwise."""
+    if arguments.catalogue is not None or pairing is None:
+        return None
+    return pairing.metadata_store if pairing.metadata_store.startswith("postgresql") else None
+
+
+def _print(problems: Iterable[Problem]) -> int:
+    """Print problems; returns how many."""
+    count = 0
+    for problem in problems:
+        print(inert(problem))
+        count += 1
+    return count
+
+
+def _report(text: str) -> None:
+    print(inert(text))

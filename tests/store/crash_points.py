@@ -1,0 +1,227 @@
+"""Interrupts an operation at each of its steps, in forked processes, and looks at what is left.
+
+A step is whatever may change a disk or a database: a statement of SQLite or PostgreSQL that writes, a request
+to ClickHouse, a file that is opened for writing, renamed, removed or synced. At step n the process is killed
+(`kill`), or from step n on the disk is full (`full`). n grows until the operation ends before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import re
+import signal
+import sqlite3
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import psycopg.errors
+from sqlalchemy import Engine, event
+from sqlalchemy.exc import OperationalError
+
+from runvitals.store.errors import MetadataStoreError
+from tests.patience import PATIENCE_S
+
+Step = Callable[[str], None]
+_CHANGES_NOTHING = re.compile(
+    r"\s*(--|SELECT (?!setval|pg_notify)|BEGIN|ROLLBACK|SAVEPOINT|RELEASE|SET LOCAL"
+    r"|PRAGMA (?!((journal_mode|user_version|application_id) ?=|incremental_vacuum|wal_checkpoint)))"
+)
+_WRITES = os.O_WRONLY | os.O_RDWR
+_FILE_EVENTS = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "shutil.copyfile"}
+_ENDED, _REFUSED, _FAILED, _WENT_ON = 0, 3, 1, 4
+
+
+@dataclass
+class Outcome:
+    """What happened at each step.
+
+    Args:
+        steps: what was to be done at each of them.
+        failures: what was wrong afterwards.
+    """
+
+    steps: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+
+def interrupted(
+    how: str,
+    folder: str,
+    renew: Callable[[], None],
+    operate: Callable[[Callable[[int], None]], None],
+    verify: Callable[[list[int]], None],
+    databases: Callable[[], str],
+    every_table: bool = True,
+) -> Outcome:
+    """Interrupt an operation at each of its steps.
+
+    Args:
+        how: "kill" or "full".
+        folder: on the disk that becomes full.
+        renew: makes what there is before the operation.
+        operate: the operation; it calls its argument with the number of what it acknowledges.
+        verify: raises an error if what is left is wrong; it gets the numbers that were acknowledged.
+        databases: a text that differs if what is left elsewhere than in the folder does. What is left is
+            verified once.
+        every_table: whether each of the statements that create tables one after the other, in one
+            transaction, is a step.
+    """
+    outcome, verified = Outcome(), set[tuple[str, ...]]()
+    for at in itertools.count(1):
+        renew()
+        acknowledged, step, status = _interrupted_at(at, how, folder, operate, every_table)
+        if status == _ENDED:
+            return outcome
+        outcome.steps.append(step)
+        if status not in ((-signal.SIGKILL,) if how == "kill" else (_REFUSED, _WENT_ON)):
+            outcome.failures.append(f"step {at}, {step}: the operation ended with {status}")
+            continue
+        left = (_digest(folder), databases(), repr(acknowledged))
+        if left in verified:
+            continue
+        verified.add(left)
+        if _child(partial(_verified, verify, acknowledged))[1] != _ENDED:
+            outcome.failures.append(f"step {at}, {step}: see the output of the process")
+    raise AssertionError("unreachable")
+
+
+def _verified(verify: Callable[[list[int]], None], acknowledged: list[int], _: object) -> None:
+    verify(acknowledged)
+
+
+def _digest(folder: str) -> str:
+    """What is in a folder, except for SQLite's indexes of write-ahead logs and the numbers of processes."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_file() and not path.name.endswith(("-shm", ".lock")):
+            digest.update(f"{path}\n".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _interrupted_at(
+    at: int,
+    how: str,
+    folder: str,
+    operate: Callable[[Callable[[int], None]], None],
+    every_table: bool,
+) -> tuple[list[int], str, int]:
+    """Interrupt the operation at a step. Returns what it acknowledged, the step, and how it ended."""
+    ballast = os.path.join(folder, "ballast")
+
+    def work(report: Callable[[str], None]) -> int:
+        numbers = itertools.count(1)
+        is_full, last = False, ""
+
+        def step(what: str) -> None:
+            nonlocal is_full, last
+            last, previous = what, last
+            if not every_table and " CREATE " in previous and " CREATE " in what:
+                return
+            number = next(numbers)
+            if number == at:
+                report(f"step {what}")
+                if how == "kill":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                is_full = True
+                _fill(ballast)
+            if is_full and what.startswith("PostgreSQL"):
+                raise OperationalError(what, {}, psycopg.errors.DiskFull("No space left on device"))
+
+        with _watched(step):
+            operate(lambda number: report(f"acknowledged {number}"))
+        return _WENT_ON if is_full else _ENDED
+
+    lines, status = _child(work)
+    with suppress(FileNotFoundError):
+        os.unlink(ballast)
+    acknowledged = [int(line.split()[1]) for line in lines if line.startswith("acknowledged ")]
+    steps = [line.removeprefix("step ") for line in lines if line.startswith("step ")]
+    return acknowledged, "".join(steps), status
+
+
+def _child(work: Callable[[Callable[[str], None]], int | None]) -> tuple[list[str], int]:
+    """Run `work` in a fork of this process. Returns the lines that it reported, and how it ended."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        _run(work, lambda line: os.write(writing, f"{line}\n".encode()))
+    os.close(writing)
+    with open(reading, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    return lines, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _run(work: Callable[[Callable[[str], None]], int | None], report: Callable[[str], object]) -> NoReturn:
+    signal.alarm(int(PATIENCE_S))
+    status = _FAILED
+    try:
+        status = work(lambda line: report(line.replace("\n", " ")) and None) or _ENDED
+    except (OSError, MetadataStoreError, ValueError) as error:  # what a command tells its user
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        status = _REFUSED
+    except BaseException:  # noqa: BLE001 - the process ends
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+@contextmanager
+def _watched(step: Step) -> Iterator[None]:
+    """Call `step` before each step of this process. There is no way to stop that: fork before."""
+
+    def statement(sql: str) -> None:
+        if not _CHANGES_NOTHING.match(sql):
+            step(f"SQLite: {sql[:100]}")
+
+    def audit(name: str, arguments: tuple[Any, ...]) -> None:
+        if name == "http.client.send":
+            step("HTTP request")
+        elif name == "os.mkdir" and os.path.isdir(arguments[0]):
+            return
+        elif name in _FILE_EVENTS or (name == "open" and arguments[2] & _WRITES):
+            step(f"{name} {arguments[0]}")
+
+    def connect(*arguments: Any, **named: Any) -> sqlite3.Connection:
+        connection = really_connect(*arguments, **named)
+        connection.set_trace_callback(statement)
+        return connection
+
+    def sync(descriptor: int) -> None:
+        step("os.fsync")
+        really_sync(descriptor)
+
+    def execute(connection: Any, cursor: Any, sql: str, *_: Any) -> None:
+        if connection.dialect.name == "postgresql" and not _CHANGES_NOTHING.match(sql):
+            step(f"PostgreSQL: {sql[:100]}")
+
+    def commit(connection: Any) -> None:
+        if connection.dialect.name == "postgresql":
+            step("PostgreSQL: COMMIT")
+
+    really_sync, os.fsync = os.fsync, sync
+    really_connect = sqlite3.connect
+    sqlite3.connect = sqlite3.dbapi2.connect = connect
+    event.listen(Engine, "before_cursor_execute", execute)
+    event.listen(Engine, "commit", commit)
+    sys.addaudithook(audit)
+    yield
+
+
+def _fill(ballast: str) -> None:
+    """Take all space that is left on a disk."""
+    descriptor = os.open(ballast, os.O_WRONLY | os.O_CREAT)
+    free = os.fstatvfs(descriptor)
+    if free.f_bavail:
+        os.posix_fallocate(descriptor, 0, free.f_bavail * free.f_frsize)
+    os.close(descriptor)

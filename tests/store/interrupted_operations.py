@@ -1,0 +1,325 @@
+"""The operations that are interrupted at each step, as a process:
+`python -m tests.store.interrupted_operations NAME HOW FOLDER`.
+
+With the folder of a server of PostgreSQL at the end, the metadata are there, and with an address of
+ClickHouse after it the samples. Prints the outcome as JSON.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psycopg
+
+from runvitals.cli import main as runvitals
+from runvitals.cli.first_administrator import FirstAdministrator
+from runvitals.store.check import check_metadata_store
+from runvitals.store.errors import MetadataStoreError
+from runvitals.store.metadata import MetadataStore, WriterRegistration, open_metadata_store
+from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.migration import downgrade
+from runvitals.store.samples.interface import SampleBatch, StoreError
+from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
+from runvitals.store.samples.sqlite_chunks.check import check
+from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
+from tests.store.crash_points import interrupted
+from tests.store.engine_pairs import NOW, Pair, Store
+from tests.store.metadata.postgresql import Server
+
+DAY = 86_400_000
+SMALL = StoreSettings(chunk_ticks=16, pack_ticks=4, compact_ticks=32)
+TICKS = 10
+OLD_REVISION = "0038"
+PREPARED = 6
+"""Batches that were acknowledged before the operation."""
+
+Acknowledge = Callable[[int], None]
+
+
+class Case:
+    """A server with one run, at a step of its life.
+
+    Args:
+        folder: of everything; on the disk that becomes full.
+        pair: its stores.
+    """
+
+    def __init__(self, folder: str, pair: Pair) -> None:
+        self.folder = folder
+        self.pair = pair
+        self.store = pair.samples
+        self.bucket = os.path.join(folder, "bucket")
+        self.copy = os.path.join(folder, "copy")
+
+    @property
+    def cold(self) -> ColdSettings:
+        return ColdSettings(self.bucket, after_ms=30 * DAY, object_bytes=2000)
+
+    def later(self) -> int:
+        return NOW + 90 * DAY
+
+    @contextmanager
+    def opened(self) -> Iterator[SqliteChunks]:
+        """The samples alone, with small chunks that are old enough for cold storage."""
+        with SqliteChunks(self.store, SMALL, self.later, self.cold) as samples:
+            yield samples
+
+
+def batch(lane: int, metrics: tuple[int, ...], seq: int) -> SampleBatch:
+    t = NOW + 1000 * np.arange(seq * TICKS, (seq + 1) * TICKS)
+    values = np.arange(seq * TICKS, (seq + 1) * TICKS, dtype=float)[:, None] + np.array([0.5, 0.25])
+    return SampleBatch(lane, lane, seq, metrics, t, values)
+
+
+def known(metadata_store: MetadataStore) -> tuple[int, tuple[int, ...]]:
+    """The id of the run, and those of its metrics."""
+    (writer,) = metadata_store.writers.join([WriterRegistration("otter", "monitor.node1.1", "digits")], NOW)
+    schema = metadata_store.metrics.schema(["cpu", "loss"])
+    metadata_store.metrics.record_schemas([(writer.writer_id, schema.id)])
+    return writer.lane_id, schema.metric_ids
+
+
+def append(samples: Store, run: tuple[int, tuple[int, ...]], seqs: range, acknowledge: Acknowledge) -> None:
+    for seq in seqs:
+        samples.append([batch(*run, seq)])
+        acknowledge(seq)
+
+
+def nothing(number: int) -> None: ...
+
+
+# What there is before an operation
+
+
+def used(case: Case) -> None:
+    os.makedirs(case.bucket)
+    with case.pair.started() as (samples, metadata_store):
+        append(samples, known(metadata_store), range(PREPARED), nothing)
+        samples.flush()
+
+
+def new(case: Case) -> None:
+    os.makedirs(case.bucket)
+    if (
+        case.pair.postgresql is not None
+    ):  # it has no short way to a new schema, so that is part of "migration"
+        open_metadata_store(case.pair.metadata).close()
+
+
+def of_earlier_version(case: Case) -> None:
+    used(case)
+    database = Database(case.pair.metadata)
+    downgrade(database, OLD_REVISION)
+    database.close()
+
+
+def compacted(case: Case) -> None:
+    os.makedirs(case.bucket)
+    with case.pair.started() as (_, metadata_store):
+        run = known(metadata_store)
+    with SqliteChunks(case.store, SMALL) as samples:
+        append(samples, run, range(PREPARED), nothing)
+        samples.compact()
+
+
+def damaged_samples(case: Case) -> None:
+    """A month file was set aside."""
+    used(case)
+    (path,) = Path(case.store).glob("samples-*.db")
+    path.rename(f"{path}.damaged-1")
+
+
+def damaged_metadata(case: Case) -> None:
+    """A row refers to one that is missing."""
+    used(case)
+    with closing(sqlite3.connect(case.pair.metadata)) as connection, connection:
+        connection.execute("INSERT INTO writer_schema VALUES (999, 999)")
+
+
+# Operations
+
+
+def start(case: Case, acknowledge: Acknowledge) -> None:
+    with case.pair.started() as (_, metadata_store):
+        FirstAdministrator("ada@example.org", "ada").create(metadata_store, NOW)
+
+
+def ingest_and_seal(case: Case, acknowledge: Acknowledge) -> None:
+    with case.pair.started() as (_, metadata_store):
+        run = known(metadata_store)
+    with SqliteChunks(case.store, SMALL) as samples:
+        append(samples, run, range(PREPARED, PREPARED + 2), acknowledge)
+        samples.flush()
+        append(samples, run, range(PREPARED + 2, PREPARED + 4), acknowledge)
+        samples.compact()
+
+
+def move_to_cold_storage(case: Case, acknowledge: Acknowledge) -> None:
+    with case.opened() as samples:
+        samples.move_to_cold_storage()
+        samples.remove_unused_objects()
+
+
+def back_up(case: Case, acknowledge: Acknowledge) -> None:
+    _command("store", "backup", case.copy, "--store", case.store)
+
+
+def repair(case: Case, acknowledge: Acknowledge) -> None:
+    _command("store", "repair", *case.pair.options)
+
+
+def _command(*words: str) -> None:
+    with redirect_stdout(sys.stderr):
+        if runvitals(list(words)) != 0:
+            raise OSError(f"{' '.join(words)}: failed")
+
+
+# What must hold after an operation, interrupted or not
+
+
+def verify(case: Case, acknowledged: list[int]) -> None:
+    """A server starts, everything that was acknowledged is there once, and it goes on."""
+    count = max([PREPARED - 1, *acknowledged]) + 1
+    with case.pair.started() as (samples, metadata_store):
+        run = known(metadata_store)
+        for _ in ("as left", "sealed"):
+            _assert_complete(samples, run, count)
+            samples.flush()
+        stats = samples.stats()
+        assert (stats.problem, stats.warnings) == (None, ())
+    _assert_consistent(case)
+
+
+def verify_new(case: Case, acknowledged: list[int]) -> None:
+    with case.pair.started() as (samples, metadata_store):
+        FirstAdministrator("ada@example.org", "ada").create(metadata_store, NOW)
+        assert [user.name for user in metadata_store.accounts.users.page()] == ["ada"]
+        append(samples, known(metadata_store), range(PREPARED), nothing)
+    verify(case, [])
+
+
+def verify_backup(case: Case, acknowledged: list[int]) -> None:
+    """No server starts on an incomplete copy without saying what is missing, and the store is as before."""
+    verify(case, [])
+    copied = Pair(case.copy, os.path.join(case.copy, "catalogue.db"), Path(case.folder, "data-of-copy"))
+    if not os.path.exists(case.copy) or not os.listdir(case.copy):
+        return
+    try:
+        with copied.started() as (samples, metadata_store):
+            if not samples.stats().warnings:
+                _assert_complete(samples, known(metadata_store), PREPARED)
+    except (StoreError, MetadataStoreError, OSError) as refused:
+        print(f"refused: {refused}", file=sys.stderr)
+
+
+def verify_repair(case: Case, acknowledged: list[int]) -> None:
+    repair(case, nothing)
+    verify(case, [])
+
+
+def _assert_complete(samples: Store, run: tuple[int, tuple[int, ...]], count: int) -> None:
+    lane, metrics = run
+    series = samples.read([lane], None, 0, 2 * NOW).series
+    assert [one.metric for one in series] == sorted(metrics)
+    assert len(series[0].t) >= count * TICKS, f"{len(series[0].t)} samples, {count * TICKS} were acknowledged"
+    sent = [batch(lane, metrics, seq) for seq in range(len(series[0].t) // TICKS)]
+    for column, one in enumerate(series):
+        np.testing.assert_array_equal(one.t, np.concatenate([one.t for one in sent]))
+        np.testing.assert_array_equal(one.values, np.concatenate([one.values[:, column] for one in sent]))
+    assert samples.append(sent).stored == 0
+
+
+def _assert_consistent(case: Case) -> None:
+    if os.path.isdir(case.store):
+        problems = [
+            *check(case.store, reads_cold=True),
+            *check_metadata_store(case.store, case.pair.metadata),
+        ]
+        assert [str(problem) for problem in problems] == []
+
+
+@dataclass(frozen=True)
+class Operation:
+    prepare: Callable[[Case], None]
+    operate: Callable[[Case, Acknowledge], None]
+    verify: Callable[[Case, list[int]], None] = verify
+
+
+OPERATIONS = {
+    "first start": Operation(new, start, verify_new),
+    "start": Operation(used, start),
+    "migration": Operation(of_earlier_version, start),
+    "seal": Operation(used, ingest_and_seal),
+    "cold move": Operation(compacted, move_to_cold_storage),
+    "backup": Operation(used, back_up, verify_backup),
+    "restore": Operation(damaged_samples, repair, verify_repair),
+    "metadata restore": Operation(damaged_metadata, repair, verify_repair),
+}
+
+
+def main(name: str, how: str, folder: str, postgresql: str = "", clickhouse: str = "") -> None:
+    logging.disable()
+    operation, work = OPERATIONS[name], os.path.join(folder, "work")
+    server = Server(postgresql, os.getpid()) if postgresql else None
+    prepared = _case(os.path.join(folder, "prepared"), server, "prepared", clickhouse)
+    operation.prepare(prepared)
+    case = _case(work, server, "work", clickhouse)
+    before = None if server is None else _in_database(server, "prepared")
+    if server is not None:
+        server.renew("work", template="prepared")
+
+    def renew() -> None:
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(prepared.folder, work)
+        # Tables of ClickHouse cannot be put back: each start comes after the one before.
+        if server is not None and not clickhouse and _in_database(server, "work") != before:
+            server.renew("work", template="prepared")
+
+    renew()
+    operation.operate(case, nothing)  # loads and compiles once, for all forks
+    outcome = interrupted(
+        how,
+        folder,
+        renew,
+        lambda acknowledge: operation.operate(case, acknowledge),
+        lambda acknowledged: operation.verify(case, acknowledged),
+        lambda: "" if server is None else repr(_in_database(server, "work")),
+        every_table=how == "kill" and name in ("first start", "migration"),
+    )
+    print(json.dumps(dataclasses.asdict(outcome)))
+
+
+def _case(folder: str, server: Server | None, database: str, clickhouse: str) -> Case:
+    store = os.path.join(folder, "store")
+    metadata = os.path.join(store, "catalogue.db")
+    if server is not None:
+        metadata = server.make(database) if database == "prepared" else server.address(database)
+    return Case(folder, Pair(clickhouse or store, metadata, Path(folder), server))
+
+
+def _in_database(server: Server, database: str) -> object:
+    """What operations change in a database: one transaction changes some of it at least."""
+    with psycopg.connect(server.address(database)) as connection:
+        return connection.execute(_STATE).fetchone()
+
+
+_STATE = """
+    SELECT (SELECT version_num FROM alembic_version), (SELECT id || starts FROM pairing),
+        (SELECT count(*) FROM user_account), (SELECT count(*) FROM audit_event), (SELECT count(*) FROM run),
+        (SELECT count(*) FROM writer), (SELECT count(*) FROM schema), (SELECT count(*) FROM pg_attribute)
+"""
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
