@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.plugins.hparams import plugin_data_pb2
 from tensorboard.plugins.hparams import summary_v2 as hparams
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
+from tensorboard.summary.writer.record_writer import RecordWriter
 
 import runvitals
 from runvitals.cli import main
@@ -125,7 +127,7 @@ def test_damage_costs_one_record(tmp_path: Path) -> None:
     data[place] ^= 1
     path.write_bytes(bytes(data[:-3]))
     file = EventFile(str(path))
-    assert [event.step for event in file.events()] == [1, 2]
+    assert [event.step for event in file.events() if event.values] == [1, 2]
     assert (file.damaged, file.cut) == (1, True)
 
 
@@ -166,6 +168,104 @@ def test_folder_without_event_files(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_many_bars_are_combined() -> None:
     counts, edges = coarse([1.0] * 1000, [float(edge) for edge in range(1001)])
     assert (len(counts), len(edges), sum(counts), edges[0], edges[-1]) == (500, 501, 1000, 0, 1000)
+
+
+def session(
+    path: Path,
+    tags: Mapping[str, Iterable[int]],
+    began_s: float,
+    start_step: int | None = None,
+    value: float = 0.0,
+) -> None:
+    """Append what one process writes: its head, the first step if it announces one, and the values of tags.
+
+    The value of a step is logged a second for each step after the beginning.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    events = [event_pb2.Event(wall_time=began_s, file_version="brain.Event:2")]
+    if start_step is not None:
+        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+        events.append(event_pb2.Event(wall_time=began_s, step=start_step, session_log=start))
+    first = min(step for steps in tags.values() for step in steps)
+    for step, tag in sorted((step, tag) for tag, steps in tags.items() for step in steps):
+        summary = summary_pb2.Summary(value=[Value(tag=tag, simple_value=value)])
+        events.append(event_pb2.Event(wall_time=began_s + step - first, step=step, summary=summary))
+    with path.open("ab") as file:
+        for event in events:
+            RecordWriter(file).write(event.SerializeToString())
+    os.utime(path, (T0_S, T0_S))
+
+
+def logged(root: Path, data: Path, tag: str = "loss") -> list[tuple[int | None, Any]]:
+    """Import a folder of one run; the steps and values of a tag."""
+    (run_id,) = import_all(root, data)
+    rows = open_run(run_id, directory=str(data)).history()
+    return [(row.step, row.data[tag]) for row in rows if tag in row.data]
+
+
+FIRST, SECOND = f"events.out.tfevents.{T0_S}.node.1", f"events.out.tfevents.{T0_S + 3600}.node.2"
+RESUMED = [*((step, 1.0) for step in range(0, 30, 10)), *((step, 2.0) for step in range(30, 80, 10))]
+
+
+@pytest.mark.parametrize("names", [(FIRST, SECOND), (FIRST, FIRST), ("b.tfevents", "a.tfevents")])
+@pytest.mark.parametrize("start_step", [30, None])
+def test_rows_before_a_restart_are_replaced(
+    tmp_path: Path, names: tuple[str, str], start_step: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second process resumed from the checkpoint of step 30; in files of their own, or one after the
+    other in one file."""
+    session(tmp_path / "logs" / names[0], {"loss": range(0, 60, 10)}, T0_S, value=1)
+    session(tmp_path / "logs" / names[1], {"loss": range(30, 80, 10)}, T0_S + 3600, start_step, value=2)
+    assert logged(tmp_path / "logs", tmp_path / "data") == RESUMED
+    assert "8 log() rows, 0 files; 3 rows replaced after a restart at step 30" in capsys.readouterr().out
+    (run_id,) = os.listdir(tmp_path / "data" / "runs")
+    (event,) = open_run(run_id, directory=str(tmp_path / "data")).events
+    assert (event.name, event.time_ms) == ("restart", (T0_S + 3600) * 1000)
+
+
+def test_an_announced_restart_replaces_tags_that_it_does_not_reach_again(tmp_path: Path) -> None:
+    session(tmp_path / "logs" / FIRST, {"loss": range(0, 60, 10), "accuracy": (0, 50)}, T0_S)
+    session(tmp_path / "logs" / SECOND, {"loss": (35, 45)}, T0_S + 3600, start_step=31)
+    assert logged(tmp_path / "logs", tmp_path / "data", "accuracy") == [(0, 0.0)]
+
+
+def test_a_restart_replaces_no_values_of_another_writer(tmp_path: Path) -> None:
+    """A coordinator announces its start; workers write tags of their own, or at the same time."""
+    logs = tmp_path / "logs"
+    session(logs / FIRST, {"worker/loss": range(0, 50, 10), "loss": range(0, 50, 10)}, T0_S)
+    session(logs / SECOND, {"coordinator/queue": (0, 40)}, T0_S + 3600, start_step=0)
+    session(logs / "another.tfevents", {"loss": range(0, 50, 10)}, T0_S + 5, start_step=0)
+    data = tmp_path / "data"
+    assert len(logged(logs, data)) == 10
+    (run_id,) = os.listdir(data / "runs")
+    rows = open_run(run_id, directory=str(data)).history()
+    assert len([row for row in rows if "worker/loss" in row.data]) == 5
+
+
+def test_each_restart_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "logs" / FIRST
+    for number, steps in enumerate((range(6), range(4, 9), range(2, 10))):
+        session(path, {"loss": steps, "accuracy": steps}, T0_S + 100 * number, steps[0], value=number)
+    assert logged(tmp_path / "logs", tmp_path / "data") == [
+        *((step, 0.0) for step in range(2)), *((step, 2.0) for step in range(2, 10)),
+    ]  # fmt: skip
+    out = capsys.readouterr().out
+    assert "2 rows replaced after a restart at step 4; 7 rows replaced after a restart at step 2" in out
+
+
+def test_steps_that_go_back_without_a_restart_are_kept(tmp_path: Path) -> None:
+    write(tmp_path / "logs", *((step, [Value(tag="loss", simple_value=step)]) for step in (0, 2, 1, 2)))
+    assert [step for step, _ in logged(tmp_path / "logs", tmp_path / "data")] == [0, 1, 2, 2]
+
+
+def test_folders_with_equal_names_are_different_runs(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    for place in ("a", "b", "a"):
+        logs = tmp_path / place / "run1"
+        if not logs.exists():
+            session(logs / FIRST, {"loss": range(3)}, T0_S)
+        ids = import_all(logs, data)
+    assert len(ids) == 2
 
 
 def test_team_that_gets_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ _HEAD = struct.Struct("<QI")
 _SUM = struct.Struct("<I")
 _MOST_BYTES = 256 * 1024 * 1024
 _DT_FLOAT, _DT_DOUBLE = 1, 2
+_SESSION_START = 1
 Fields = dict[int, list[Any]]
 
 
@@ -35,15 +36,19 @@ class LoggedValue:
 
 @dataclass(slots=True)
 class LoggedEvent:
-    """The values of one time and step, and hyper-parameters or how the run ended.
+    """The values of one time and step, and hyper-parameters or how the run ended; or that a writer began.
 
     Args:
+        begins: whether a writer began here, anew or after a restart.
+        start_step: the first step of what follows, where the writer announced it.
         status: of the end of the run: 1 for success, 2 for failure; 0 unless this is the end.
         unknown: names of plugins whose values are not read.
     """
 
     time_ms: int
     step: int
+    begins: bool = False
+    start_step: int | None = None
     values: list[LoggedValue] = field(default_factory=list)
     config: dict[str, Any] = field(default_factory=dict)
     status: int = 0
@@ -64,7 +69,7 @@ class EventFile:
         self.cut = False
 
     def events(self) -> Iterator[LoggedEvent]:
-        """The events with values, in the order of the file. Reading ends at a damaged length."""
+        """The events in the order of the file. Reading ends at a damaged length."""
         with open(self._path, "rb") as file:
             for payload in self._records(file):
                 try:
@@ -95,17 +100,20 @@ class EventFile:
 
 
 def read_event(payload: bytes) -> LoggedEvent | None:
-    """The event in a message; None if it has no values.
+    """The event in a message; None if it has neither values nor the beginning of a writer.
 
     Raises:
         Malformed, ValueError: invalid message.
     """
     message = _message(payload)
-    if 5 not in message:
+    is_start = 7 in message and _message(message[7][-1]).get(1, [0])[-1] == _SESSION_START
+    begins = 3 in message or is_start
+    if 5 not in message and not begins:
         return None
     time_s = read_double(message[1][-1]) if 1 in message else 0.0
-    event = LoggedEvent(round(time_s * 1000), signed(message.get(2, [0])[-1]))
-    for value in _message(message[5][-1]).get(1, ()):
+    step = signed(message.get(2, [0])[-1])
+    event = LoggedEvent(round(time_s * 1000), step, begins, step if is_start else None)
+    for value in _message(message[5][-1]).get(1, ()) if 5 in message else ():
         _read_value(_message(value), event)
     return event
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from runvitals.importers.report import ImportReport
 from runvitals.importers.run_draft import RunDescription, RunDraft
 from runvitals.importers.tensorboard.event_file import EventFile, LoggedEvent, LoggedValue
+from runvitals.importers.tensorboard.sessions import Sessions, numbered
 from runvitals.journal import paths
 from runvitals.model import media
 from runvitals.model.run import State
@@ -62,7 +63,7 @@ def import_tensorboard(
     for folder, files in run_folders(root):
         name = os.path.relpath(folder, root)
         name = os.path.basename(root) if name == os.curdir else name
-        known_id = id_of(name, os.path.basename(files[0]))
+        known_id = id_of(name, folder, files[0])
         if run_id is not None and known_id != run_id:
             continue
         if os.path.exists(paths.run_dir(known_id, directory)):
@@ -77,15 +78,22 @@ def import_tensorboard(
         yield report
 
 
-def id_of(name: str, first_file: str) -> str:
+def id_of(name: str, folder: str, first_file: str) -> str:
     """The id of a run, which TensorBoard has none for: the same whenever the folder is imported.
 
     Args:
         name: of its folder, relative to the imported one.
-        first_file: the name of its first file, which has the time and the host.
+        folder: where it is; folders with equal names are different runs.
+        first_file: its first file, whose name has the time and the host.
     """
-    digest = hashlib.sha256(f"{name}\n{first_file}".encode("utf-8", "replace")).hexdigest()[:8]
+    identity = f"{os.path.realpath(folder)}\n{os.path.basename(first_file)}"
+    digest = hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest()[:8]
     return f"{paths.safe_name(name.replace(os.sep, '-'))[:64].lstrip('_.-') or 'run'}-{digest}"
+
+
+def first_event(files: Iterable[str]) -> LoggedEvent | None:
+    """The first event that logged something."""
+    return next((event for path in files for event in EventFile(path).events() if not event.begins), None)
 
 
 def _host(path: str) -> str:
@@ -106,30 +114,40 @@ class _Importer:
         self._report = report
         self._row: dict[str, float] = {}
         self._at = (0, 0)
+        self._last_ms = 0
         self._state: State = "finished"
 
     def write(self, files: list[str]) -> None:
-        first = next((event for path in files for event in EventFile(path).events()), None)
+        sessions = Sessions(files)
+        first = first_event(sessions.paths)
         if first is None:
             self._report.leave_out("folders without values")
             return
-        self._about.started_ms = first.time_ms
+        self._about.started_ms = self._last_ms = first.time_ms
         with RunDraft(self._directory, self._about) as draft:
-            last_ms = first.time_ms
-            for path in files:
-                file = EventFile(path)
-                for event in file.events():
-                    self._keep(draft, event)
-                    last_ms = max(last_ms, event.time_ms)
-                if file.damaged:
-                    draft.fault("a damaged record", file.damaged)
-                if file.cut:
-                    draft.fault("a file that ends in the middle of a record")
+            for path in sessions.paths:
+                self._write_file(draft, path, sessions)
             self._write_row(draft)
+            restarts = [sessions.restarts[at] for at in sorted(sessions.restarts)]
+            for restart in restarts:
+                draft.event(restart.began_ms, "restart", "info", str(restart))
             written_s = max(os.stat(path).st_mtime for path in files)
-            draft.end(None if time.time() - written_s < _RUNNING_S else self._state, last_ms)
+            draft.end(None if time.time() - written_s < _RUNNING_S else self._state, self._last_ms)
             draft.complete()
-        self._report.add(self._about.id, self._about.project, draft)
+        note = "".join(f"; {restart}" for restart in restarts)
+        self._report.add(self._about.id, self._about.project, draft, note)
+
+    def _write_file(self, draft: RunDraft, path: str, sessions: Sessions) -> None:
+        file = EventFile(path)
+        for number, event in numbered(file.events()):
+            event.values = sessions.current(path, number, event)
+            self._keep(draft, event)
+            if not event.begins:
+                self._last_ms = max(self._last_ms, event.time_ms)
+        if file.damaged:
+            draft.fault("a damaged record", file.damaged)
+        if file.cut:
+            draft.fault("a file that ends in the middle of a record")
 
     def _keep(self, draft: RunDraft, event: LoggedEvent) -> None:
         if event.config:
