@@ -129,9 +129,8 @@ class Rejected(Exception):
 
     Args:
         text: the reason, shown to the user.
-        points: how many values were dropped; None: all values of the batch.
-        records: the rejected records, if all others of the batch were delivered; empty if it is not known
-            which records were rejected.
+        points: how many values were dropped, if all others of the batch were delivered; None: all.
+        records: the rejected records; empty if it is not known which were rejected.
     """
 
     def __init__(self, text: str, points: int | None = None, records: Sequence[RejectedRecord] = ()) -> None:

@@ -220,7 +220,7 @@ class RunDelivery:
             counts["rejected"] += 1
             counts["dropped"] += dropped
             self.cursor.save_rejection(batch, error)
-            if not error.records:
+            if not error.records and dropped >= points:
                 return
             rejected = {record.seq for record in error.records}
             points -= dropped

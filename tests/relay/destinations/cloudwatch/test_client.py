@@ -9,7 +9,7 @@ import pytest
 
 from runvitals.relay.destinations.cloudwatch.client import CloudWatchClient
 from runvitals.relay.destinations.cloudwatch.datum import Datum, MetricSeries
-from runvitals.relay.destinations.cloudwatch.sender import RequestRejected, ServiceUnavailable
+from runvitals.relay.destinations.cloudwatch.split_request import RequestRejected, ServiceUnavailable
 from tests.relay.destinations.cloudwatch.conftest import FakeCloud
 
 MINUTE_S = int(time.time()) // 60 * 60

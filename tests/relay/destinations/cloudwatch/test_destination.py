@@ -14,7 +14,9 @@ from runvitals.relay.batch import Batch, LogRow, RunFacts, Samples, WriterFacts
 from runvitals.relay.destination import Context, Rejected, Retry
 from runvitals.relay.destinations import BUILT_IN
 from runvitals.relay.destinations.cloudwatch.destination import CloudWatchDestination
+from runvitals.relay.destinations.cloudwatch.split_request import RequestRejected, ServiceUnavailable
 from tests.relay.destinations.cloudwatch.conftest import FakeCloud
+from tests.relay.journals import Journal, Sender
 
 MINUTE_S = int(time.time()) // 60 * 60
 
@@ -144,6 +146,63 @@ def test_rejects_data_older_than_two_weeks(cloud: FakeCloud, tmp_path: Path) -> 
     assert cloud.names("T") == set()
 
 
+def test_sends_what_is_timely_beside_what_is_not(cloud: FakeCloud, tmp_path: Path) -> None:
+    """A replay of a machine whose clock was wrong; what is refused is counted once."""
+    destination = CloudWatchDestination(
+        "us-west-2/T?include=*", context(tmp_path), clock=lambda: float(MINUTE_S)
+    )
+    day_s = 86_400
+    times_s = (0, -13 * day_s - 23 * 3600, -14 * day_s - 60, 7140, 7260, 903 - MINUTE_S, -1)
+    replayed = batch(["cpu"], [])
+    replayed.last_seq = len(times_s)
+    table = Samples(["cpu"])
+    for seq, time_s in enumerate(times_s, 1):
+        table.add(seq, (MINUTE_S + time_s) * 1000, struct.pack("<d", 1.0))
+    replayed.samples.append(table)
+    with pytest.raises(Rejected) as rejected:
+        destination.deliver(replayed)
+    destination.close()
+    assert rejected.value.points == 3
+    assert str(rejected.value) == (
+        "2 readings: older than two weeks, which CloudWatch does not accept; "
+        "1 readings: more than two hours in the future, which CloudWatch does not accept"
+    )
+    for time_s in times_s:
+        start_s = (MINUTE_S + time_s) // 60 * 60
+        sent = time_s in (0, -13 * day_s - 23 * 3600, 7140, -1)
+        points = cloud.statistics("T", "cpu", start_s, "Percent")
+        assert bool([point for point in points if point["Timestamp"].timestamp() == start_s]) == sent
+
+
+def test_counts_what_was_refused_before_an_interruption(
+    cloud: FakeCloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process continues with the second of two requests."""
+    state: dict[str, Any] = {}
+    keys = [f"custom.{i}" for i in range(1500)]
+    destination = CloudWatchDestination("us-west-2/T?include=*", context(tmp_path, state))
+    put = destination._client.put
+
+    def refusing(request: Any) -> None:
+        if any(datum.series.name == "custom.1200" for datum in request):
+            raise ServiceUnavailable("Throttling")
+        if any(datum.series.name == "custom.7" for datum in request):
+            raise RequestRejected("InvalidParameterValue")
+        put(request)
+
+    monkeypatch.setattr(destination._client, "put", refusing)
+    with pytest.raises(Retry, match="Throttling"):
+        destination.deliver(batch(keys, [[1.0] * 1500]))
+    destination.close()
+    again = CloudWatchDestination("us-west-2/T?include=*", context(tmp_path, state))
+    with pytest.raises(Rejected, match="1 readings: custom.7: InvalidParameterValue") as rejected:
+        again.deliver(batch(keys, [[1.0] * 1500]))
+    again.close()
+    assert rejected.value.points == 1
+    (point,) = cloud.statistics("T", "custom.6", MINUTE_S, "None")
+    assert point["SampleCount"] == 1.0
+
+
 @pytest.mark.parametrize(
     ("address", "message"),
     [
@@ -157,3 +216,15 @@ def test_rejects_data_older_than_two_weeks(cloud: FakeCloud, tmp_path: Path) -> 
 def test_invalid_addresses(address: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
         CloudWatchDestination(address, context(tmp_path))
+
+
+def test_one_refused_reading_does_not_count_the_others_as_dropped(cloud: FakeCloud, journal: Journal) -> None:
+    journal.monitor.sample(1000, {"cpu": 1.0})  # 1970: the clock was not set yet
+    journal.sample(1, cpu=2.0)
+    sender = Sender(journal.folder, "cloudwatch:us-west-2/T?include=*")
+    sender.send()
+    counts = sender.cursor.counts
+    sender.kill()
+    assert cloud.names("T") == {"cpu"}
+    assert (counts["rejected"], counts["dropped"], counts["points"]) == (1, 1, 1)
+    assert "1 readings: older than two weeks" in sender.cursor.rejection

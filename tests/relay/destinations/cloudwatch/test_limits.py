@@ -11,6 +11,10 @@ import pytest
 from runvitals.relay.destinations.cloudwatch import limits
 from runvitals.relay.destinations.cloudwatch.client import entry
 from runvitals.relay.destinations.cloudwatch.datum import Datum, MetricSeries
+from runvitals.relay.destinations.cloudwatch.split_request import Refusals
+
+NOW_S = 1_800_000_000
+DAY_S = 86_400
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.0**361, -(2.0**361)])
@@ -23,18 +27,23 @@ def test_accepts_value_at_the_limits(value: float) -> None:
     assert limits.accepts_value(value)
 
 
-def test_accepts_time_from_two_weeks_ago_to_two_hours_ahead() -> None:
-    now_s = 1_800_000_000
-    day = 86_400
-
-    def timely(time_s: int) -> bool:
-        return limits.accepts_time(Datum(MetricSeries("cpu"), time_s, (1.0,), (1,)), now_s)
-
-    assert timely(now_s)
-    assert timely(now_s - 13 * day)
-    assert not timely(now_s - 14 * day)
-    assert timely(now_s + 3600)
-    assert not timely(now_s + 2 * 3600)
+@pytest.mark.parametrize(
+    ("offset_s", "reason"),
+    [
+        (0, ""),
+        (-14 * DAY_S, ""),
+        (-14 * DAY_S - 60, "older than two weeks"),
+        (-NOW_S + 903, "older than two weeks"),
+        (2 * 3600, ""),
+        (2 * 3600 + 60, "more than two hours in the future"),
+    ],
+)
+def test_times_from_two_weeks_ago_to_two_hours_ahead(offset_s: int, reason: str) -> None:
+    datum = Datum(MetricSeries("cpu"), NOW_S + offset_s, (1.0, 2.0), (1, 4))
+    refusals = Refusals({})
+    assert limits.timely([datum], NOW_S, refusals) == ([] if reason else [datum])
+    assert list(refusals.counts.values()) == ([5] if reason else [])
+    assert reason in "".join(refusals.texts())
 
 
 def test_valid_names_are_ascii_short_and_distinct() -> None:

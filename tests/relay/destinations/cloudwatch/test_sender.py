@@ -5,11 +5,8 @@ from collections.abc import Sequence
 
 from runvitals.backoff import Backoff
 from runvitals.relay.destinations.cloudwatch.datum import Datum, MetricSeries
-from runvitals.relay.destinations.cloudwatch.sender import (
-    CloudWatchSender,
-    RequestRejected,
-    ServiceUnavailable,
-)
+from runvitals.relay.destinations.cloudwatch.sender import CloudWatchSender
+from runvitals.relay.destinations.cloudwatch.split_request import RequestRejected, ServiceUnavailable
 from tests.patience import PATIENCE_S
 
 
@@ -70,7 +67,27 @@ def test_drops_only_the_rejected_datum() -> None:
         arrived.extend(sent.series.name for sent in request)
 
     sender = CloudWatchSender(put)
-    sender.offer([datum(name) for name in ("a", "b", "bad", "c", "d")])
+    sender.offer([datum(name, 3) for name in ("a", "b", "bad", "c", "d")])
     assert sender.close(5.0)
     assert arrived == ["a", "b", "c", "d"]
-    assert sender.dropped == 1
+    assert (sender.readings, sender.dropped, sender.problem) == (12, 0, "")
+    assert sender.refusals.counts == {"bad: InvalidParameterValue": 3}
+
+
+def test_retries_the_rest_of_a_rejected_request() -> None:
+    arrived: list[str] = []
+    calls: list[int] = []
+
+    def put(request: Sequence[Datum]) -> None:
+        calls.append(len(request))
+        if len(calls) % 2:
+            raise ServiceUnavailable("Throttling")
+        if any(sent.series.name == "bad" for sent in request):
+            raise RequestRejected("InvalidParameterValue")
+        arrived.extend(sent.series.name for sent in request)
+
+    sender = CloudWatchSender(put, backoff=Backoff(first_s=0.001, longest_s=0.001))
+    sender.offer([datum(name) for name in ("a", "bad", "b", "c")])
+    assert sender.close(PATIENCE_S)
+    assert arrived == ["a", "b", "c"]
+    assert sender.refusals.readings == 1

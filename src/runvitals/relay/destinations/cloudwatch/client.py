@@ -7,7 +7,7 @@ from typing import Any
 
 from runvitals.relay.destinations.cloudwatch import limits
 from runvitals.relay.destinations.cloudwatch.datum import Datum
-from runvitals.relay.destinations.cloudwatch.sender import RequestRejected, ServiceUnavailable
+from runvitals.relay.destinations.cloudwatch.split_request import RequestRejected, ServiceUnavailable
 
 MISSING = "CloudWatch needs boto3: pip install 'runvitals[cloudwatch]'"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
@@ -16,7 +16,7 @@ from runvitals.relay.destinations.cloudwatch.dimensions import DimensionLookup, 
 from runvitals.relay.destinations.cloudwatch.metric_selection import MetricGlobs
 from runvitals.relay.destinations.cloudwatch.minute_aggregation import MinuteAggregation
 from runvitals.relay.destinations.cloudwatch.run_metrics import Last, readings
-from runvitals.relay.destinations.cloudwatch.sender import RequestRejected, ServiceUnavailable
+from runvitals.relay.destinations.cloudwatch.split_request import Refusals, ServiceUnavailable, SplitRequest
 
 NAMESPACE = "runvitals"
 
@@ -75,7 +75,7 @@ class CloudWatchDestination(Destination):
     """Sends a run's samples, aggregated by the minute, with the credentials that boto3 finds.
 
     Counters are sent as rates. A batch that was interrupted is resumed: `context.state` holds how many of its
-    requests have arrived, and the last value of each counter.
+    requests have arrived, what was refused of them, and the last value of each counter.
 
     Args:
         address: `REGION/NAMESPACE?include=GLOB&exclude=GLOB&dimension=NAME=VALUE&dimension=NAME`, and
@@ -92,29 +92,30 @@ class CloudWatchDestination(Destination):
         self._found: dict[str, str] = {}
         self._clock = clock
         self._state = context.state
+        self._request: SplitRequest | None = None
 
     def deliver(self, batch: Batch) -> None:
         """Deliver a batch.
 
         Raises:
             Retry: throttled, no network, no credentials, or a dimension that is unavailable now.
-            Rejected: part of the batch was rejected permanently; the rest was sent.
+            Rejected: readings of the batch were refused permanently; the others were sent.
         """
         counters: dict[str, Last] = self._state.setdefault("counters", {})
         last: Last = {key: (int(t), float(v)) for key, (t, v) in counters.get(batch.writer.name, {}).items()}
-        requests, rejected = self._requests(batch, last)
         key = [batch.run.id, batch.writer.name, batch.first_seq]
-        arrived = self._state["arrived"] if self._state.get("sending") == key else 0
-        self._state["sending"] = key
-        problems = [f"{rejected} values that are not finite or too large"] if rejected else []
-        for number, request in enumerate(requests):
-            if number >= arrived:
-                problems += self._send(request)
-                self._state["arrived"] = number + 1
-        self._state["arrived"] = len(requests)
+        if self._state.get("sending") != key:
+            self._state.update(sending=key, arrived=0, refused={})
+            self._request = None
+        requests, unacceptable = self._requests(batch, last)
+        for request in requests[self._state["arrived"] :]:
+            self._send(request)
+            self._state["arrived"] += 1
         counters[batch.writer.name] = last
-        if problems:
-            raise Rejected("; ".join(dict.fromkeys(problems)))
+        refusals = Refusals(dict(self._state["refused"]))
+        refusals.add("not finite or too large", unacceptable)
+        if refusals.readings:
+            raise Rejected("; ".join(refusals.texts()), refusals.readings)
 
     def _requests(self, batch: Batch, last: Last) -> tuple[list[Sequence[Datum]], int]:
         """The requests for a batch, the same at each attempt, and the number of values that were not
@@ -148,26 +149,19 @@ class CloudWatchDestination(Destination):
         except LookupError as error:
             raise Retry(str(error.args[0])) from None
 
-    def _send(self, request: Sequence[Datum]) -> list[str]:
-        """Send a request; returns the reasons why data were dropped."""
-        now_s = self._clock()
-        accepted = [datum for datum in request if limits.accepts_time(datum, now_s)]
-        late = len(request) - len(accepted)
-        problems = [f"{late} data older than two weeks or in the future"] if late else []
-        return problems + list(self._halved(accepted)) if accepted else problems
-
-    def _halved(self, request: Sequence[Datum]) -> Iterator[str]:
-        try:
-            self._client.put(request)
-        except ServiceUnavailable as error:
-            raise Retry(str(error)) from None
-        except RequestRejected as error:
-            if len(request) == 1:
-                yield f"{request[0].series.name}: {error}"
-                return
-            middle = len(request) // 2
-            yield from self._halved(request[:middle])
-            yield from self._halved(request[middle:])
+    def _send(self, data: Sequence[Datum]) -> None:
+        """Send a request; parts of it that have arrived before are not sent again."""
+        if self._request is None:
+            refusals = Refusals(self._state["refused"])
+            self._request = SplitRequest(
+                limits.timely(data, self._clock(), refusals), self._client.put, refusals
+            )
+        while self._request:
+            try:
+                self._request.send_part()
+            except ServiceUnavailable as error:
+                raise Retry(str(error)) from None
+        self._request = None
 
     def close(self) -> None:
         self._client.close()

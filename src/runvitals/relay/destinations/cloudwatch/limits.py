@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 
 from runvitals.relay.destinations.cloudwatch.datum import Datum, Dimensions, MetricSeries
+from runvitals.relay.destinations.cloudwatch.split_request import Refusals
 
 DATA_PER_REQUEST = 1000
 BYTES_PER_REQUEST = 1_000_000
@@ -23,18 +24,31 @@ LARGEST_VALUE = 2.0**360
 OLDEST_S = 14 * 86_400
 NEWEST_S = 2 * 3600
 
-# For clocks that differ, and for the time a request is retried.
-_AGE_MARGIN_S = 300
-
 
 def accepts_value(value: float) -> bool:
     """Whether CloudWatch accepts a value: not NaN or infinite, and within ±2^360."""
     return isfinite(value) and -LARGEST_VALUE <= value <= LARGEST_VALUE
 
 
-def accepts_time(datum: Datum, now_s: float) -> bool:
-    """Whether CloudWatch accepts a datum's time now."""
-    return now_s - OLDEST_S + _AGE_MARGIN_S <= datum.time_s <= now_s + NEWEST_S - _AGE_MARGIN_S
+def refused_time(datum: Datum, now_s: float) -> str:
+    """Why CloudWatch does not accept a datum's time now; "" if it does."""
+    if datum.time_s < now_s - OLDEST_S:
+        return "older than two weeks, which CloudWatch does not accept"
+    if datum.time_s > now_s + NEWEST_S:
+        return "more than two hours in the future, which CloudWatch does not accept"
+    return ""
+
+
+def timely(data: Iterable[Datum], now_s: float, refusals: Refusals) -> list[Datum]:
+    """The data whose times CloudWatch accepts now; the others are counted."""
+    accepted = []
+    for datum in data:
+        reason = refused_time(datum, now_s)
+        if reason:
+            refusals.add(reason, datum.readings)
+        else:
+            accepted.append(datum)
+    return accepted
 
 
 def valid_name(text: str, length: int = NAME_LENGTH) -> str:

@@ -18,6 +18,7 @@ from runvitals.relay.destinations.cloudwatch.json_documents import JsonDocuments
 from runvitals.relay.destinations.cloudwatch.metric_selection import MetricGlobs
 from runvitals.relay.destinations.cloudwatch.minute_aggregation import MinuteAggregation
 from runvitals.relay.destinations.cloudwatch.sender import CloudWatchSender
+from runvitals.relay.destinations.cloudwatch.split_request import Refusals
 
 # Time limit for the last data after the input has ended.
 LAST_WAIT_S = 20.0
@@ -49,26 +50,22 @@ class PutMetricDataSink:
         self._client = client
         self._clock = clock
         self._sender = CloudWatchSender(client.put)
-        self._outside_period = 0
+        self._untimely = Refusals({})
 
     def offer(self, data: Sequence[Datum]) -> None:
-        now_s = self._clock()
-        accepted = [datum for datum in data if limits.accepts_time(datum, now_s)]
-        self._outside_period += sum(d.readings for d in data) - sum(d.readings for d in accepted)
+        accepted = limits.timely(data, self._clock(), self._untimely)
         for request in limits.pack_requests(accepted, self._client.protocol):
             self._sender.offer(request)
 
     def close(self) -> bool:
         delivered = self._sender.close(LAST_WAIT_S)
-        return delivered and not self._sender.dropped
+        return delivered and not self._sender.dropped and not self._sender.refusals.readings
 
     def report(self) -> str:
         return f"{self._sender.readings} readings delivered in {self._sender.requests} requests"
 
     def problems(self) -> list[str]:
-        found = []
-        if self._outside_period:
-            found.append(f"{self._outside_period} readings too old for CloudWatch, or in the future")
+        found = [*self._untimely.texts(), *self._sender.refusals.texts()]
         if self._sender.dropped:
             found.append(f"{self._sender.dropped} readings dropped")
         if self._sender.problem:

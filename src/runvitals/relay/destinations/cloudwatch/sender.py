@@ -10,19 +10,12 @@ from collections.abc import Callable, Sequence
 
 from runvitals.backoff import Backoff
 from runvitals.relay.destinations.cloudwatch.datum import Datum
+from runvitals.relay.destinations.cloudwatch.split_request import Refusals, ServiceUnavailable, SplitRequest
 
 LONGEST_PAUSE_S = 60.0
 
 # About seven hours of 25 metrics with one datum per minute; 20 MB if each has 12 values.
 WAITING_DATA = 10_000
-
-
-class ServiceUnavailable(Exception):
-    """Throttled, no network, or no credentials. The data are kept and sent later."""
-
-
-class RequestRejected(Exception):
-    """CloudWatch rejected the request permanently."""
 
 
 class CloudWatchSender:
@@ -35,8 +28,9 @@ class CloudWatchSender:
 
     Attributes:
         requests, readings: how many were delivered.
-        dropped: readings that were dropped because too many were waiting, or because they were rejected.
-        problem: the last error, shown to the user; "" if the last request was delivered.
+        dropped: readings that were dropped because too many were waiting.
+        refusals: readings that CloudWatch refused.
+        problem: why nothing can be sent, shown to the user; "" if the last request was answered.
     """
 
     def __init__(
@@ -48,13 +42,14 @@ class CloudWatchSender:
         self.requests = 0
         self.readings = 0
         self.dropped = 0
+        self.refusals = Refusals({})
         self.problem = ""
         self._put = put
         self._waiting_data = waiting_data
         self._backoff = backoff or Backoff(1.0, LONGEST_PAUSE_S, random.random)
-        self._queue: deque[Sequence[Datum]] = deque()
+        self._queue: deque[SplitRequest] = deque()
         self._data = 0
-        self._sending: Sequence[Datum] | None = None
+        self._sending: SplitRequest | None = None
         self._closing = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="cloudwatch", daemon=True)
@@ -63,7 +58,7 @@ class CloudWatchSender:
     def offer(self, request: Sequence[Datum]) -> None:
         """Accept a request. Returns immediately; the network is never waited for."""
         with self._changed:
-            self._queue.append(request)
+            self._queue.append(SplitRequest(request, self._put, self.refusals))
             self._data += len(request)
             while self._data > self._waiting_data and len(self._queue) > 1:
                 self._drop(self._queue.popleft())
@@ -75,7 +70,7 @@ class CloudWatchSender:
             self._closing = True
             self._changed.notify_all()
             delivered = self._changed.wait_for(self._is_idle, timeout=wait_s)
-            for request in (*self._queue, self._sending or ()):
+            for request in (*self._queue, *filter(None, [self._sending])):
                 self._drop(request)
             self._queue.clear()
         return delivered
@@ -83,9 +78,9 @@ class CloudWatchSender:
     def _is_idle(self) -> bool:
         return not self._queue and self._sending is None
 
-    def _drop(self, request: Sequence[Datum]) -> None:
-        self.dropped += sum(datum.readings for datum in request)
-        self._data -= len(request)
+    def _drop(self, request: SplitRequest) -> None:
+        self.dropped += request.readings
+        self._data -= request.size
 
     def _run(self) -> None:
         pause_s = 0.0
@@ -111,38 +106,21 @@ class CloudWatchSender:
         else:
             self._changed.wait_for(lambda: not self._queue, timeout=min(seconds, 1.0))
 
-    def _sent(self, request: Sequence[Datum]) -> bool:
-        """Whether a request is done: delivered, or rejected permanently."""
+    def _sent(self, request: SplitRequest) -> bool:
+        """Whether the next part of a request was answered. What is left of it is the next request."""
+        problem, accepted = "", 0
         try:
-            self._put(request)
+            accepted = request.send_part()
         except ServiceUnavailable as error:
-            with self._changed:
-                self.problem = str(error)
+            problem = str(error)
+        with self._changed:
+            self.problem = problem
+            self.requests += bool(accepted)
+            self.readings += accepted
+            if request:
                 self._queue.appendleft(request)
-                self._done()
-            return False
-        except RequestRejected as error:
-            self._split(request, str(error))
-            return True
-        with self._changed:
-            self.problem = ""
-            self.requests += 1
-            self.readings += sum(datum.readings for datum in request)
-            self._data -= len(request)
-            self._done()
-        return True
-
-    def _split(self, request: Sequence[Datum], reason: str) -> None:
-        """Send the halves of a rejected request, down to the single rejected datum, which is dropped."""
-        with self._changed:
-            self.problem = reason
-            if len(request) == 1:
-                self._drop(request)
             else:
-                middle = len(request) // 2
-                self._queue.extendleft([request[middle:], request[:middle]])
-            self._done()
-
-    def _done(self) -> None:
-        self._sending = None
-        self._changed.notify_all()
+                self._data -= request.size
+            self._sending = None
+            self._changed.notify_all()
+        return not problem
