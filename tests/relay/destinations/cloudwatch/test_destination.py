@@ -195,7 +195,7 @@ def test_counts_what_was_refused_before_an_interruption(
         destination.deliver(batch(keys, [[1.0] * 1500]))
     destination.close()
     again = CloudWatchDestination("us-west-2/T?include=*", context(tmp_path, state))
-    with pytest.raises(Rejected, match="1 readings: custom.7: InvalidParameterValue") as rejected:
+    with pytest.raises(Rejected, match=r"1 readings: custom\.7: InvalidParameterValue") as rejected:
         again.deliver(batch(keys, [[1.0] * 1500]))
     again.close()
     assert rejected.value.points == 1
