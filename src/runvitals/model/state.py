@@ -14,7 +14,8 @@ The rule, from the processes up to the run:
 
 1. **Process.** Its exit code or signal gives its state (`runvitals.model.ending.ProcessExit.state`).
 2. **Monitor.** When all processes of its host are over, the monitor records the worst of their states in an
-   `end` record. If a stop was requested, every state but `crashed` becomes `stopped` (`host_ending`).
+   `end` record. A worker, which another process of the run started, counts only if one of the others failed
+   or crashed. If a stop was requested, every state but `crashed` becomes `stopped` (`host_ending`).
 3. **Writers.** Only monitors determine a run's state. Where no monitor could be started, the training
    processes do; where there are none either, every writer does, such as a client of the API
    (`deciding_writers`).
@@ -91,15 +92,21 @@ def worst(endings: Iterable[Ending]) -> Ending:
     return min(endings, key=lambda ending: STATES.index(ending.state), default=Ending(LOST))
 
 
-def host_ending(exits: Iterable[ProcessExit], stop_requested: bool = False) -> Ending:
+def host_ending(
+    exits: Iterable[ProcessExit], stop_requested: bool = False, workers: Iterable[ProcessExit] = ()
+) -> Ending:
     """The ending of a host whose processes are all over, as its monitor records it.
 
     Args:
         exits: how its processes ended. Without any, the host has finished.
         stop_requested: whether a user requested the stop.
+        workers: how the processes ended that others of the run had started. A training that ends well may end
+            them by a signal; if it does not end well, they may say why.
     """
     endings = [exit.ending() for exit in exits]
     ending = worst(endings) if endings else Ending("finished", 0, None, False)
+    if ending.state in ("crashed", "failed"):
+        ending = worst([ending, *(exit.ending() for exit in workers)])
     if stop_requested and ending.state != "crashed":
         return Ending("stopped", ending.exit_code, ending.signal, ending.out_of_memory)
     return ending

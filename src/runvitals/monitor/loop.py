@@ -15,10 +15,11 @@ from runvitals.monitor.poller import DescriptorWatcher
 from runvitals.monitor.recorder import MonitorRecorder
 from runvitals.monitor.sampler import Schedule
 from runvitals.monitor.watched_processes import CLOSING, GONE, NEVER, WatchedProcess, stop_signal
+from runvitals.monitor.workers import ending_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from runvitals.collectors.base import Scope
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from runvitals.monitor.poller import Poller
     from runvitals.monitor.relay_connection import RelayConnection
     from runvitals.monitor.sampler import Sampler
+    from runvitals.monitor.workers import EarlierProcess
 
 _HIGHEST_PID = (1 << 31) - 1
 # How many times, 2 ms apart, to read the exit status of a process that has ended. It becomes available when
@@ -61,6 +63,7 @@ class Monitor:
         affinity: keeps the monitor off the training's processors; None if that makes no difference.
         in_container: whether the kernel ends the monitor together with another process, the first one of its
             container.
+        earlier: the processes that the previous monitor of this host watched.
     """
 
     def __init__(
@@ -83,6 +86,7 @@ class Monitor:
         self.relay: RelayConnection | None = None
         self.affinity: CpuAffinity | None = None
         self.in_container = False
+        self.earlier: Sequence[EarlierProcess] = ()
         self.processes: list[WatchedProcess] = []
         self._live: list[WatchedProcess] = []  # those that are not over
         self.started_s = clock()
@@ -374,7 +378,7 @@ class Monitor:
     def _end(self) -> None:
         self.recorder.sample(self.clock())
         self.recorder.check_clock()
-        ending = host_ending((process.exit for process in self.processes), self._stop_requested)
+        ending = ending_of(self.processes, self.earlier, self._stop_requested)
         record = {"t": self.journal.clock.now_ms(), "what": "end", **ending.as_dict()}
         is_recorded = self.journal.json(frames.LIFECYCLE, record)
         is_recorded = is_recorded or self._files.reserve.write(frames.LIFECYCLE, record)

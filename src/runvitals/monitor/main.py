@@ -127,6 +127,7 @@ def build(spec: dict[str, Any], journal: JournalWriter) -> Monitor:
     monitor = Monitor(journal, Listener(LISTENER_FD), sampler, scope, interval_s, oom_kills)
     monitor.affinity = CpuAffinity.of_this_process()
     monitor.in_container = is_in_pid_namespace()
+    monitor.earlier = predecessor.processes
     if spec["destinations"]:
         from runvitals.monitor.relay_connection import RelayConnection  # most runs have no destination
 

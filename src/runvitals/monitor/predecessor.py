@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 
 from runvitals.journal import frames, paths
+from runvitals.model.ending import ProcessExit
+from runvitals.monitor.workers import EarlierProcess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,14 +32,16 @@ class Predecessor:
         died_ms: time of its last record if it recorded no end, because nothing was sampled since then; else
             None.
         written_ms: modification time of its newest file.
+        processes: those that it watched, as far as its newest file has them.
     """
 
-    __slots__ = ("_first", "died_ms", "written_ms")
+    __slots__ = ("_first", "died_ms", "processes", "written_ms")
 
     def __init__(self, first: str | None = None, last: str | None = None) -> None:
         self._first = first
         self.died_ms: int | None = None
         self.written_ms = 0
+        self.processes: list[EarlierProcess] = []
         if last is not None:
             self._read_end(last)
 
@@ -45,7 +49,9 @@ class Predecessor:
         status = os.stat(last)
         self.written_ms = status.st_mtime_ns // 1_000_000
         data = _read_range(last, max(0, status.st_size - _PEEK_BYTES))
-        if all(value.get("what") != "end" for value in _json_records(data, (frames.LIFECYCLE,))):
+        lifecycle = _json_records(data, (frames.LIFECYCLE,))
+        self.processes = _processes(lifecycle)
+        if all(value.get("what") != "end" for value in lifecycle):
             self.died_ms = max(_times_ms(data), default=self.written_ms)
 
     @classmethod
@@ -75,6 +81,21 @@ class Predecessor:
                 return {}
             baselines.update(value.get("baselines") or {})
         return baselines
+
+
+def _processes(lifecycle: list[dict[str, Any]]) -> list[EarlierProcess]:
+    """The processes that attached, and how they ended."""
+    processes: dict[int, EarlierProcess] = {}
+    for value in lifecycle:
+        pid = int(value.get("pid") or 0)
+        if value.get("what") == "attach":
+            processes[pid] = EarlierProcess(pid, str(value.get("role")), ProcessExit(None, None))
+        elif value.get("what") in ("finish", "exit") and pid in processes:
+            code = value.get("exit_code")
+            signal = value.get("signal")
+            known = value["what"] == "exit"
+            processes[pid].exit = ProcessExit(code if known else code or 0, signal)
+    return list(processes.values())
 
 
 def _read_range(path: str, start: int) -> bytes:

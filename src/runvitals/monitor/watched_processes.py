@@ -28,6 +28,7 @@ from errno import ESRCH
 
 from runvitals.collectors.base import PseudoFile, open_if_there
 from runvitals.model.ending import ProcessExit
+from runvitals.monitor.workers import ancestors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,14 +77,15 @@ class WatchedProcess:
 
     Attributes:
         state: see the module.
+        ancestors: pids of the processes that have started it.
         exit: how it ended, as far as known.
         check_at_s: when to call `check` again.
         oom_killed: whether it was being killed when the kernel's count of out-of-memory kills rose.
     """
 
     __slots__ = (
-        "_announced_code", "_closing_until_s", "_stat", "about", "check_at_s", "exit", "oom_killed", "pid",
-        "pidfd", "role", "state",
+        "_announced_code", "_closing_until_s", "_stat", "about", "ancestors", "check_at_s", "exit",
+        "oom_killed", "pid", "pidfd", "role", "state",
     )  # fmt: skip
 
     def __init__(self, pid: int, about: dict[str, Any], pidfd: int = -1, now_s: float = 0.0) -> None:
@@ -92,6 +94,7 @@ class WatchedProcess:
         self.role = str(about.get("role", "train"))
         self.pidfd = pidfd
         self.state = RUNNING
+        self.ancestors = ancestors(pid)
         self.exit = ProcessExit(None, None)
         self.oom_killed = False
         self._announced_code: int | None = None  # by a closing process

@@ -18,6 +18,7 @@ from runvitals.journal.writer import JournalWriter
 from runvitals.model import media
 from runvitals.model.ending import ProcessExit
 from runvitals.model.state import host_ending
+from runvitals.sdk import spawned_worker
 from runvitals.sdk.data_folder import working_folder
 from runvitals.sdk.delivery import destinations, wait_for_delivery
 from runvitals.sdk.identity import RunIdentity
@@ -138,35 +139,51 @@ class Attachment:
         identity: the run, and this process's ranks.
         directory: the data folder.
         about: what to record of the run besides its settings; see `RunIdentity.about`.
+        opened_by: the process that has opened the run, of which this one is a worker that is not watched;
+            None: this process.
 
     Raises:
         OSError: the journal file could not be created.
     """
 
     def __init__(
-        self, values: Mapping[str, Any], identity: RunIdentity, directory: str, about: Mapping[str, Any]
+        self,
+        values: Mapping[str, Any],
+        identity: RunIdentity,
+        directory: str,
+        about: Mapping[str, Any],
+        opened_by: int | None = None,
     ) -> None:
         run_id = identity.run_id
         self.directory = directory
         self.folder = paths.run_dir(run_id, directory)
+        self.opened_by = opened_by or os.getpid()
         self._run_id = run_id
         self._values = values
         self._ranks = dict(identity.ranks)
         self._boot_id = boot_id()
         self.clock = clock_of_run(self.folder, self._boot_id)
-        self.journal = self.new_journal({})
-        attach = {"pid": os.getpid(), "role": "train", "writer": self.journal.writer, **self._ranks}
+        self.journal = self.new_journal({}) if opened_by is None else None
+        attach = {"pid": self.opened_by, "role": "train", "writer": None, **self._ranks}
+        if self.journal is not None:
+            attach["writer"] = self.journal.writer
+        if (parent := spawned_worker.parent_pid()) is not None:
+            attach["parent"] = parent
         argv = list(sys.orig_argv or ())
         self._spec = monitor_spec(values, run_id, directory, attach, argv, self.clock, about)
-        self._monitor = MonitorConnection(self._spec)
         self._opener: Opener | None = None
-        if not self._monitor.was_connected:
+        self._monitor = None if self.journal is None else self._connect(self.journal)
+
+    def _connect(self, journal: JournalWriter) -> MonitorConnection:
+        monitor = MonitorConnection(self._spec)
+        if not monitor.was_connected:
             # Without a monitor, this process has to record the run's name and description.
-            self.journal.json(frames.INFO, {"t": self.clock.now_ms(), "run": self._spec["about"]})
-        elif not self._monitor.started_monitor and not self._ranks.get("rank"):
+            journal.json(frames.INFO, {"t": self.clock.now_ms(), "run": self._spec["about"]})
+        elif not monitor.started_monitor and not self._ranks.get("rank"):
             # The monitor has recorded the description that `runvitals run`, or another rank, gave it.
-            described = _description(values, {})
-            self.journal.json(frames.INFO, {"t": self.clock.now_ms(), "run": described})
+            described = _description(self._values, {})
+            journal.json(frames.INFO, {"t": self.clock.now_ms(), "run": described})
+        return monitor
 
     def new_journal(self, extra: Mapping[str, object], role: str = "train") -> JournalWriter:
         """A new journal file for the calling process: `train`, or `media` for records that name files."""
@@ -191,12 +208,16 @@ class Attachment:
 
     def ensure_monitor(self) -> None:
         """Restart the monitor if it has died."""
-        self._monitor.ensure()
+        if self._monitor is not None:
+            self._monitor.ensure()
 
     def finish(self, message: Mapping[str, object], timeout_s: float) -> None:
         """Report that this process is done with the run, then wait for the last sample and for delivery."""
-        answered = self._monitor.ask(message, timeout_s) is not None
-        if not self._monitor.was_connected:
+        monitor = self._monitor
+        if monitor is None:
+            return
+        answered = monitor.ask(message, timeout_s) is not None
+        if not monitor.was_connected:
             self._write_end(message)
         elif not answered and timeout_s:
             notify(f"the monitor of run {self._run_id} did not confirm the run's end within {timeout_s:g} s")
@@ -208,12 +229,14 @@ class Attachment:
         code = message.get("exit_code")
         exit = ProcessExit(code if isinstance(code, int) else None, None)
         ending = host_ending([exit], stop_requested=bool(message.get("stopped")))
-        now_ms = self.clock.now_ms()
-        self.journal.json(frames.LIFECYCLE, {"t": now_ms, "what": "end", **ending.as_dict()})
+        if self.journal is not None:
+            now_ms = self.clock.now_ms()
+            self.journal.json(frames.LIFECYCLE, {"t": now_ms, "what": "end", **ending.as_dict()})
 
     def after_fork(self) -> None:
         """In a forked child: close the child's copy of the parent's connection."""
-        self._monitor.close()
+        if self._monitor is not None:
+            self._monitor.close()
 
     def take_over(self, journal: JournalWriter) -> bool:
         """In a forked child, which writes `journal`: attach to the run if the process that opened it has

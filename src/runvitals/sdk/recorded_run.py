@@ -63,7 +63,7 @@ class RecordedRun(WandbRun):
         self.step = 0
         self._serial = SerialExecutor()
         self._attachment = attachment
-        self.opened_by = os.getpid()
+        self.opened_by = os.getpid() if attachment is None else attachment.opened_by
         self._journal: TrainingJournal | None = None
         if attachment is not None:
             writer = attachment.journal

@@ -12,10 +12,11 @@ from typing import Any
 from runvitals.errors import NotOpen
 from runvitals.journal import paths
 from runvitals.model.values import Sanitizer
+from runvitals.sdk import spawned_worker
 from runvitals.sdk.attachment import Attachment, ResumeState
 from runvitals.sdk.data_folder import usable_directory, working_folder
 from runvitals.sdk.delivery import check_kinds
-from runvitals.sdk.identity import identify
+from runvitals.sdk.identity import RunIdentity, identify
 from runvitals.sdk.logged_values import distinct_tags
 from runvitals.sdk.messages import ANNOUNCED, notify
 from runvitals.sdk.recorded_dict import pairs
@@ -245,6 +246,8 @@ def _unrecorded(values: Mapping[str, Any]) -> Run:
 def _recorded(values: dict[str, Any]) -> Run:
     """Start recording. If no folder can be written, the training continues without a record."""
     try:
+        if spawned_worker.imports_main():
+            return _run_of_parent(values)
         return _begin(values)
     except OSError as error:
         notify(f"this training is not recorded: {error}")
@@ -264,10 +267,26 @@ def _begin(given: Mapping[str, Any]) -> Run:
     name = values["name"] or (before.name if before is not None else about.get("default_name"))
     run = Run({**values, "name": name}, identity.run_id, identity.ranks, attachment)
     run.step = 0 if before is None else before.next_step
+    spawned_worker.remember(run.id, directory)
     _hook()
     if not values["quiet"] and not run.rank:
         _announce(run)
     return run
+
+
+def _run_of_parent(values: dict[str, Any]) -> Run:
+    """The run of the process that has started this worker, which imports its script."""
+    parent = spawned_worker.of_parent()
+    if parent is None:
+        notify(
+            "this worker is not recorded: it calls runvitals.init() while it imports the script; call it "
+            'under `if __name__ == "__main__":`, or in the function that the worker runs'
+        )
+        return _unrecorded(values)
+    identity = RunIdentity(parent.run_id, True, {}, {})
+    return Run(
+        values, parent.run_id, {}, Attachment(values, identity, parent.directory, {}, opened_by=parent.pid)
+    )
 
 
 def _announce(run: Run) -> None:
