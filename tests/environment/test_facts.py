@@ -76,13 +76,13 @@ def test_the_command_line_of_a_process_has_no_secrets() -> None:
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        shown = command_line(process.pid)
+        shown = command_line(process.pid, {})
         process.communicate()
     assert shown == [sys.executable, "-c", program, "--token", "***", "PASSWORD=***", "", "--lr=0.1"]
 
 
 def test_a_process_that_has_ended_has_no_command_line() -> None:
-    assert command_line(2**22 + 1) is None
+    assert command_line(2**22 + 1, {}) is None
 
 
 @linux_only

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runvitals.accounts.actions import Action
-from runvitals.environment.redaction import command, entries, is_secret, text, url
+from runvitals.environment.redaction import DESTINATION_KINDS, command, entries, is_secret, text, url
+from runvitals.model.destination_kinds import BUILT_IN
 
 SECRET = "hunter2hunter2"
 
@@ -209,3 +210,38 @@ def test_names_are_judged_by_their_words() -> None:
 )
 def test_command_lines_in_a_configuration(configured: list[object], shown: list[object]) -> None:
     assert entries({"backup": configured}) == {"backup": shown}
+
+
+@pytest.mark.parametrize(
+    ("destination", "shown"),
+    [
+        ("prometheus:k3y@host", "prometheus:***@host"),
+        ("prometheus:me:k3y@host:9090", "prometheus:***@host:9090"),
+        ("otel:pa/ss@collector:4317", "otel:***@collector:4317"),
+        ("wandb:a@b@host", "wandb:***@host"),
+        ("cloudwatch:k3y@eu/NS?include=a@b", "cloudwatch:***@eu/NS?include=a@b"),
+        ("mlflow:me:k3y@host/x", "mlflow:***@host/x"),
+        ("files:k3y@host/out", "files:***@host/out"),
+        ("files:/data/me@work/out", "files:/data/me@work/out"),
+        ("tensorboard:runs/me@work", "tensorboard:runs/me@work"),
+        ("mlflow:sqlite:////data/me@work.db", "mlflow:sqlite:////data/me@work.db"),
+        ("mail:me@example.org", "mail:me@example.org"),
+    ],
+)
+def test_users_of_destinations(destination: str, shown: str) -> None:
+    """Passwords of any length, in a command line, a variable, a list, a message."""
+    assert command(["runvitals", "sync", "--to", destination])[-1] == shown
+    assert text(f"RUNVITALS_DESTINATIONS=files:/x,{destination} python x.py") == (
+        f"RUNVITALS_DESTINATIONS=files:/x,{shown} python x.py"
+    )
+    assert text(f"['{destination}'] is invalid") == f"['{shown}'] is invalid"
+
+
+def test_all_built_in_destinations_are_known() -> None:
+    assert DESTINATION_KINDS | {"http", "https"} == BUILT_IN
+
+
+def test_values_of_secret_variables_in_a_command_line() -> None:
+    environ = {"TOKEN": "zebra-7", "SHORT_TOKEN": "on", "HOME": "/home/anna"}
+    words = ["train.py", "zebra-7", "--with", "x:zebra-7", "--on", "/home/anna"]
+    assert command(words, environ) == ["train.py", "***", "--with", "x:***", "--on", "/home/anna"]

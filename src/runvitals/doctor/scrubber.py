@@ -29,11 +29,8 @@ class Scrubber:
     """
 
     def __init__(self, environ: Mapping[str, str], more: Iterable[str]) -> None:
-        known = {value for name, value in environ.items() if redaction.is_secret(name, value)}
-        known.update(more)
-        self._known = sorted(
-            (secret for secret in known if len(secret) >= _SHORTEST_SECRET), key=len, reverse=True
-        )
+        others = {secret for secret in more if len(secret) >= _SHORTEST_SECRET}
+        self._known = sorted({*redaction.known_secrets(environ), *others}, key=len, reverse=True)
         home = environ.get("HOME") or os.path.expanduser("~")
         # Match whole names only: /home/anna is not part of /home/annabel.
         self._home = re.compile(re.escape(home.rstrip("/")) + r"(?![\w.-])") if len(home) > 1 else None
@@ -46,9 +43,7 @@ class Scrubber:
 
     def known(self, value: str) -> str:
         """A text with only the known secrets redacted."""
-        for secret in self._known:
-            value = value.replace(secret, redaction.HIDDEN)
-        return value
+        return redaction.without_known(value, self._known)
 
     def value(self, value: Any, name: str = "") -> Any:
         """A JSON value with secrets redacted; `name` is the name of its field."""

@@ -59,7 +59,7 @@ def facts(scope: Scope, pid: int, cwd: str, environ: Mapping[str, str]) -> dict[
         "visible_devices": lambda: platforms.visible_devices(environ),
         "platforms": lambda: platforms.platforms(environ),
         "user": lambda: _user(pid, environ),
-        "command": lambda: command_line(pid),
+        "command": lambda: command_line(pid, environ),
         "cwd": lambda: cwd,
         "git": lambda: git.facts(cwd),
     }
@@ -78,10 +78,10 @@ def facts(scope: Scope, pid: int, cwd: str, environ: Mapping[str, str]) -> dict[
     return found
 
 
-def command_line(pid: int) -> list[str] | None:
+def command_line(pid: int, environ: Mapping[str, str]) -> list[str] | None:
     """The command line of a process with secrets redacted; None if it has ended or /proc is not available."""
     text = read_text(f"/proc/{pid}/cmdline")
-    return redaction.command(text.rstrip("\0").split("\0")) if text else None
+    return redaction.command(text.rstrip("\0").split("\0"), environ) if text else None
 
 
 def _os_name(scope: Scope) -> str | None:

@@ -19,7 +19,7 @@ from runvitals.environment.secret_patterns import hide as hide
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from runvitals.environment.secret_names import Judge
@@ -30,6 +30,14 @@ _LONGEST_NAME = 256
 _MOST_SPACES = 2  # in a password
 # `curl -u me:password`
 _USER_OPTIONS = frozenset(("-u", "--user", "-U", "--proxy-user"))
+# The kinds of destinations with an address that is no URL. Some addresses are paths, or may be one.
+DESTINATION_KINDS = frozenset((
+    "cloudwatch", "files", "mlflow", "otel", "prometheus", "remote_write", "tensorboard", "wandb",
+))  # fmt: skip
+_PATH_KINDS = frozenset(("files", "mlflow", "tensorboard"))
+_DESTINATION_ENDS = BLANKS | frozenset("\"',;[]()")
+_SHORTEST_KNOWN = 6
+_NO_VARIABLES: dict[str, str] = {}
 # Words before a secret in a header, a message, or a command: `wandb login KEY`.
 _SCHEMES = ("bearer ", "basic ", "token ", "login ")
 _SHORTEST_USER_SECRET = 6
@@ -37,12 +45,18 @@ _SHORTEST_USER_SECRET = 6
 _SETTERS = frozenset(("set", "config", "configure", "modify"))
 
 
-def command(arguments: Sequence[str]) -> list[str]:
+def command(arguments: Sequence[str], environ: Mapping[str, str] = _NO_VARIABLES) -> list[str]:
     """A command line with its secrets hidden.
+
+    Args:
+        environ: its environment. The values of secret variables are hidden wherever they occur.
 
     >>> command(["train.py", "--api-key", "abc", "HF_TOKEN=abc", "--tokenizer", "bpe"])
     ['train.py', '--api-key', '***', 'HF_TOKEN=***', '--tokenizer', 'bpe']
     """
+    known = known_secrets(environ)
+    if known:
+        arguments = [without_known(argument, known) for argument in arguments]
     clean: list[str] = []
     before = option = ""  # the last argument; a secret option whose value may follow
     options = PasswordOptions()
@@ -73,6 +87,19 @@ def command(arguments: Sequence[str]) -> list[str]:
     return clean
 
 
+def known_secrets(environ: Mapping[str, str]) -> list[str]:
+    """The values of the secret variables of an environment, the longest first."""
+    known = {value for name, value in environ.items() if is_secret(name, value)}
+    return sorted((value for value in known if len(value) >= _SHORTEST_KNOWN), key=len, reverse=True)
+
+
+def without_known(value: str, known: Sequence[str]) -> str:
+    """A text with these secrets hidden."""
+    for secret in known:
+        value = value.replace(secret, HIDDEN)
+    return value
+
+
 def text(value: str) -> str:
     """Free text with its secrets hidden: assignments, headers, URLs, tokens; also for `bash -c` and `python
     -c`.
@@ -85,7 +112,7 @@ def text(value: str) -> str:
 
 def _clean(value: str, is_secret: Judge) -> str:
     value = _without_passwords(value)
-    value = without_assigned(_without_users(url(value)), is_secret)
+    value = without_assigned(_without_users(_without_destination_users(url(value))), is_secret)
     return hide(_without_bearers(_without_options(value)))
 
 
@@ -202,6 +229,40 @@ def _end_after_odd_password(part: str, end: int, port: str) -> int:
     while host < len(part) and part[host] not in _HOST_ENDS:
         host += 1
     return host if host > at + 1 else end
+
+
+def _without_destination_users(value: str) -> str:
+    """Hide what precedes an `@` in the address of a destination: `prometheus:SECRET@host`. The addresses of
+    some kinds are paths, in which an `@` after a slash is a part of a name.
+    """
+    if "@" not in value:
+        return value
+    clean, copied = [], 0
+    for name, colon, begin in _destinations(value):
+        end = begin
+        while end < len(value) and value[end] not in _DESTINATION_ENDS:
+            end += 1
+        address = value[begin:end]
+        paths = name in _PATH_KINDS
+        if "://" in address or (paths and address.startswith(("/", ".", "~"))) or colon < copied:
+            continue
+        user, sign, _ = address.partition("?")[0].partition("/" if paths else "\0")[0].rpartition("@")
+        if sign and user:
+            clean += [value[copied:begin], HIDDEN]
+            copied = begin + len(user)
+    return "".join(clean) + value[copied:]
+
+
+def _destinations(value: str) -> Iterator[tuple[str, int, int]]:
+    """Where a destination begins: its kind, the place of the colon, and of the address."""
+    colon = value.find(":")
+    while colon >= 0:
+        begin = colon
+        while begin and value[begin - 1] in _NAME:
+            begin -= 1
+        if value[begin:colon] in DESTINATION_KINDS:
+            yield value[begin:colon], colon, colon + 1
+        colon = value.find(":", colon + 1)
 
 
 def _without_users(value: str) -> str:

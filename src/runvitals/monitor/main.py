@@ -234,7 +234,7 @@ def _gather_facts(monitor: Monitor, spec: dict[str, Any]) -> None:
         from runvitals.environment.packages import packages
 
         facts = environment.facts(monitor.scope, int(spec["attach"]["pid"]), trainer["cwd"], os.environ)
-        program = {**trainer, "argv": redaction.command(trainer["argv"])}
+        program = {**trainer, "argv": redaction.command(trainer["argv"], os.environ)}
         redacted: dict[str, Any] = redaction.entries({**facts, "program": program})
         installed = packages(spec["site"])  # not redacted: names such as "keyring" would lose their versions
         return {**redacted, "packages": installed} if installed else redacted

@@ -93,7 +93,7 @@ class _CommandRun:
         # A command that ends at once is gone before the monitor can read its command line.
         about = {
             **self._identity.about(self._values, self._directory),
-            "command": redaction.command(self._command),
+            "command": redaction.command(self._command, os.environ),
         }
         monitor, fallback = self._monitor(pid, about)
         name = self._values["name"] or about["default_name"]
