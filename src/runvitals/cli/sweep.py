@@ -42,5 +42,5 @@ def run(arguments: argparse.Namespace) -> int:
         print(inert(made))
         return 0
     changed = functions.control(arguments.sweep, arguments.order, arguments.entity, arguments.project)
-    print(inert(f"{changed['id']} is {changed['state']}"))
+    print(inert(f"{changed['id']} is {changed.get('state')}"))
     return 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import secrets
+import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -170,7 +170,7 @@ class ApiConnection:
     def _content(self, path: str, answer: ServerResponse) -> Any:
         try:
             return json.loads(_unpacked(answer))
-        except (ValueError, EOFError, OSError):  # not JSON; cut off; not gzip
+        except (ValueError, ServerError, RecursionError):  # not JSON; not unpacked; nested too deeply
             raise ServerError(
                 f"{self.url}{PREFIX}{path} returned {answer.status} with invalid JSON: {answer.text()!r}; "
                 "is it a runvitals server?",
@@ -199,5 +199,19 @@ def _unknown(error: ServerError) -> Exception:
 
 
 def _unpacked(answer: ServerResponse) -> bytes:
-    packed = answer.headers.get("Content-Encoding", "") == "gzip"
-    return gzip.decompress(answer.body) if packed else answer.body
+    """The body without compression.
+
+    Raises:
+        ServerError: it is too large, cut off, or not compressed.
+    """
+    if answer.headers.get("Content-Encoding", "") != "gzip":
+        return answer.body
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        body = unpacker.decompress(answer.body, MAX_RESPONSE_BYTES)
+    except zlib.error as error:
+        raise ServerError(f"the response cannot be unpacked: {error}", answer.status) from None
+    if not unpacker.eof:
+        text = f"the response is cut off, or larger than {MAX_RESPONSE_BYTES:,} bytes"
+        raise ServerError(text, answer.status)
+    return body

@@ -7,9 +7,10 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count as count_up
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from runvitals.client.connection import ServerError
+from runvitals.client.sweeps.answers import Command
 from runvitals.client.sweeps.server_sweeps import ServerSweeps, SweepAddress
 from runvitals.client.sweeps.training import AssignedRun, Training
 from runvitals.journal import paths
@@ -99,12 +100,12 @@ class AgentLoop:
         """The next run; None: the sweep is over. Waits while the sweep is paused."""
         while True:
             for command in self._reported(agent, []):
-                if command["do"] == "exit":
+                if command.do == "exit":
                     return None
-                if command["do"] == "run":
+                if command.do == "run":
                     address = self._address
                     return AssignedRun.of(
-                        address.sweep, address.entity, address.project, command["run"], command["parameters"]
+                        address.sweep, address.entity, address.project, command.run_id, command.parameters
                     )
             self._pause(self._report_s)
 
@@ -127,9 +128,9 @@ class AgentLoop:
             except ServerError:
                 continue  # the run goes on; the next report may arrive
             for command in commands:
-                if command["do"] == "exit":
+                if command.do == "exit":
                     self._is_over.set()
-                if command["do"] == "exit" or command["run"] == assigned.run_id:
+                if command.do == "exit" or command.run_id == assigned.run_id:
                     self._training.stop()
 
     def _await_end(self, agent: str, assigned: AssignedRun) -> None:
@@ -150,7 +151,7 @@ class AgentLoop:
     def _state(self, assigned: AssignedRun) -> str | None:
         return _patiently(self._pause, lambda: self._sweeps.run_state(self._address.entity, assigned.run_id))
 
-    def _reported(self, agent: str, running: Sequence[str]) -> list[dict[str, Any]]:
+    def _reported(self, agent: str, running: Sequence[str]) -> list[Command]:
         return _patiently(self._pause, lambda: self._sweeps.report(self._address, agent, running))
 
     def _is_recorded(self, assigned: AssignedRun) -> bool:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from runvitals.client.sweeps import answers
 from runvitals.client.sweeps.agent import AgentLoop
 from runvitals.client.sweeps.server_sweeps import ServerSweeps, SweepAddress
 from runvitals.client.sweeps.training import FunctionTraining, ProgramTraining
@@ -58,10 +59,10 @@ def sweep(
         made = sweeps.create(*place, configuration, name, prior_runs or ())
     finally:
         sweeps.close()
-    address = SweepAddress(*place, made["id"])
+    address = SweepAddress(*place, str(made["id"]))
     notify(f"made sweep {made['id']}: {page_url(sweeps.url, address)}")
     notify(f"start its runs with `runvitals agent {address}`")
-    return str(made["id"])
+    return address.sweep
 
 
 def agent(
@@ -92,14 +93,14 @@ def agent(
     address = SweepAddress.parsed(sweep_id, entity or settings["entity"], project or settings["project"])
     sweeps = ServerSweeps.of(_server(settings))
     try:
-        configuration = sweeps.read(address)["configuration"]
+        configuration = answers.configuration(sweeps.read(address))
         training = ProgramTraining(configuration) if function is None else FunctionTraining(function)
         AgentLoop(sweeps, address, training, settings["dir"]).run(count)
     finally:
         sweeps.close()
 
 
-def control(sweep_id: str, order: str, entity: str | None, project: str | None) -> dict[str, Any]:
+def control(sweep_id: str, order: str, entity: str | None, project: str | None) -> Mapping[str, Any]:
     """Pause, resume, stop or cancel a sweep; returns what the API says of it."""
     settings = resolved({})
     address = SweepAddress.parsed(sweep_id, entity or settings["entity"], project or settings["project"])

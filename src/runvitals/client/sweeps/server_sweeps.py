@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from runvitals.client.connection import ApiConnection, ServerError
+from runvitals.client.sweeps import answers
+from runvitals.client.sweeps.answers import Command
 from runvitals.relay.destinations.runvitals import login
 
 _TIMEOUT_S: Final = 30.0
@@ -76,7 +78,7 @@ class ServerSweeps:
         configuration: Mapping[str, Any],
         name: str | None,
         prior_runs: Sequence[str] = (),
-    ) -> dict[str, Any]:
+    ) -> Mapping[str, Any]:
         """Make a sweep, and its project if it is new; returns what the API says of it.
 
         Args:
@@ -90,45 +92,42 @@ class ServerSweeps:
         if prior_runs:
             body["prior_runs"] = list(prior_runs)
         try:
-            made: dict[str, Any] = self._connection.send("POST", path, body)
+            made = self._connection.send("POST", path, body)
         except ServerError as error:
             if error.status != 404 or entity is None:
                 raise
             self._connection.send("POST", f"/entities/{quote(entity, safe='')}/projects", {"name": project})
             made = self._connection.send("POST", path, body)
-        return made
+        return answers.named(made)
 
-    def read(self, address: SweepAddress) -> dict[str, Any]:
+    def read(self, address: SweepAddress) -> Mapping[str, Any]:
         """What the API says of a sweep.
 
         Raises:
             LookupError: there is none.
-            ServerError: the server rejected the request or is unreachable.
+            ServerError: the server rejected the request, is unreachable or sent something else.
         """
         try:
-            found: dict[str, Any] = self._connection.get(_path(address))
+            return answers.named(self._connection.get(_path(address)))
         except ServerError as error:
             if error.status == 404:
                 raise LookupError(str(error)) from None
             raise
-        return found
 
-    def control(self, address: SweepAddress, order: str) -> dict[str, Any]:
+    def control(self, address: SweepAddress, order: str) -> Mapping[str, Any]:
         """Pause, resume, stop or cancel a sweep; returns what the API says of it."""
-        changed: dict[str, Any] = self._connection.send("POST", f"{_path(address)}/{order}", {})
-        return changed
+        return answers.named(self._connection.send("POST", f"{_path(address)}/{order}", {}))
 
     def add_agent(self, address: SweepAddress, host: str) -> str:
         """Register an agent; returns its id."""
-        return str(self._connection.send("POST", f"{_path(address)}/agents", {"host": host})["id"])
+        return str(
+            answers.named(self._connection.send("POST", f"{_path(address)}/agents", {"host": host}))["id"]
+        )
 
-    def report(self, address: SweepAddress, agent: str, running: Sequence[str]) -> list[dict[str, Any]]:
+    def report(self, address: SweepAddress, agent: str, running: Sequence[str]) -> list[Command]:
         """Tell the server which runs an agent has; returns what the agent is to do."""
         path = f"{_path(address)}/agents/{agent}/report"
-        commands: list[dict[str, Any]] = self._connection.send("POST", path, {"running": list(running)})[
-            "commands"
-        ]
-        return commands
+        return answers.commands(self._connection.send("POST", path, {"running": list(running)}))
 
     def leave(self, address: SweepAddress, agent: str) -> None:
         """Tell the server that an agent wants no more runs."""
@@ -143,7 +142,7 @@ class ServerSweeps:
             if error.status == 404:
                 return None
             raise
-        return str(row["state"])
+        return answers.state(row)
 
     def close(self) -> None:
         self._connection.close()

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+from runvitals.environment import redaction
 from runvitals.sdk.messages import notify
 from runvitals.sdk.sweep_parameters import PARAMETERS, RUN_ID, SWEEP
 
@@ -21,6 +22,7 @@ _DEFAULT_COMMAND: Final = ("${env}", "python", "${program}", "${args}")
 _MAX_TEXT: Final = 100_000
 """Of the parameters as JSON: Linux allows 131,072 bytes in a variable of the environment."""
 _END_GRACE_S: Final = 30.0
+_VARIABLE: Final = "${envvar:"
 
 
 class AssignedRun(NamedTuple):
@@ -130,7 +132,7 @@ class ProgramTraining:
             json.dump(dict(assigned.parameters), file)
             file.flush()
             command = command_line(self._configuration, assigned.parameters, file.name)
-            notify(f"run {assigned.run_id}: {shlex.join(command)}")
+            notify(f"run {assigned.run_id}: {self._shown(assigned.parameters, file.name)}")
             self._stops = 0
             self._process = subprocess.Popen(command, env={**os.environ, **assigned.environ})
             try:
@@ -138,6 +140,11 @@ class ProgramTraining:
             except BaseException:
                 self._end()
                 raise
+
+    def _shown(self, parameters: Mapping[str, Any], parameters_file: str) -> str:
+        """The command without secrets: the values of variables may be some."""
+        words = command_line(self._configuration, parameters, parameters_file, shows_variables=False)
+        return shlex.join(redaction.command(words, os.environ))
 
     def _end(self) -> None:
         """End the program with the agent."""
@@ -161,13 +168,17 @@ class ProgramTraining:
 
 
 def command_line(
-    configuration: Mapping[str, Any], parameters: Mapping[str, Any], parameters_file: str
+    configuration: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    parameters_file: str,
+    shows_variables: bool = True,
 ) -> list[str]:
     """The words of the command that starts a run.
 
     Args:
         configuration: of the sweep: `program`, and perhaps `command` with placeholders.
         parameters_file: the path of a file with the parameters as JSON.
+        shows_variables: whether the values of variables take the place of `${envvar:NAME}`.
 
     Raises:
         ValueError: there is no program, or an unknown placeholder.
@@ -196,16 +207,17 @@ def command_line(
     }
     found = []
     for word in map(str, template):
-        found += _replaced(word, words)
+        is_variable = word.startswith(_VARIABLE) and word.endswith("}")
+        found += [word] if is_variable and not shows_variables else _replaced(word, words)
     return found
 
 
 def _replaced(word: str, words: Mapping[str, Sequence[str]]) -> list[str]:
     if not (word.startswith("${") and word.endswith("}")):
         return [word]
+    if word.startswith(_VARIABLE):
+        return [os.environ.get(word.removeprefix(_VARIABLE)[:-1], "")]
     name = word[2:-1]
-    if name.startswith("envvar:"):
-        return [os.environ.get(name.removeprefix("envvar:"), "")]
     if name not in words:
         allowed = ", ".join(f"${{{one}}}" for one in (*words, "envvar:NAME"))
         raise ValueError(f"command: unknown placeholder {word!r}; expected one of {allowed}")
