@@ -14,6 +14,8 @@ import pytest
 from runvitals.cli import main
 from runvitals.journal import frames, paths
 from runvitals.journal.writer import JournalWriter
+from runvitals.relay.engine.cursor import find_cursors
+from runvitals.relay.engine.undelivered import undelivered
 from runvitals.server.received_files import FileLimits
 from tests.relay.journals import RUN, Journal, MediaJournal
 from tests.relay.receiver import Receiver, now_ms
@@ -148,7 +150,33 @@ def test_missing_package_is_named_with_the_extra_that_installs_it(
     monkeypatch.delitem(sys.modules, "runvitals.relay.destinations.files.arrow_formats", raising=False)
     assert main(["sync", "one", "--to", f"files:{data}/out?format=parquet"]) == 1
     reported = capsys.readouterr().err
-    assert "runvitals: files requires pyarrow: pip install 'runvitals[parquet]'\n" in reported
+    remedy = f"{sys.executable} -m pip install 'runvitals[parquet]'"
+    assert f"runvitals: files requires pyarrow, which {sys.executable} lacks: {remedy}\n" in reported
+
+
+@pytest.mark.parametrize(
+    "destination", ["http://127.0.0.1:1", "cloudwatch:us-west-2/T", "prometheus:no port"]
+)
+def test_a_failed_sync_leaves_nothing(
+    destination: str, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    before = sorted(data.rglob("*"))
+    assert main(["sync", "--all", "--to", destination]) == 1
+    assert sorted(data.rglob("*")) == before
+    assert main(["relay", "status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["deliveries"] == []
+
+
+def test_no_relay_continues_what_a_sync_has_begun(
+    data: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    destination = f"remote_write:{receiver.url}/nowhere"  # 404
+    assert main(["sync", "one", "--to", destination]) == 1
+    (cursor,) = find_cursors(str(data / "runs" / "one"))
+    assert cursor.by_hand
+    assert undelivered(str(data), "node1", []) == {}
 
 
 def test_failing_run_does_not_block_others(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 
 from runvitals.journal import paths
@@ -42,13 +43,16 @@ def deliver_remaining(
     Raises:
         BlockingIOError: another process, probably a relay, is delivering it.
         Gone: the destination accepts no more data of the run; this is saved.
-        Retry, OSError: the destination is unavailable. The position is saved.
+        Retry, OSError: the destination is unavailable. The position is saved if something may have arrived.
         ValueError, ImportError: the destination could not be created.
+
+    A delivery that failed is left to the next call: no relay continues it, unless one has begun it.
     """
     if not cursor.lock():
         raise BlockingIOError("another process is delivering this run")
     try:
         cursor.closed = ""
+        cursor.by_hand = cursor.by_hand or not os.path.exists(cursor.path)
         delivery = RunDelivery(cursor, environ=environ)
         try:
             _deliver_all(delivery, sleep, tries, waiting)
@@ -58,10 +62,16 @@ def deliver_remaining(
             raise
         except Exception as error:
             cursor.error = str(error)
-            cursor.save()
+            if cursor.by_hand and not cursor.has_begun:
+                cursor.delete()
+            else:
+                cursor.save()
             raise
         finally:
             delivery.close()
+        if cursor.by_hand:
+            cursor.by_hand = False
+            cursor.save()
         if is_over(cursor.folder, cursor.host) and not cursor.held:
             delivery.finish(DELIVERED)
     finally:
@@ -93,4 +103,5 @@ def cursor_for(folder: str, destination: str, host: str, cwd: str) -> Cursor:
     """The cursor of a host's part of a run; `cwd` is the base of relative paths if the cursor is new."""
     cursor = Cursor(folder, DestinationSpec(destination), host)
     cursor.cwd = cursor.cwd or cwd
+    cursor.python = cursor.python or sys.executable
     return cursor

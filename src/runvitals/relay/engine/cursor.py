@@ -70,6 +70,8 @@ class Cursor:
         rejection: text of the last rejection.
         closed: "" while the delivery is in progress; "delivered", or why it ended.
         cwd: the working directory of the training.
+        python: the interpreter of the training, which may have packages that ours lacks.
+        by_hand: whether only `runvitals sync` has tried to deliver, and did not succeed: relays leave it.
         damaged: why an existing file could not be used, else "".
     """
 
@@ -86,6 +88,8 @@ class Cursor:
         self.rejection = ""
         self.closed = ""
         self.cwd = ""
+        self.python = ""
+        self.by_hand = False
         self.delivered_ms = 0
         self.damaged = ""
         self._lock_fd = -1
@@ -190,6 +194,7 @@ class Cursor:
         self.counts.update({name: int(count) for name, count in value["counts"].items()})
         self.error, self.rejection = str(value["error"]), str(value["rejection"])
         self.closed, self.cwd = str(value["closed"]), str(value["cwd"])
+        self.python, self.by_hand = str(value.get("python", "")), bool(value.get("by_hand"))
         held = value.get("held", {}).items()  # not in files of the first versions
         self.held = {writer: [(int(first), int(last)) for first, last in ranges] for writer, ranges in held}
         self.held_why = str(value.get("held_why", ""))
@@ -215,9 +220,24 @@ class Cursor:
             "rejection": redaction.text(self.rejection),
             "closed": self.closed,
             "cwd": self.cwd,
+            "python": self.python,
+            "by_hand": self.by_hand,
             "delivered_ms": self.delivered_ms,
         }
         _replace(self.path, dumps(value))
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether something may have been delivered."""
+        return any(self.state.values()) or any(self.counts.values())
+
+    def delete(self) -> None:
+        """Delete the files of a delivery that has not begun. The caller holds the lock."""
+        for path in (self.path, self._facts_path(), self._lock_path()):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        with contextlib.suppress(OSError):  # other destinations have files there
+            os.rmdir(os.path.dirname(self.path))
 
     def load_facts(self) -> dict[str, Any] | None:
         """The run's facts as saved by `save_facts`, or None."""
@@ -242,13 +262,16 @@ class Cursor:
     def _facts_path(self) -> str:
         return self.path.removesuffix(".json") + ".facts"
 
+    def _lock_path(self) -> str:
+        return self.path.removesuffix(".json") + ".lock"
+
     def lock(self) -> bool:
         """Take the delivery lock; False if another process holds it. The lock ends with the process."""
         if self._lock_fd >= 0:
             return True
         _make_folder(os.path.dirname(self.path))
         flags = os.O_RDWR | os.O_CREAT | paths.OPEN_FLAGS
-        fd = os.open(self.path.removesuffix(".json") + ".lock", flags, 0o600)
+        fd = os.open(self._lock_path(), flags, 0o600)
         if not _flock(fd):
             os.close(fd)
             return False

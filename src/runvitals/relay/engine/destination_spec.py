@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 import zlib
 from hashlib import blake2b
 from importlib import import_module
@@ -71,7 +73,8 @@ class DestinationSpec:
 
         Raises:
             ValueError: unknown destination, or invalid address.
-            ModuleNotFoundError: it requires a package that is not installed; the text says how to install it.
+            ModuleNotFoundError: it requires a package that this interpreter lacks; the text says how to
+                install it.
             ImportError: it could not be imported.
         """
         try:
@@ -79,13 +82,15 @@ class DestinationSpec:
         except ModuleNotFoundError as error:
             package = error.name or "a package"
             raise ModuleNotFoundError(
-                f"{self.name} requires {package}: {self.installation(package)}", name=error.name
+                f"{self.name} requires {package}, which {sys.executable} lacks: {self.installation(package)}",
+                name=error.name,
             ) from error
 
     def installation(self, package: str) -> str:
-        """The command that installs a package for this destination."""
+        """The command that installs a package for this destination, into the interpreter that runs this."""
         extra = EXTRAS.get(self.name)
-        return f"pip install 'runvitals[{extra}]'" if extra else f"pip install {package}"
+        what = f"'runvitals[{extra}]'" if extra else package
+        return f"{shlex.quote(sys.executable)} -m pip install {what}"
 
     def factory(self) -> Factory:
         """The factory of this destination.

@@ -23,7 +23,8 @@ def own_host() -> str:
 def undelivered(directory: str, host: str, known: Collection[DestinationSpec]) -> dict[str, list[Cursor]]:
     """The cursors of runs that are not completely delivered, by destination.
 
-    Includes the runs of this host, and of other hosts whose relay has not written for `FOREIGN_AGE_S`.
+    Includes the runs of this host, and of other hosts whose relay has not written for `FOREIGN_AGE_S`, but
+    not those that only `runvitals sync` has tried to deliver.
 
     Args:
         directory: the data folder.
@@ -41,7 +42,7 @@ def undelivered(directory: str, host: str, known: Collection[DestinationSpec]) -
         return cursors
     for run_id in runs:
         for cursor in find_cursors(os.path.join(paths.runs_dir(directory), run_id), known):
-            is_wanted = cursor.spec.is_whole and (is_own or cursor.spec.text in names)
+            is_wanted = cursor.spec.is_whole and not cursor.by_hand and (is_own or cursor.spec.text in names)
             if is_wanted and not cursor.closed and (cursor.host == host or _is_old(cursor.path)):
                 cursors.setdefault(cursor.spec.text, []).append(cursor)
     return cursors
