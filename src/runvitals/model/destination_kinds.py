@@ -14,11 +14,15 @@ ENTRY_POINTS = "runvitals.destinations"
 """The group of entry points of packages that add kinds."""
 
 
+class UnknownDestination(ValueError):
+    """No package of this interpreter adds such a kind."""
+
+
 def check(kind: str) -> None:
     """Check that there is such a kind, without importing it.
 
     Raises:
-        ValueError: there is none; the text lists the known ones.
+        UnknownDestination: there is none; the text lists the known ones.
     """
     if kind not in BUILT_IN:
         added(kind)
@@ -28,12 +32,12 @@ def added(kind: str) -> EntryPoint:
     """The entry point of a kind that an installed package adds.
 
     Raises:
-        ValueError: no package adds it; the text lists the known kinds.
+        UnknownDestination: no package adds it; the text lists the known kinds.
     """
     from importlib.metadata import entry_points  # 20 ms that built-in destinations do not need
 
     entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
     if kind not in entries:
         known = ", ".join(sorted({*BUILT_IN, *entries}))
-        raise ValueError(f"unknown destination {kind!r}; expected one of {known}")
+        raise UnknownDestination(f"unknown destination {kind!r}; expected one of {known}")
     return entries[kind]

@@ -4,9 +4,10 @@ and data folder.
 As with the monitor itself (`launch.py`), the first process binds the socket and passes the listening
 descriptor to the relay that it starts. This module is only loaded in runs with a destination.
 
-To the relay: `{"op": "serve", "run", "destinations": […], "cwd", "environ": {…}}`. While the connection is
-open, the run counts as running. From the relay: `{"op": "stop", "text"}` when a user requested a stop at a
-destination, and `{"op": "event", "name", "text"}` for the run's journal.
+To the relay: `{"op": "serve", "run", "destinations": […], "cwd", "environ": {…}, "python", "pythonpath"}`;
+the last two say where the training finds packages that the relay may lack. While the connection is open, the
+run counts as running. From the relay: `{"op": "stop", "text"}` when a user requested a stop at a destination,
+and `{"op": "event", "name", "text"}` for the run's journal.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LISTENER_FD = 3  # the listening socket, in a relay
+HELPER = "helper"  # argument of a relay that only delivers what the relay of the data folder cannot
 _HIGHEST_INHERITED_FD = 5  # a monitor's spec, listener and pidfd, which a relay must not keep open
 # A relay that dies is restarted immediately, then after 1, 2, 4 … 60 s. If it ran for longer than a minute,
 # earlier failures no longer count.
@@ -45,19 +47,30 @@ _SERVER_VARIABLES = (
 )
 
 
-def address(directory: str) -> SocketAddress:
-    """The address of the relay of a data folder."""
+def address(directory: str, python: str = "") -> SocketAddress:
+    """The address of the relay of a data folder.
+
+    Args:
+        python: of the one that helps the relay with the packages of this interpreter.
+    """
     directory = os.path.abspath(directory)
-    return SocketAddress(f"relay-{zlib.crc32(os.fsencode(directory)):08x}", directory)
+    place = f"{zlib.crc32(os.fsencode(directory)):08x}"
+    helper = f"-{zlib.crc32(os.fsencode(python)):08x}" if python else ""
+    return SocketAddress(f"relay-{place}{helper}", directory)
 
 
-def connect(directory: str) -> _socket.socket | None:
+def connect(directory: str, python: str = "") -> _socket.socket | None:
     """Connect to the relay of a data folder. Returns None if our user has none."""
-    return address(directory).connect()
+    return address(directory, python).connect()
 
 
-def start(directory: str, listener: _socket.socket) -> None:
+def start(
+    directory: str, listener: _socket.socket, python: str = "", environ: Mapping[str, str] = os.environ
+) -> None:
     """Start a relay on a listening socket, in the background; 1 to 2 ms.
+
+    Args:
+        python: see `address`.
 
     Raises:
         OSError: it could not be started.
@@ -68,7 +81,8 @@ def start(directory: str, listener: _socket.socket) -> None:
         f"import sys; sys.path = [p for p in sys.path if p and p != {source!r}] + [{source!r}]; "
         "from runvitals.relay.main import main; main()"
     )
-    command = [sys.executable, "-c", boot, "runvitals-relay", os.path.abspath(directory)]
+    command = [python or sys.executable, "-c", boot, "runvitals-relay", os.path.abspath(directory)]
+    command += [HELPER] if python else []
     import fcntl
 
     # A copy above LISTENER_FD: `dup2` of a descriptor to itself would leave it close-on-exec.
@@ -76,7 +90,7 @@ def start(directory: str, listener: _socket.socket) -> None:
     actions: list[tuple[int, ...]] = [(os.POSIX_SPAWN_DUP2, high, LISTENER_FD)]
     actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in range(LISTENER_FD + 1, _HIGHEST_INHERITED_FD + 1)]
     try:
-        spawn.start(command, actions, os.environ)
+        spawn.start(command, actions, environ)
     finally:
         os.close(high)
 
@@ -104,21 +118,23 @@ def destination_variables(destinations: Iterable[str], environ: Mapping[str, str
     return variables
 
 
-def connect_or_start(directory: str) -> _socket.socket | None:
+def connect_or_start(
+    directory: str, python: str = "", environ: Mapping[str, str] = os.environ
+) -> _socket.socket | None:
     """Connect to the relay of a data folder, and start it if there is none. Returns None if that fails."""
-    sock = connect(directory)
+    sock = connect(directory, python)
     if sock is not None:
         return sock
     try:
-        listener = address(directory).listen()
+        listener = address(directory, python).listen()
         if listener is not None:
             try:
-                start(directory, listener)
+                start(directory, listener, python, environ)
             finally:
                 listener.close()
     except OSError:
         return None  # for example at the limit on processes; the journal is delivered later
-    return connect(directory)
+    return connect(directory, python)
 
 
 class RelayConnection:
@@ -171,6 +187,8 @@ class RelayConnection:
             "destinations": destinations,
             "cwd": cwd,
             "environ": environ,
+            "python": sys.executable,
+            "pythonpath": os.environ.get("PYTHONPATH", ""),
         }
         self._sock: _socket.socket | None = None
         self._buffer = self._unsent = b""
@@ -260,9 +278,11 @@ def read_answer(sock: _socket.socket) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def ask(directory: str, message: Mapping[str, object], timeout_s: float) -> dict[str, Any] | None:
+def ask(
+    directory: str, message: Mapping[str, object], timeout_s: float, python: str = ""
+) -> dict[str, Any] | None:
     """Send a message to the relay and return its answer; None if there is no relay or no answer in time."""
-    sock = connect(directory)
+    sock = connect(directory, python)
     if sock is None:
         return None
     sock.settimeout(timeout_s)

@@ -10,7 +10,7 @@ import time
 import traceback
 
 from runvitals.environment import redaction
-from runvitals.monitor.relay_connection import LISTENER_FD
+from runvitals.monitor.relay_connection import HELPER, LISTENER_FD
 from runvitals.relay.relay import Relay
 
 # Lower priority than the monitor, whose priority is lower than the training's.
@@ -27,7 +27,7 @@ def main() -> None:
     lower_priority()
     directory = sys.argv[2]
     try:
-        Relay(directory, socket.socket(fileno=LISTENER_FD)).run()
+        Relay(directory, socket.socket(fileno=LISTENER_FD), is_helper=HELPER in sys.argv[3:]).run()
     except Exception:
         # The relay's stderr goes nowhere.
         with open(os.path.join(directory, "relay.log"), "a", encoding="utf-8") as log:

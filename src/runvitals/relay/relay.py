@@ -12,6 +12,8 @@ import signal
 import socket
 import threading
 import time
+from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
 from runvitals.environment import redaction
@@ -27,6 +29,7 @@ from runvitals.relay.engine.delivery_thread import DeliveryThread
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.relay.engine.undelivered import own_host, undelivered
 from runvitals.relay.host_commands import HostCommands
+from runvitals.relay.other_relays import Handover, OtherRelays
 from runvitals.relay.run_environments import RunEnvironments
 
 TICK_S = 1.0
@@ -51,6 +54,7 @@ class Relay:
     Args:
         directory: the data folder.
         listener: the listening socket.
+        is_helper: whether this one only delivers what the relay of the data folder has handed over.
         linger_s, keep_trying_s: see `LINGER_S` and `KEEP_TRYING_S`; infinite: forever.
     """
 
@@ -60,6 +64,7 @@ class Relay:
         listener: socket.socket,
         linger_s: float = LINGER_S,
         keep_trying_s: float = KEEP_TRYING_S,
+        is_helper: bool = False,
     ) -> None:
         self.directory = directory
         self.host = own_host()
@@ -74,7 +79,12 @@ class Relay:
         self._known: dict[str, DestinationSpec] = {
             spec.text: spec for spec in configured_destinations(os.environ)
         }
-        self._undelivered = undelivered(directory, self.host, self._known.values())
+        known = self._known.values()
+        self._undelivered = {} if is_helper else undelivered(directory, self.host, known)
+        self._others = OtherRelays(directory)
+        self._requests: dict[str, dict[str, Any]] = {}  # of the monitors, by run
+        self._handed_over: dict[tuple[str, str], Handover] = {}  # by run and destination
+        self._to_hand_over: deque[Handover] = deque()
         self._waiting: list[tuple[Cursor, bool]] = []  # (cursor, live) whose lock another process has
         self._stopping = False
         self._busy_s = self._connected_s = time.monotonic()
@@ -95,6 +105,9 @@ class Relay:
                     self._accept()
                 elif key.fd in self._clients:
                     self._read(self._clients[key.fd])
+                elif self._others.handover(key.fd) is not None:
+                    self._forward(key.fd)
+            self._hand_over()
             self._start_deliveries()
             self._stop_idle_threads()
             if self._is_done() or (not self._clients and self._is_folder_deleted()):
@@ -111,7 +124,8 @@ class Relay:
     def _is_done(self) -> bool:
         """Whether to exit: nothing left to do, or no client and no success for a long time."""
         now_s = time.monotonic()
-        idle = not self._undelivered and not self._waiting and all(t.done for t in self._threads.values())
+        left = self._undelivered or self._waiting or self._to_hand_over
+        idle = not left and all(t.done for t in self._threads.values())
         if self._clients or not idle:
             self._busy_s = now_s
         if self._clients:
@@ -156,15 +170,25 @@ class Relay:
         for run_id in client.runs.difference(self._running()):
             for thread in self._threads.values():
                 thread.set_live(run_id, False)
+            for fd in self._others.of_run(run_id):
+                self._close_other(fd)
 
     def _handle(self, client: RelayClient, message: dict[str, Any]) -> None:
         op = message.get("op")
         if op == "serve":
             run_id = str(message["run"])
             client.runs.add(run_id)
+            self._requests[run_id] = message
             self._environments.receive(run_id, message["destinations"], message.get("environ", {}))
             for text in message["destinations"]:
-                self.serve(run_id, DestinationSpec(str(text)), str(message.get("cwd", "")))
+                self.serve(run_id, DestinationSpec(str(text)), message)
+        elif op == "deliver":
+            cursor = Cursor(
+                paths.run_dir(str(message["run"]), self.directory),
+                DestinationSpec(str(message["destination"])),
+                self.host,
+            )
+            self._waiting.append((cursor, False))
         elif op == "flush":
             timeout_s = parse_number(str(message.get("timeout_s")), 0.0, KEEP_TRYING_S)
             arguments = (client, str(message["run"]), _FLUSH_S if timeout_s is None else timeout_s)
@@ -185,6 +209,10 @@ class Relay:
             if delivery is not None:
                 done = thread.flush(run_id, max(until_s - time.monotonic(), 0.0))
                 reports[delivery.cursor.spec.text] = delivery_report(delivery.cursor, done)
+        for handover in [one for one in self._handed_over.values() if one.run_id == run_id]:
+            report = self._others.flush(handover, until_s)
+            if report is not None:
+                reports[handover.destination] = report
         for cursor in find_cursors(paths.run_dir(run_id, self.directory), self._known.values()):
             if cursor.host == self.host:  # delivered completely, and no longer served
                 reports.setdefault(cursor.spec.text, delivery_report(cursor, False))
@@ -207,15 +235,18 @@ class Relay:
 
     # -- deliveries
 
-    def serve(self, run_id: str, spec: DestinationSpec, cwd: str) -> None:
+    def serve(self, run_id: str, spec: DestinationSpec, request: Mapping[str, Any]) -> None:
         """Deliver a running run. Its cursor is saved immediately, so that a later relay finds it."""
         self._known[spec.text] = spec
+        if self._handed_over.pop((run_id, spec.text), None) is not None:
+            for fd in self._others.of_run(run_id):
+                self._close_other(fd)
         thread = self._thread(spec)
         if thread.find(run_id) is not None:
             thread.set_live(run_id, True)
             return
         cursor = Cursor(paths.run_dir(run_id, self.directory), spec, self.host)
-        cursor.cwd = cwd
+        cursor.cwd, cursor.python = str(request.get("cwd", "")), str(request.get("python", ""))
         self._waiting.append((cursor, True))
         self._start_deliveries()
 
@@ -237,7 +268,7 @@ class Relay:
 
     def _start_delivery(self, cursor: Cursor, live: bool) -> bool:
         """Pass a run to the thread of its destination; False if another process is delivering it."""
-        cwd = cursor.cwd
+        cwd, python = cursor.cwd, cursor.python
         run_id = os.path.basename(cursor.folder)
         live = live and run_id in self._running()
         try:
@@ -245,6 +276,7 @@ class Relay:
                 return False
             if live:
                 cursor.closed, cursor.cwd = "", cwd or cursor.cwd
+                cursor.python, cursor.by_hand = python or cursor.python, False
                 cursor.save()
             elif cursor.closed:
                 cursor.unlock()
@@ -266,7 +298,7 @@ class Relay:
     def _thread(self, spec: DestinationSpec) -> DeliveryThread:
         thread = self._threads.get(spec.text)
         if thread is None:
-            thread = DeliveryThread(spec.text, report=self._report_undelivered)
+            thread = DeliveryThread(spec.text, report=self._report_undelivered, hand_over=self._offer)
             self._threads[spec.text] = thread
             thread.start()
         return thread
@@ -281,6 +313,46 @@ class Relay:
         for run_id in self._environments.run_ids():
             if run_id not in running and not any(t.find(run_id) for t in self._threads.values()):
                 self._environments.forget(run_id)
+        for run_id in self._requests.keys() - set(running) - {one.run_id for one in self._to_hand_over}:
+            if not any(thread.find(run_id) for thread in self._threads.values()):
+                del self._requests[run_id]
+
+    # -- relays of other interpreters
+
+    def _offer(self, delivery: RunDelivery) -> bool:
+        """Whether the interpreter of the training delivers what this one cannot. Called by a thread."""
+        handover = Handover.of(delivery.cursor, self._requests.get(delivery.run_id))
+        if handover is None:
+            return False
+        self._handed_over[handover.run_id, handover.destination] = handover
+        self._to_hand_over.append(handover)
+        return True
+
+    def _hand_over(self) -> None:
+        for _ in range(len(self._to_hand_over)):
+            handover = self._to_hand_over.popleft()
+            fd = self._others.take(handover, handover.run_id in self._running())
+            if fd is None:
+                self._to_hand_over.append(handover)
+            elif fd >= 0:
+                self._selector.register(fd, selectors.EVENT_READ)
+
+    def _forward(self, fd: int) -> None:
+        """Pass the messages of another relay on to the run's monitor. If it has gone, start it again."""
+        handover = self._others.handover(fd)
+        messages = self._others.messages(fd)
+        if messages is None:
+            self._close_other(fd)
+            if handover is not None:
+                self._to_hand_over.append(handover)
+            return
+        for message in messages:
+            if handover is not None:
+                self._send_to_monitor(handover.run_id, message)
+
+    def _close_other(self, fd: int) -> None:
+        self._selector.unregister(fd)
+        self._others.close(fd)
 
 
 def delivery_report(cursor: Cursor, done: bool) -> dict[str, object]:

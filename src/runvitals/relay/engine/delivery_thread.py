@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 
 from runvitals.backoff import Backoff
+from runvitals.model.destination_kinds import UnknownDestination
 from runvitals.relay.destination import Gone, Paused, Retry, Unauthorized
 from runvitals.relay.engine.cursor import Cursor
 from runvitals.relay.engine.delivery import DELIVERED, RunDelivery, is_over
@@ -34,6 +35,8 @@ class DeliveryThread(threading.Thread):
         clock: returns monotonic seconds.
         report: called with (run, text) when the destination rejects our credentials or some records of a run;
             once per running run for each.
+        hand_over: called with a delivery of which the destination cannot be imported here; returns whether
+            another process continues it, once its lock is free.
     """
 
     def __init__(
@@ -41,10 +44,12 @@ class DeliveryThread(threading.Thread):
         name: str,
         clock: Callable[[], float] = time.monotonic,
         report: Callable[[str, str], None] = lambda run_id, text: None,
+        hand_over: Callable[[RunDelivery], bool] = lambda delivery: False,
     ) -> None:
         super().__init__(name=f"to {name}", daemon=True)
         self._clock = clock
         self._report = report
+        self._hand_over = hand_over
         self._unauthorized: set[str] = set()  # runs for which rejected credentials were reported
         self._rejection_reported: set[str] = set()  # runs for which a rejection was reported
         # Runs whose credentials were rejected: when to retry, and a check whether retrying earlier may
@@ -164,6 +169,11 @@ class DeliveryThread(threading.Thread):
                 self._remove(delivery, f"no longer wanted: {error}")
             except Unauthorized as error:
                 self._report_unauthorized(delivery, error, now_s)
+            except (ImportError, UnknownDestination) as error:
+                if not self._hand_over(delivery):
+                    self._failed(delivery, error, now_s, flushing)
+                    return False
+                self._remove(delivery, "")
             except Exception as error:  # noqa: BLE001 - an error in one destination must not stop other runs
                 self._failed(delivery, error, now_s, flushing)
                 return False
