@@ -104,6 +104,12 @@ def test_continues_with_files_of_an_earlier_version(journal: Journal) -> None:
     [
         f"remote_write:http://127.0.0.1:1/write?token={SECRET}",
         f"wandb:{SECRET}@team/digits?mode=offline",
+        f"prometheus:{SECRET}@host",
+        f"prometheus:me:{SECRET}@host:9090",
+        f"cloudwatch:{SECRET}@eu/T?include=*",
+        f"otel:{SECRET}@host:4317",
+        f"mlflow:me:{SECRET}@host/x",
+        f"files:{SECRET}@host/out",
     ],
 )
 def test_training_output_and_journal_contain_no_secret(

@@ -97,8 +97,6 @@ def test_values_of_environment_variables(name: str, text: str, value: object) ->
         ("destinations", [":/x"]),
         ("destinations", ["http://"]),
         ("destinations", ["remote_write:http://me:secret@host/write"]),
-        ("destinations", ["prometheus:secret@host"]),
-        ("destinations", ["otel:me:secret@host:4317"]),
         ("mode", "shared"),
         ("resume", "auto"),
         ("run_id", "../../etc"),

@@ -16,8 +16,6 @@ from runvitals.model.numbers import parse_integer, parse_number
 from runvitals.sdk import source_settings
 
 _HIGHEST_INDEX = 2**31
-_WITHOUT_PATHS = ("cloudwatch", "otel", "prometheus", "remote_write", "wandb")
-"""Destinations in whose addresses an `@` can only come after a password."""
 
 
 def number(low: float, high: float) -> Callable[[Any], float]:
@@ -135,7 +133,7 @@ def server(value: Any) -> str:
 
 
 def destination(value: Any) -> str:
-    """A server's URL, `NAME` or `NAME:ADDRESS`. As with servers, it must not contain a password."""
+    """A server's URL, `NAME` or `NAME:ADDRESS`. As with servers, a URL must not contain a password."""
     spec = text(value).strip()
     if spec.startswith(("http:", "https:")):
         return server(spec)
@@ -143,8 +141,6 @@ def destination(value: Any) -> str:
     if not kind or not kind.isascii() or not kind.replace("_", "").replace("-", "").isalnum():
         raise ValueError
     if "@" in spec.partition("://")[2].partition("/")[0]:
-        raise ValueError
-    if kind in _WITHOUT_PATHS and "://" not in spec and "@" in spec.partition("?")[0]:
         raise ValueError
     return spec
 

@@ -63,11 +63,8 @@ class Cursor:
         state: the destination's own state.
         held: by writer, ranges (first, last) before `next_seq` that the destination will accept later
             (`TooEarly`).
-        held_why: why the destination last deferred a batch.
         counts: samples, log rows, notes, points and batches delivered, batches rejected, points dropped with
             them, records missing.
-        error: text of the last failure, "" if the last attempt succeeded.
-        rejection: text of the last rejection.
         closed: "" while the delivery is in progress; "delivered", or why it ended.
         cwd: the working directory of the training.
         python: the interpreter of the training, which may have packages that ours lacks.
@@ -82,10 +79,8 @@ class Cursor:
         self.positions: dict[str, Position] = {}
         self.state: dict[str, Any] = {}
         self.held: dict[str, list[tuple[int, int]]] = {}
-        self.held_why = ""
+        self._texts = {"error": "", "rejection": "", "held_why": ""}
         self.counts: dict[str, int] = dict.fromkeys(_COUNTS, 0)
-        self.error = ""
-        self.rejection = ""
         self.closed = ""
         self.cwd = ""
         self.python = ""
@@ -99,6 +94,33 @@ class Cursor:
     @property
     def path(self) -> str:
         return os.path.join(self.folder, FOLDER, f"{self.spec.slug}@{self.host}.json")
+
+    @property
+    def error(self) -> str:
+        """Why the last attempt failed; "" if it succeeded. Without secrets, as the other texts."""
+        return self._texts["error"]
+
+    @error.setter
+    def error(self, text: str) -> None:
+        self._texts["error"] = self.spec.redacted(text)
+
+    @property
+    def rejection(self) -> str:
+        """The text of the last rejection."""
+        return self._texts["rejection"]
+
+    @rejection.setter
+    def rejection(self, text: str) -> None:
+        self._texts["rejection"] = self.spec.redacted(text)
+
+    @property
+    def held_why(self) -> str:
+        """Why the destination last deferred a batch."""
+        return self._texts["held_why"]
+
+    @held_why.setter
+    def held_why(self, text: str) -> None:
+        self._texts["held_why"] = self.spec.redacted(text)
 
     def position(self, writer: str) -> Position:
         position = self.positions.get(writer)
@@ -214,10 +236,10 @@ class Cursor:
             "writers": {writer: position.as_json() for writer, position in self.positions.items()},
             "state": self.state,
             "held": self.held,
-            "held_why": redaction.text(self.held_why),
+            "held_why": self.held_why,
             "counts": self.counts,
-            "error": redaction.text(self.error),
-            "rejection": redaction.text(self.rejection),
+            "error": self.error,
+            "rejection": self.rejection,
             "closed": self.closed,
             "cwd": self.cwd,
             "python": self.python,

@@ -246,7 +246,7 @@ class DeliveryThread(threading.Thread):
             self._wake.notify_all()
         if delivery.live and run_id not in self._unauthorized:
             self._unauthorized.add(run_id)
-            self._report(run_id, str(error))
+            self._report(run_id, delivery.cursor.error)
 
     def _pause(self, delivery: RunDelivery, error: Paused, now_s: float) -> None:
         """Skip a run that is in the destination's trash for a while; for good if the run is over."""

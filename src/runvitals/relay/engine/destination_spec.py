@@ -15,6 +15,8 @@ from runvitals.model import destination_kinds
 from runvitals.relay.destination import Context, Destination, Factory
 from runvitals.relay.destinations import BUILT_IN, EXTRAS
 
+_SHORTEST_SECRET = 3
+
 
 class DestinationSpec:
     """A destination as a user wrote it.
@@ -68,6 +70,22 @@ class DestinationSpec:
         """The text without its secrets, for files and messages."""
         return redaction.text(self.text)
 
+    def redacted(self, text: str) -> str:
+        """A text about this destination, such as an error, without its secrets and others."""
+        if not text:
+            return text
+        text = text.replace(self.text, self.shown)
+        return redaction.text(redaction.without_known(text, self._secrets()))
+
+    def _secrets(self) -> list[str]:
+        """The parts of the text that are not shown, but for very short ones."""
+        secrets, at = [], 0
+        for part in self.shown.split(redaction.HIDDEN):
+            begin = self.text.find(part, at) if part else len(self.text)
+            secrets.append(self.text[at : max(begin, at)])
+            at = max(begin, at) + len(part)
+        return [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+
     def create(self, context: Context) -> Destination:
         """The destination.
 
@@ -85,6 +103,10 @@ class DestinationSpec:
                 f"{self.name} requires {package}, which {sys.executable} lacks: {self.installation(package)}",
                 name=error.name,
             ) from error
+        except ValueError as error:
+            if self.redacted(str(error)) == str(error):
+                raise
+            raise ValueError(self.redacted(str(error))) from None
 
     def installation(self, package: str) -> str:
         """The command that installs a package for this destination, into the interpreter that runs this."""
