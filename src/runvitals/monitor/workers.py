@@ -11,7 +11,7 @@ from runvitals.model.state import host_ending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from runvitals.model.ending import Ending
     from runvitals.monitor.watched_processes import WatchedProcess
@@ -42,23 +42,34 @@ def ending_of(
     Args:
         earlier: processes of a previous monitor. One counts only if it has started one of `processes`.
     """
-    exits, workers = [], []
-    known = [*processes, *(process for process in earlier if process.exit.known)]
+    known: dict[tuple[int, str], WatchedProcess | EarlierProcess] = {
+        (process.pid, process.role): process for process in earlier if process.exit.known
+    }
+    known.update({(process.pid, process.role): process for process in processes})
+    exits: list[ProcessExit] = []
+    workers: list[ProcessExit] = []
+    mains: set[int] = set()  # of the previous monitor
     for process in processes:
-        main = next((other for other in known if other is not process and _has_started(other, process)), None)
+        main = _main_of(process, known)
         if main is None:
             exits.append(process.exit)
             continue
         workers.append(process.exit)
-        if isinstance(main, EarlierProcess):
+        if isinstance(main, EarlierProcess) and main.pid not in mains:
+            mains.add(main.pid)
             exits.append(main.exit)
     return host_ending(exits, stop_requested, workers)
 
 
-def _has_started(other: WatchedProcess | EarlierProcess, process: WatchedProcess) -> bool:
-    if other.pid == process.about.get("parent"):
-        return True
-    return other.role == "train" and other.pid in process.ancestors
+def _main_of(
+    process: WatchedProcess, known: Mapping[tuple[int, str], WatchedProcess | EarlierProcess]
+) -> WatchedProcess | EarlierProcess | None:
+    """The process of the run that has started another one: the command only as a pool's parent."""
+    parent = process.about.get("parent")
+    if parent is not None and (parent, "command") in known:
+        return known[parent, "command"]
+    pids = [parent, *process.ancestors]
+    return next((known[pid, "train"] for pid in pids if (pid, "train") in known), None)
 
 
 def ancestors(pid: int) -> list[int]:
