@@ -14,7 +14,7 @@ _OPEN_RUN = "RUNVITALS_OPEN_RUN"
 and the data folder."""
 
 
-class OpenRun:
+class RunOfParent:
     """The run that a process has opened.
 
     Args:
@@ -47,8 +47,8 @@ def remember(run_id: str, directory: str) -> None:
     os.environ[_OPEN_RUN] = f"{os.getpid()} {run_id} {directory}"
 
 
-def of_parent() -> OpenRun | None:
+def of_parent() -> RunOfParent | None:
     """The run that was opened last by the process that has started this worker; None if there is none."""
     pid, _, rest = os.environ.get(_OPEN_RUN, "").partition(" ")
     run_id, _, directory = rest.partition(" ")
-    return OpenRun(int(pid), run_id, directory) if pid.isdecimal() and run_id and directory else None
+    return RunOfParent(int(pid), run_id, directory) if pid.isdecimal() and run_id and directory else None

@@ -11,7 +11,7 @@ import pytest
 from runvitals.relay.destinations.cloudwatch import limits
 from runvitals.relay.destinations.cloudwatch.client import entry
 from runvitals.relay.destinations.cloudwatch.datum import Datum, MetricSeries
-from runvitals.relay.destinations.cloudwatch.split_request import Refusals
+from runvitals.relay.destinations.cloudwatch.split_request import RefusedReadings
 
 NOW_S = 1_800_000_000
 DAY_S = 86_400
@@ -40,7 +40,7 @@ def test_accepts_value_at_the_limits(value: float) -> None:
 )
 def test_times_from_two_weeks_ago_to_two_hours_ahead(offset_s: int, reason: str) -> None:
     datum = Datum(MetricSeries("cpu"), NOW_S + offset_s, (1.0, 2.0), (1, 4))
-    refusals = Refusals({})
+    refusals = RefusedReadings({})
     assert limits.timely([datum], NOW_S, refusals) == ([] if reason else [datum])
     assert list(refusals.counts.values()) == ([5] if reason else [])
     assert reason in "".join(refusals.texts())

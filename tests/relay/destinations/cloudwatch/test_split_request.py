@@ -8,7 +8,7 @@ import pytest
 
 from runvitals.relay.destinations.cloudwatch.datum import Datum, MetricSeries
 from runvitals.relay.destinations.cloudwatch.split_request import (
-    Refusals,
+    RefusedReadings,
     RequestRejected,
     ServiceUnavailable,
     SplitRequest,
@@ -40,7 +40,7 @@ def datum(name: str, first: int, count: int = 150) -> Datum:
 
 def send(data: Sequence[Datum], service: Service) -> dict[str, int]:
     """Send a request; what was refused."""
-    refusals = Refusals({})
+    refusals = RefusedReadings({})
     request = SplitRequest(data, service.put, refusals)
     sent = 0
     while request:
@@ -76,7 +76,7 @@ def test_nothing_is_sent_twice_after_an_interruption() -> None:
             raise ServiceUnavailable("Throttling")
         service.put(request)
 
-    request = SplitRequest([datum("cpu", 0)], put, Refusals({}))
+    request = SplitRequest([datum("cpu", 0)], put, RefusedReadings({}))
     while request:
         try:
             request.send_part()
@@ -86,7 +86,7 @@ def test_nothing_is_sent_twice_after_an_interruption() -> None:
 
 
 def test_the_number_of_reasons_is_limited() -> None:
-    refusals = Refusals({})
+    refusals = RefusedReadings({})
     for number in range(100):
         refusals.add(f"reason {number}", 1)
     assert len(refusals.texts()) == 21

@@ -16,7 +16,11 @@ from runvitals.relay.destinations.cloudwatch.dimensions import DimensionLookup, 
 from runvitals.relay.destinations.cloudwatch.metric_selection import MetricGlobs
 from runvitals.relay.destinations.cloudwatch.minute_aggregation import MinuteAggregation
 from runvitals.relay.destinations.cloudwatch.run_metrics import Last, readings
-from runvitals.relay.destinations.cloudwatch.split_request import Refusals, ServiceUnavailable, SplitRequest
+from runvitals.relay.destinations.cloudwatch.split_request import (
+    RefusedReadings,
+    ServiceUnavailable,
+    SplitRequest,
+)
 
 NAMESPACE = "runvitals"
 
@@ -112,7 +116,7 @@ class CloudWatchDestination(Destination):
             self._send(request)
             self._state["arrived"] += 1
         counters[batch.writer.name] = last
-        refusals = Refusals(dict(self._state["refused"]))
+        refusals = RefusedReadings(dict(self._state["refused"]))
         refusals.add("not finite or too large", unacceptable)
         if refusals.readings:
             raise Rejected("; ".join(refusals.texts()), refusals.readings)
@@ -152,7 +156,7 @@ class CloudWatchDestination(Destination):
     def _send(self, data: Sequence[Datum]) -> None:
         """Send a request; parts of it that have arrived before are not sent again."""
         if self._request is None:
-            refusals = Refusals(self._state["refused"])
+            refusals = RefusedReadings(self._state["refused"])
             self._request = SplitRequest(
                 limits.timely(data, self._clock(), refusals), self._client.put, refusals
             )

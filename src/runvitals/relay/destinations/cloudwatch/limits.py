@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 
 from runvitals.relay.destinations.cloudwatch.datum import Datum, Dimensions, MetricSeries
-from runvitals.relay.destinations.cloudwatch.split_request import Refusals
+from runvitals.relay.destinations.cloudwatch.split_request import RefusedReadings
 
 DATA_PER_REQUEST = 1000
 BYTES_PER_REQUEST = 1_000_000
@@ -39,7 +39,7 @@ def refused_time(datum: Datum, now_s: float) -> str:
     return ""
 
 
-def timely(data: Iterable[Datum], now_s: float, refusals: Refusals) -> list[Datum]:
+def timely(data: Iterable[Datum], now_s: float, refusals: RefusedReadings) -> list[Datum]:
     """The data whose times CloudWatch accepts now; the others are counted."""
     accepted = []
     for datum in data:

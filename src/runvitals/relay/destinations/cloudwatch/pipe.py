@@ -18,7 +18,7 @@ from runvitals.relay.destinations.cloudwatch.json_documents import JsonDocuments
 from runvitals.relay.destinations.cloudwatch.metric_selection import MetricGlobs
 from runvitals.relay.destinations.cloudwatch.minute_aggregation import MinuteAggregation
 from runvitals.relay.destinations.cloudwatch.sender import CloudWatchSender
-from runvitals.relay.destinations.cloudwatch.split_request import Refusals
+from runvitals.relay.destinations.cloudwatch.split_request import RefusedReadings
 
 # Time limit for the last data after the input has ended.
 LAST_WAIT_S = 20.0
@@ -50,7 +50,7 @@ class PutMetricDataSink:
         self._client = client
         self._clock = clock
         self._sender = CloudWatchSender(client.put)
-        self._untimely = Refusals({})
+        self._untimely = RefusedReadings({})
 
     def offer(self, data: Sequence[Datum]) -> None:
         accepted = limits.timely(data, self._clock(), self._untimely)

@@ -10,7 +10,11 @@ from collections.abc import Callable, Sequence
 
 from runvitals.backoff import Backoff
 from runvitals.relay.destinations.cloudwatch.datum import Datum
-from runvitals.relay.destinations.cloudwatch.split_request import Refusals, ServiceUnavailable, SplitRequest
+from runvitals.relay.destinations.cloudwatch.split_request import (
+    RefusedReadings,
+    ServiceUnavailable,
+    SplitRequest,
+)
 
 LONGEST_PAUSE_S = 60.0
 
@@ -42,7 +46,7 @@ class CloudWatchSender:
         self.requests = 0
         self.readings = 0
         self.dropped = 0
-        self.refusals = Refusals({})
+        self.refusals = RefusedReadings({})
         self.problem = ""
         self._put = put
         self._waiting_data = waiting_data

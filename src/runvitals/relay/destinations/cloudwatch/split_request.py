@@ -20,7 +20,7 @@ class RequestRejected(Exception):
     """CloudWatch rejected the request permanently."""
 
 
-class Refusals:
+class RefusedReadings:
     """How many readings were not accepted, by reason. Only the first reasons are kept apart.
 
     Args:
@@ -55,7 +55,7 @@ class SplitRequest:
     """
 
     def __init__(
-        self, data: Sequence[Datum], put: Callable[[Sequence[Datum]], None], refusals: Refusals
+        self, data: Sequence[Datum], put: Callable[[Sequence[Datum]], None], refusals: RefusedReadings
     ) -> None:
         self.size = len(data)
         self._put = put
