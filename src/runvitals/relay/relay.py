@@ -209,7 +209,7 @@ class Relay:
             if delivery is not None:
                 done = thread.flush(run_id, max(until_s - time.monotonic(), 0.0))
                 reports[delivery.cursor.spec.text] = delivery_report(delivery.cursor, done)
-        for handover in [one for one in self._handed_over.values() if one.run_id == run_id]:
+        for handover in [one for one in list(self._handed_over.values()) if one.run_id == run_id]:
             report = self._others.flush(handover, until_s)
             if report is not None:
                 reports[handover.destination] = report
@@ -313,7 +313,8 @@ class Relay:
         for run_id in self._environments.run_ids():
             if run_id not in running and not any(t.find(run_id) for t in self._threads.values()):
                 self._environments.forget(run_id)
-        for run_id in self._requests.keys() - set(running) - {one.run_id for one in self._to_hand_over}:
+        waiting = {one.run_id for one in list(self._to_hand_over)}  # threads add to it
+        for run_id in self._requests.keys() - set(running) - waiting:
             if not any(thread.find(run_id) for thread in self._threads.values()):
                 del self._requests[run_id]
 
