@@ -123,7 +123,8 @@ class OtherRelays:
             answer = relay_connection.ask(self._directory, message, left_s + 1.0, handover.python)
             reports = [] if answer is None else answer["destinations"]
             found = [report for report in reports if report["destination"] == handover.destination]
-            if found or not left_s:
+            is_served = any(report["delivered"] or report["error"] for report in found)
+            if is_served or not left_s:  # else it waits for the lock that this relay has just given up
                 return found[0] if found else None
             time.sleep(_ASK_AGAIN_S)
 
