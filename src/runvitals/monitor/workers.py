@@ -68,7 +68,7 @@ def _main_of(
     parent = process.about.get("parent")
     if parent is not None and (parent, "command") in known:
         return known[parent, "command"]
-    pids = [parent, *process.ancestors]
+    pids = process.ancestors if parent is None else [parent, *process.ancestors]
     return next((known[pid, "train"] for pid in pids if (pid, "train") in known), None)
 
 
