@@ -5,7 +5,7 @@ Messages are JSON objects, one per line; `monitor/relay_connection.py` is the ot
 
 from __future__ import annotations
 
-import _socket
+import socket
 import threading
 from typing import Any
 
@@ -22,7 +22,7 @@ class RelayClient:
         runs: ids of the runs whose monitor uses this connection. They are running while it is open.
     """
 
-    def __init__(self, sock: _socket.socket) -> None:
+    def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.runs: set[str] = set()
         self._buffer = b""

@@ -5,6 +5,7 @@ relay of the interpreter of the training delivers, which may have it.
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import time
 from collections.abc import Mapping
@@ -77,10 +78,11 @@ class OtherRelays:
         backoff = self._backoffs.setdefault(handover.python, Backoff(1.0, _LONGEST_WAIT_S))
         if not backoff.due(time.monotonic()):
             return None
-        sock = relay_connection.connect_or_start(self._directory, handover.python, handover.environ)
-        if sock is None:
+        connected = relay_connection.connect_or_start(self._directory, handover.python, handover.environ)
+        if connected is None:
             backoff.failed(time.monotonic())
             return None
+        sock = socket.socket(fileno=connected.detach())
         client = RelayClient(sock)
         client.send(_message(handover))
         if not is_running:
