@@ -304,9 +304,13 @@ def test_a_guest_link_shows_one_thing() -> None:
     assert decide(link, Action.RUN_READ, RUN, off) is Decision.HIDDEN
 
 
-def test_the_operator_may_do_everything() -> None:
-    for action in Action:
+def test_the_operator_may_do_everything_with_runs_and_nothing_about_access() -> None:
+    for action in (Action.RUN_CREATE, Action.RUN_DELETE, Action.SWEEP_CONTROL, Action.REGISTRY_LINK):
         assert decide(Operator(), action, RUN) is Decision.ALLOWED
+    for action in (Action.PROJECT_SHARE, Action.PROJECT_UPDATE_VISIBILITY, Action.RUN_SET_AUTHOR):
+        assert decide(Operator(), action, RUN) is Decision.DENIED
+    for action in (Action.ORG_SETTINGS, Action.TEAM_CREATE, Action.BILLING_MANAGE):
+        assert decide(Operator(), action, Organisation()) is Decision.HIDDEN
 
 
 def test_a_users_own_space() -> None:

@@ -179,6 +179,40 @@ NEEDS_SUDO: Final = frozenset(
 )
 """Actions for which a session must have confirmed the password lately. A key never suffices."""
 
+OPERATOR_ACTIONS: Final = frozenset(
+    (
+        Action.PROJECT_READ,
+        Action.PROJECT_UPDATE,
+        Action.PROJECT_UPDATE_OVERVIEW,
+        Action.PROJECT_DELETE,
+        Action.RUN_READ,
+        Action.RUN_CREATE,
+        Action.RUN_UPDATE,
+        Action.RUN_DELETE,
+        Action.RUN_STOP,
+        Action.WORKSPACE_READ,
+        Action.WORKSPACE_UPDATE,
+        Action.ARTIFACT_READ,
+        Action.ARTIFACT_DOWNLOAD,
+        Action.ARTIFACT_CREATE,
+        Action.ARTIFACT_UPDATE,
+        Action.ARTIFACT_DELETE,
+        Action.ARTIFACT_ALIAS,
+        Action.SWEEP_READ,
+        Action.SWEEP_CREATE,
+        Action.SWEEP_CONTROL,
+        Action.SWEEP_DELETE,
+        Action.REGISTRY_READ,
+        Action.REGISTRY_DOWNLOAD,
+        Action.REGISTRY_LINK,
+        Action.REGISTRY_ALIAS,
+        Action.USAGE_READ_TEAM,
+        Action.BILLING_READ,
+    )
+)
+"""What a server without accounts allows everyone: to send, read and tidy up runs. What decides about access
+waits for the first administrator, because it would still be there afterwards."""
+
 INGEST: Final = frozenset((Action.RUN_CREATE, Action.PROJECT_CREATE))
 """What a training machine needs: a stolen key of this scope reads nothing."""
 

@@ -21,6 +21,7 @@ from typing import Final, cast
 
 from runvitals.accounts.actions import (
     DATA_READS,
+    OPERATOR_ACTIONS,
     PROJECT_ACTIONS,
     SERVICE_ACCOUNT_ACTIONS,
     Action,
@@ -143,7 +144,7 @@ def _allowed(
     principal: Principal, action: Action, resource: Resource, policies: OrganisationPolicies
 ) -> bool:
     if isinstance(principal, Operator):
-        return True
+        return action in OPERATOR_ACTIONS
     if isinstance(principal, GuestLink):
         return policies.public_links and _link_allows(principal, action, resource)
     if isinstance(principal, User):

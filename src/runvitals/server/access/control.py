@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 from fastapi import Depends, HTTPException, Request
 
-from runvitals.accounts.actions import NEEDS_SUDO, Action
+from runvitals.accounts.actions import NEEDS_SUDO, OPERATOR_ACTIONS, Action
 from runvitals.accounts.decision import Decision
 from runvitals.accounts.directory import Directory
 from runvitals.accounts.principals import Anonymous, KeyScope, Operator, Principal, ServiceAccount, User
@@ -27,6 +27,7 @@ from runvitals.server.access.moved_resources import check_moved
 from runvitals.server.access.named_resources import NamedResources
 from runvitals.server.access.permission import (
     ACCOUNT,
+    ALWAYS,
     AUTHENTICATED,
     FILTERED,
     OWN_PASSWORD,
@@ -51,6 +52,12 @@ _RUN_ACTIONS: Final = frozenset(
 """The actions on a run that a response lists in `may`."""
 _OF_OPERATOR: Final = ("run:delete", "run:move", "run:stop", "run:update")
 """Those of everyone on a server without accounts, where runs have no authors."""
+
+_OF_SERVERS_WITHOUT_ACCOUNTS: Final = frozenset(action.value for action in OPERATOR_ACTIONS)
+NO_ADMINISTRATOR: Final = (
+    "this server has no administrator yet: until the link that `runvitals server` printed has created one, "
+    "it only takes and shows runs"
+)
 
 
 class AccessControl:
@@ -304,7 +311,12 @@ class AccessControl:
         """See `RouteCheck`; also raises 409. The check is made again while the request lasts."""
 
         async def check(requester: Requester) -> None:
-            if permission == PUBLIC or isinstance(requester.principal, Operator):
+            if permission == ALWAYS:
+                return
+            if not self.directory.accounts_exist or isinstance(requester.principal, Operator):
+                _check_before_accounts(permission, or_else)
+                return
+            if permission == PUBLIC:
                 return
             may_read = permission == AUTHENTICATED or self.directory.visitors_may_read() is not False
             if isinstance(requester.principal, Anonymous) and not may_read:
@@ -409,6 +421,18 @@ class AccessControl:
         until_ms = requester.session.sudo_until_ms if requester.session else None
         if until_ms is None or until_ms <= self.clock():
             raise SudoRequired()
+
+
+def _check_before_accounts(*permissions: str | None) -> None:
+    """Raise unless a route that needs one of these permissions is for runs.
+
+    Raises:
+        HTTPException: 403.
+    """
+    for permission in permissions:
+        action = (permission or AUTHENTICATED).removeprefix(FILTERED)
+        if action != AUTHENTICATED and action not in _OF_SERVERS_WITHOUT_ACCOUNTS:
+            raise HTTPException(403, NO_ADMINISTRATOR)
 
 
 class SudoRequired(DetailedError):

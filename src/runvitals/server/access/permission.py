@@ -17,8 +17,11 @@ from fastapi import Depends, Request
 
 from runvitals.model.run import Run
 
+ALWAYS: Final = "always"
+"""A route that anyone may call, also before there is an administrator: it shows nothing of anyone, or checks
+a secret of its own that is not about accounts."""
 PUBLIC: Final = "public"
-"""A route that anyone may call: it shows nothing of anyone, or checks a secret of its own."""
+"""A route that anyone may call once there is an administrator: it checks a secret of its own."""
 ACCOUNT: Final = "account"
 """A route about the requester's own account: `account:read` for GET, otherwise `account:update`."""
 AUTHENTICATED: Final = "authenticated"
@@ -84,8 +87,9 @@ class RoutePermission:
     """The permission that a route needs, as a dependency.
 
     Args:
-        permission: an action such as `run:update`; `public`, `account`, `own password` or `authenticated`; or
-            `filtered ` and an action for a list of which everyone sees the part that they may read.
+        permission: an action such as `run:update`; `always`, `public`, `account`, `own password` or
+            `authenticated`; or `filtered ` and an action for a list of which everyone sees the part that they
+            may read.
         or_else: an action that suffices too, for a route that checks the rest itself.
     """
 

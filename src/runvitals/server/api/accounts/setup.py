@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.permission import ALWAYS, needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.account_json import account_json
 from runvitals.server.api.accounts.new_user import check_new_user
@@ -38,7 +38,7 @@ class Setup(BaseModel):
     team: str = Field("main", max_length=64, description="Owns the projects that the server has already.")
 
 
-@router.post("/auth/setup", status_code=201, dependencies=[needs(PUBLIC)])
+@router.post("/auth/setup", status_code=201, dependencies=[needs(ALWAYS)])
 async def set_up(
     body: Setup,
     request: Request,

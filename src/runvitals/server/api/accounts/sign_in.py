@@ -14,7 +14,7 @@ from runvitals.accounts.second_factors import PURPOSE, FactorKind, FactorProof
 from runvitals.accounts.sign_in import Attempt
 from runvitals.server.access import login_page
 from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.permission import ALWAYS, PUBLIC, needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.account_json import account_json
 from runvitals.server.api.accounts.services import AccountServices, TheServices
@@ -60,7 +60,7 @@ class PasskeyLogin(BaseModel):
     next: Next = "/"
 
 
-@router.get("/auth/methods", dependencies=[needs(PUBLIC)])
+@router.get("/auth/methods", dependencies=[needs(ALWAYS)])
 def methods(request: Request, services: TheServices, outside: TheOutsideServices) -> Any:
     """How to sign in here. `passkey_origin`: the origin at which passkeys work, null if there is none."""
     settings, party = services.settings(), services.relying_party(request)
