@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from runvitals.terminal import inert
 
 if TYPE_CHECKING:
     from runvitals.store.metadata import MetadataStore
@@ -13,6 +16,13 @@ if TYPE_CHECKING:
 EMAIL, NAME = "RUNVITALS_ADMIN_EMAIL", "RUNVITALS_ADMIN_NAME"
 PASSWORD_FILE = "RUNVITALS_ADMIN_PASSWORD_FILE"
 _MAX_PASSWORD_FILE = 4096
+
+
+def tell_removed(removed: Mapping[str, Sequence[str]]) -> None:
+    """Say on stderr what requests had made of accounts before there was an administrator."""
+    for kind, names in removed.items():
+        text = f"removed {kind} that requests made before there was an administrator"
+        print(inert(f"runvitals: {text}: {', '.join(names)}"), file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +45,13 @@ class FirstAdministrator:
 
         hashed = None if self.password_file is None else self._hashed(self.password_file)
         accounts = metadata_store.accounts
+        removed: dict[str, list[str]] = {}
 
         def work() -> str | None:
             metadata_store.issued_ids.take_turns()
             if accounts.users.any_administrator():
                 return None
+            removed.update(accounts.remove_planted(CLI, now_ms))
             user = accounts.users.create(
                 self.name, CLI, now_ms, address=self.email, verified=True, org_role="admin", via="setup"
             )
@@ -48,7 +60,9 @@ class FirstAdministrator:
                 return None
             return f"/-/reset#{accounts.one_time_tokens.create('reset_password', now_ms, user_id=user.id)}"
 
-        return metadata_store.in_one_transaction(work)
+        link = metadata_store.in_one_transaction(work)
+        tell_removed(removed)
+        return link
 
     def _hashed(self, path: str) -> str:
         from runvitals.accounts.passwords import Passwords, password_problem

@@ -19,6 +19,7 @@ from runvitals.cli.account_store import (
     user_named,
 )
 from runvitals.cli.command_list import COMMANDS
+from runvitals.cli.first_administrator import tell_removed
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -65,6 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     addresses = (arguments.email,) if arguments.email else ()
     hashed = _hashed(arguments.name, addresses) if arguments.password else None
+    if arguments.admin:
+        tell_removed(accounts.remove_planted(by, now_ms))
     user = accounts.users.create(
         arguments.name,
         by,
@@ -98,6 +101,8 @@ def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_m
     changes = {name: value for name, value in wanted.items() if value is not None}
     if not changes:
         raise ValueError("nothing to change; expected --role, --access or --billing")
+    if arguments.role == "admin":
+        tell_removed(accounts.remove_planted(by, now_ms))
     user = accounts.users.update(user_named(accounts, arguments.name).id, by, now_ms, **changes)
     shown = f"role {user.org_role}, access {user.access}, billing {user.billing_role}"
     return Outcome(f"{user.name} has now: {shown}", user)

@@ -23,7 +23,7 @@ from runvitals.journal.paths import data_dir
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.query.run_handle import now_ms
 from runvitals.server import api, page
-from runvitals.server.access.permission import ALWAYS, AUTHENTICATED, needs
+from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.same_origin import LoopbackOnly
 from runvitals.server.api.component_names import use_plain_names
 from runvitals.server.api.known_parameters import check_known_parameters
@@ -178,8 +178,8 @@ async def _openapi(request: Request) -> JSONResponse:
     return JSONResponse(await run_in_threadpool(request.app.openapi))
 
 
-@_last_routes.api_route("", methods=ANY_METHOD, dependencies=[needs(ALWAYS)])
-@_last_routes.api_route("/{rest:path}", methods=ANY_METHOD, dependencies=[needs(ALWAYS)])
+@_last_routes.api_route("", methods=ANY_METHOD, dependencies=[needs(PUBLIC)])
+@_last_routes.api_route("/{rest:path}", methods=ANY_METHOD, dependencies=[needs(PUBLIC)])
 async def _no_such_route(request: Request) -> None:
     path = request.url.path[:_MAX_ECHOED_CHARACTERS]
     refuse_other_methods(request)

@@ -27,7 +27,7 @@ from runvitals.server import page
 from runvitals.server.access import idempotency_openapi
 from runvitals.server.access.authenticator import KNOWN_WHILE_AWAY_S
 from runvitals.server.access.idempotency_keys import IdempotencyKeys
-from runvitals.server.access.permission import ALWAYS, AUTHENTICATED, needs
+from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.sender_rights import may_of_sender
 from runvitals.server.access.server_access import ServerAccess
@@ -360,12 +360,12 @@ class SharedServer:
 _own_routes = Router(include_in_schema=False)
 
 
-@_own_routes.get("/healthz", dependencies=[needs(ALWAYS)])
+@_own_routes.get("/healthz", dependencies=[needs(PUBLIC)])
 async def _healthy(request: Request) -> Response:
     return PlainTextResponse("ok\n")
 
 
-@_own_routes.get("/readyz", dependencies=[needs(ALWAYS)])
+@_own_routes.get("/readyz", dependencies=[needs(PUBLIC)])
 async def _ready(request: Request) -> Response:
     server: SharedServer = request.app.state.shared_server
     problem, warnings = await server.readiness()

@@ -11,7 +11,7 @@ from starlette.routing import Mount
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.matrix import ORGANISATION_MATRIX
-from runvitals.server.access.permission import ACCOUNT, ALWAYS, AUTHENTICATED, OWN_PASSWORD, PUBLIC
+from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, OWN_PASSWORD, PUBLIC
 from runvitals.server.doors import unknown_paths
 from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.audit import CLI
@@ -66,14 +66,14 @@ def test_there_is_no_route_besides_them_but_the_page(served: ServedOrganisation)
 
 
 def test_only_these_routes_are_public(routes: list[DeclaredRoute]) -> None:
-    public = {route.path for route in routes if route.permission in (ALWAYS, PUBLIC)}
+    public = {route.path for route in routes if route.permission == PUBLIC}
     public -= {route.path for route in unknown_paths.router.routes}  # which say only that there is nothing
     assert {path for path in public if not path.startswith(CHECKED_BY_SECRET)} == set(PUBLIC_ROUTES)
 
 
 def test_every_declared_action_can_be_decided(routes: list[DeclaredRoute]) -> None:
     for route in routes:
-        if route.permission in (ALWAYS, PUBLIC, ACCOUNT, AUTHENTICATED, OWN_PASSWORD):
+        if route.permission in (PUBLIC, ACCOUNT, AUTHENTICATED, OWN_PASSWORD):
             continue
         action = Action(route.action)
         of_path = action not in ORGANISATION_MATRIX and action.kind != "account"

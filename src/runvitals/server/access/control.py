@@ -27,7 +27,6 @@ from runvitals.server.access.moved_resources import check_moved
 from runvitals.server.access.named_resources import NamedResources
 from runvitals.server.access.permission import (
     ACCOUNT,
-    ALWAYS,
     AUTHENTICATED,
     FILTERED,
     OWN_PASSWORD,
@@ -307,16 +306,22 @@ class AccessControl:
             return "accounts"
         return "tokens" if self._token_required else "open"
 
+    def check_accounts(self) -> None:
+        """
+        Raises:
+            HTTPException: 403 before the first administrator exists.
+        """
+        if not self.directory.accounts_exist:
+            raise HTTPException(403, NO_ADMINISTRATOR)
+
     async def check_route(self, request: Request, permission: str, or_else: str | None = None) -> None:
         """See `RouteCheck`; also raises 409. The check is made again while the request lasts."""
 
         async def check(requester: Requester) -> None:
-            if permission == ALWAYS:
-                return
-            if not self.directory.accounts_exist or isinstance(requester.principal, Operator):
-                _check_before_accounts(permission, or_else)
-                return
             if permission == PUBLIC:
+                return
+            if isinstance(requester.principal, Operator):
+                _check_before_accounts(permission, or_else)
                 return
             may_read = permission == AUTHENTICATED or self.directory.visitors_may_read() is not False
             if isinstance(requester.principal, Anonymous) and not may_read:

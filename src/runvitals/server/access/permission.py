@@ -17,11 +17,8 @@ from fastapi import Depends, Request
 
 from runvitals.model.run import Run
 
-ALWAYS: Final = "always"
-"""A route that anyone may call, also before there is an administrator: it shows nothing of anyone, or checks
-a secret of its own that is not about accounts."""
 PUBLIC: Final = "public"
-"""A route that anyone may call once there is an administrator: it checks a secret of its own."""
+"""A route that anyone may call: it shows nothing of anyone, or checks a secret of its own."""
 ACCOUNT: Final = "account"
 """A route about the requester's own account: `account:read` for GET, otherwise `account:update`."""
 AUTHENTICATED: Final = "authenticated"
@@ -42,6 +39,9 @@ class RouteCheck(Protocol):
 
     def mode(self) -> Mode:
         """What requests need at the moment."""
+
+    def check_accounts(self) -> None:
+        """Raise HTTPException 403 before the first administrator exists."""
 
     def check_move(self, request: Request, project: str | None) -> None:
         """Raise HTTPException 401, 403 or 404 if the requester may not move the run of the path to this
@@ -87,9 +87,8 @@ class RoutePermission:
     """The permission that a route needs, as a dependency.
 
     Args:
-        permission: an action such as `run:update`; `always`, `public`, `account`, `own password` or
-            `authenticated`; or `filtered ` and an action for a list of which everyone sees the part that they
-            may read.
+        permission: an action such as `run:update`; `public`, `account`, `own password` or `authenticated`; or
+            `filtered ` and an action for a list of which everyone sees the part that they may read.
         or_else: an action that suffices too, for a route that checks the rest itself.
     """
 
@@ -101,6 +100,12 @@ class RoutePermission:
         access = route_check(request)
         if access is not None:
             await access.check_route(request, self.permission, self.or_else)
+
+
+async def _check_accounts(request: Request) -> None:
+    access = route_check(request)
+    if access is not None:
+        access.check_accounts()
 
 
 def route_check(request: Request) -> RouteCheck | None:
@@ -122,3 +127,8 @@ def _nothing() -> None:
 def needs(permission: str, or_else: str | None = None) -> Any:
     """A dependency for `dependencies=[…]` of a route."""
     return Depends(RoutePermission(permission, or_else))
+
+
+def with_accounts() -> Any:
+    """A further dependency of a public route about accounts: it answers once there is an administrator."""
+    return Depends(_check_accounts)

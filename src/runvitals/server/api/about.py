@@ -19,7 +19,7 @@ _EDIT_CAPABILITIES = ("stop", "delete", "edit", "views")
 router = Router()
 
 
-@router.get("/about", response_model=models.About, dependencies=[needs("always")])
+@router.get("/about", response_model=models.About, dependencies=[needs("public")])
 async def about(request: Request, library: TheLibrary) -> Any:
     """What this server is, and what it can do."""
     capabilities = [*_CAPABILITIES, *(_EDIT_CAPABILITIES if library.kind == "server" else ())]

@@ -12,7 +12,7 @@ from runvitals.server.router import Router
 router = Router()
 
 
-@router.get("/catalogue", response_model=list[models.MetricDefinition], dependencies=[needs("always")])
+@router.get("/catalogue", response_model=list[models.MetricDefinition], dependencies=[needs("public")])
 async def metric_definitions() -> Any:
     """Every defined metric: key, unit, kind, chart and meaning."""
     return [

@@ -10,7 +10,7 @@ import msgspec
 from fastapi import HTTPException, Request
 from starlette.responses import JSONResponse, Response
 
-from runvitals.server.access.permission import ALWAYS, needs
+from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.doors.mlflow.errors import ENDPOINT_NOT_FOUND, MlflowError, error_response
 from runvitals.server.router import Endpoint, Router
 from runvitals.server.unknown_paths import ANY_METHOD, refuse_other_methods, wrong_method
@@ -25,7 +25,7 @@ def _last_routes(*beginnings: str) -> Callable[[Endpoint], Endpoint]:
     def add(endpoint: Endpoint) -> Endpoint:
         for beginning in beginnings:
             for path in (beginning, beginning + "/{rest:path}"):
-                router.add_api_route(path, endpoint, methods=ANY_METHOD, dependencies=[needs(ALWAYS)])
+                router.add_api_route(path, endpoint, methods=ANY_METHOD, dependencies=[needs(PUBLIC)])
         return endpoint
 
     return add

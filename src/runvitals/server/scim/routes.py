@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 
 from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import needs
+from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.services import TheServices
 from runvitals.server.router import Router
@@ -30,6 +30,7 @@ from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import Actor
 
 T = TypeVar("T")
+_NEEDS = (needs("public"), with_accounts())
 _CORE = "urn:ietf:params:scim:schemas:core:2.0:"
 
 
@@ -177,14 +178,14 @@ def _add_routes(name: str, open_resources: OpenResources[T]) -> None:
         ("PATCH", one, patch),
         ("DELETE", one, remove),
     ):
-        router.add_api_route(path, endpoint, methods=[method], dependencies=[needs("public")])
+        router.add_api_route(path, endpoint, methods=[method], dependencies=_NEEDS)
 
 
 _add_routes("Users", ScimUsers)
 _add_routes("Groups", ScimGroups)
 
 
-@router.get("/ServiceProviderConfig", dependencies=[needs("public")])
+@router.get("/ServiceProviderConfig", dependencies=_NEEDS)
 def configuration(access: Checked) -> Response:
     """What this server supports of SCIM."""
     no = {"supported": False}
@@ -204,7 +205,7 @@ def configuration(access: Checked) -> Response:
     )
 
 
-@router.get("/ResourceTypes", dependencies=[needs("public")])
+@router.get("/ResourceTypes", dependencies=_NEEDS)
 def resource_types(access: Checked) -> Response:
     """Users and groups."""
     rows = [

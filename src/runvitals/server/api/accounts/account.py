@@ -12,7 +12,7 @@ from runvitals.accounts.principals import Operator, ServiceAccount
 from runvitals.mail import messages
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import TheAccess, unauthenticated
-from runvitals.server.access.permission import ALWAYS, AUTHENTICATED, needs
+from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.account_json import account_json
 from runvitals.server.api.accounts.own_account import SignedInOwner, TheOwner
@@ -52,7 +52,7 @@ def who_am_i(requester: TheRequester, access: TheAccess) -> Any:
     raise unauthenticated()
 
 
-@router.get("/auth/session", dependencies=[needs(ALWAYS)])
+@router.get("/auth/session", dependencies=[needs(PUBLIC)])
 def session(requester: TheRequester, access: TheAccess) -> Any:
     """Who is signed in: `account` as in `GET /account`, null for a visitor."""
     if requester.user_id is None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from runvitals.accounts.attempt_limits import network_of
 from runvitals.model.account_names import display_name
 from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import ALWAYS, PUBLIC, needs
+from runvitals.server.access.permission import PUBLIC, needs, with_accounts
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.api_keys import NewKey, create_key_of
 from runvitals.server.api.accounts.own_account import Owner, SignedInOwner
@@ -51,7 +51,7 @@ class Answer(UserCode):
     scope: Literal["ingest", "read", "write"] = "write"
 
 
-@router.post("/auth/device", status_code=201, dependencies=[needs(ALWAYS)])
+@router.post("/auth/device", status_code=201, dependencies=[needs(PUBLIC)])
 def begin(body: DeviceName, requester: TheRequester, access: TheAccess, services: TheServices) -> Any:
     """A code for the user to confirm in the browser, and a secret with which the device asks for its key."""
     services.limit("device", network_of(requester.ip))
@@ -72,7 +72,7 @@ def begin(body: DeviceName, requester: TheRequester, access: TheAccess, services
     }
 
 
-@router.post("/auth/device/token", dependencies=[needs(PUBLIC)])
+@router.post("/auth/device/token", dependencies=[needs(PUBLIC), with_accounts()])
 def fetch_key(
     body: DeviceSecret, requester: TheRequester, access: TheAccess, services: TheServices
 ) -> Response:

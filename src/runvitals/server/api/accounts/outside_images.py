@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from runvitals.model.media_types import SVG
 from runvitals.outbound.policy import Blocked
-from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.permission import PUBLIC, needs, with_accounts
 from runvitals.server.access.same_origin import INERT_POLICY
 from runvitals.server.errors import too_many
 from runvitals.server.outside_services import TheOutsideServices
@@ -19,7 +19,9 @@ _A_DAY = "private, max-age=86400"
 router = Router()
 
 
-@router.get("/-/image/{signature}/{name}", include_in_schema=False, dependencies=[needs(PUBLIC)])
+@router.get(
+    "/-/image/{signature}/{name}", include_in_schema=False, dependencies=[needs(PUBLIC), with_accounts()]
+)
 def outside_image(signature: str, name: str, services: TheOutsideServices) -> Response:
     """The image at a URL that this server has signed because it is in a text."""
     try:

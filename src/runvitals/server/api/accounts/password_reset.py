@@ -11,7 +11,7 @@ from runvitals.accounts.attempt_limits import network_of
 from runvitals.mail import messages
 from runvitals.model.account_names import address_key
 from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.permission import PUBLIC, needs, with_accounts
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.new_user import check_new_password
 from runvitals.server.api.accounts.services import AccountServices, TheServices
@@ -38,7 +38,7 @@ class NewPassword(BaseModel):
     password: Password
 
 
-@router.post("/auth/reset", status_code=202, dependencies=[needs(PUBLIC)])
+@router.post("/auth/reset", status_code=202, dependencies=[needs(PUBLIC), with_accounts()])
 def request_reset(
     body: ResetRequest,
     tasks: BackgroundTasks,
@@ -77,7 +77,7 @@ def _send(services: AccountServices, access: AccessControl, requester: Requester
     services.mailer.send(message, email.address, now_ms)
 
 
-@router.post("/auth/reset/confirm", dependencies=[needs(PUBLIC)])
+@router.post("/auth/reset/confirm", dependencies=[needs(PUBLIC), with_accounts()])
 async def reset(body: NewPassword, requester: TheRequester, access: TheAccess, services: TheServices) -> Any:
     """Set a new password by a link. All sessions of the account end; keys stay."""
     user = await services.hashing(lambda: _reset(body, requester, access, services))

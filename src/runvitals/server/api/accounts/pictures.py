@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.server.access.control import TheAccess
-from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.permission import PUBLIC, needs, with_accounts
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.own_account import TheOwner
 from runvitals.server.errors import InvalidFields, too_many
@@ -96,7 +96,7 @@ def remove_organisation_picture(access: TheAccess, requester: TheRequester) -> N
     access.accounts.pictures.remove_of_organisation(requester.actor, access.clock())
 
 
-@shown.get("/-/picture/{digest}", include_in_schema=False, dependencies=[needs(PUBLIC)])
+@shown.get("/-/picture/{digest}", include_in_schema=False, dependencies=[needs(PUBLIC), with_accounts()])
 def picture(digest: str, access: TheAccess, s: Literal["64", "512"] = "512") -> Response:
     """A picture as WebP. Its digest is known only to those who see whose picture it is."""
     body = access.accounts.pictures.body(digest[:64], 64 if s == "64" else 512)

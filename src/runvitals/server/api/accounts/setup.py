@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import ALWAYS, needs
+from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.account_json import account_json
 from runvitals.server.api.accounts.new_user import check_new_user
@@ -38,7 +38,7 @@ class Setup(BaseModel):
     team: str = Field("main", max_length=64, description="Owns the projects that the server has already.")
 
 
-@router.post("/auth/setup", status_code=201, dependencies=[needs(ALWAYS)])
+@router.post("/auth/setup", status_code=201, dependencies=[needs(PUBLIC)])
 async def set_up(
     body: Setup,
     request: Request,
@@ -48,19 +48,21 @@ async def set_up(
     services: TheServices,
 ) -> Any:
     """Create the first administrator, and the team that owns what the server has already. From then on,
-    every request needs an account or a key."""
+    every request needs an account or a key. `removed`: what requests had made of accounts before, by kind."""
 
     def create_and_start() -> dict[str, Any]:
-        user = _create(body, requester, access, services)
+        user, removed = _create(body, requester, access, services)
         access.rights_changed()
         start_session(request, response, access, requester, user, "setup")
         remember_browser(request, response, services.box, user.id)
-        return {"account": account_json(access, user.id), "next": "/"}
+        return {"account": account_json(access, user.id), "next": "/", "removed": removed}
 
     return await services.hashing(create_and_start)
 
 
-def _create(body: Setup, requester: Requester, access: AccessControl, services: AccountServices) -> UserRow:
+def _create(
+    body: Setup, requester: Requester, access: AccessControl, services: AccountServices
+) -> tuple[UserRow, dict[str, list[str]]]:
     accounts, now_ms = access.accounts, access.clock()
     if accounts.users.any_administrator():
         raise HTTPException(409, "this server has an administrator already")
@@ -69,11 +71,12 @@ def _create(body: Setup, requester: Requester, access: AccessControl, services: 
         services.of_link(requester.ip, lambda: tokens.peek(body.token, "setup", now_ms))
     except NoLongerValid as error:
         raise HTTPException(410, str(error)) from None
+    actor = replace(requester.actor, kind="anonymous", name="setup", via="link")
+    removed = accounts.remove_planted(actor, now_ms)  # first, because it may have the name or the team
     check_new_user(services, body.name, body.email, body.password, body.display_name, team=body.team)
     if body.team.lower() == body.name.lower():
         raise InvalidFields({"team": "a user and a team cannot have the same name"})
     hashed = services.passwords.hash(body.password)
-    actor = replace(requester.actor, kind="anonymous", name="setup", via="link")
 
     def create() -> UserRow:
         tokens.use(body.token, "setup", now_ms)
@@ -95,7 +98,7 @@ def _create(body: Setup, requester: Requester, access: AccessControl, services: 
         return user
 
     try:
-        return accounts.in_one_transaction(create)
+        return accounts.in_one_transaction(create), removed
     except NoLongerValid as error:
         raise HTTPException(410, str(error)) from None
     except NameTaken as error:  # by users and teams of the command line

@@ -14,7 +14,7 @@ from runvitals.accounts.second_factors import PURPOSE, FactorKind, FactorProof
 from runvitals.accounts.sign_in import Attempt
 from runvitals.server.access import login_page
 from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import ALWAYS, PUBLIC, needs
+from runvitals.server.access.permission import PUBLIC, needs, with_accounts
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.account_json import account_json
 from runvitals.server.api.accounts.services import AccountServices, TheServices
@@ -60,7 +60,7 @@ class PasskeyLogin(BaseModel):
     next: Next = "/"
 
 
-@router.get("/auth/methods", dependencies=[needs(ALWAYS)])
+@router.get("/auth/methods", dependencies=[needs(PUBLIC)])
 def methods(request: Request, services: TheServices, outside: TheOutsideServices) -> Any:
     """How to sign in here. `passkey_origin`: the origin at which passkeys work, null if there is none."""
     settings, party = services.settings(), services.relying_party(request)
@@ -111,13 +111,13 @@ async def login(
     return {"account": account, "next": login_page.redirect_target(body.next)}
 
 
-@router.post("/auth/passkey/options", dependencies=[needs(PUBLIC)])
+@router.post("/auth/passkey/options", dependencies=[needs(PUBLIC), with_accounts()])
 def passkey_options(request: Request, services: TheServices) -> Any:
     """What a browser needs to sign in with a passkey: `PublicKeyCredentialRequestOptionsJSON`."""
     return {"options": services.sign_in.passkeys.signing_in(required_party(request, services))}
 
 
-@router.post("/auth/passkey", dependencies=[needs(PUBLIC)])
+@router.post("/auth/passkey", dependencies=[needs(PUBLIC), with_accounts()])
 def passkey_login(
     body: PasskeyLogin,
     request: Request,
@@ -137,7 +137,7 @@ def passkey_login(
     return {"account": account, "next": login_page.redirect_target(body.next)}
 
 
-@router.post("/auth/logout", status_code=204, dependencies=[needs(PUBLIC)])
+@router.post("/auth/logout", status_code=204, dependencies=[needs(PUBLIC), with_accounts()])
 def logout(request: Request, requester: TheRequester, access: TheAccess) -> Response:
     """End this browser's session."""
     response = Response(status_code=204)

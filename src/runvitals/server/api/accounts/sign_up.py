@@ -16,7 +16,7 @@ from runvitals.accounts.attempt_limits import network_of
 from runvitals.mail import messages
 from runvitals.model.account_names import address_key, domain_key
 from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.permission import PUBLIC, needs, with_accounts
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.new_user import check_new_user
 from runvitals.server.api.accounts.services import AccountServices, TheServices
@@ -50,7 +50,7 @@ class TokenBody(BaseModel):
     token: Token
 
 
-@router.post("/auth/signup", status_code=202, dependencies=[needs(PUBLIC)])
+@router.post("/auth/signup", status_code=202, dependencies=[needs(PUBLIC), with_accounts()])
 async def sign_up(
     body: SignUp,
     tasks: BackgroundTasks,
@@ -140,7 +140,7 @@ def _mail(services: AccountServices, access: AccessControl, user: UserRow) -> No
             services.mailer.send(messages.already_registered(owner.name), email.address, now_ms)
 
 
-@router.post("/auth/verify", dependencies=[needs(PUBLIC)])
+@router.post("/auth/verify", dependencies=[needs(PUBLIC), with_accounts()])
 def verify(
     body: TokenBody,
     request: Request,

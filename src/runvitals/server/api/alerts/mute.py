@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.alerts.mute_links import PURPOSE, MuteLink, mute_link
 from runvitals.alerts.run_readers import may_read_run
 from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.permission import PUBLIC, needs, with_accounts
 from runvitals.server.api.accounts.services import AccountServices, TheServices
 from runvitals.server.router import Router
 from runvitals.store.metadata.alerts.alert_settings import AlertSubject, Scope
@@ -33,13 +33,13 @@ class Wish(BaseModel):
     on: bool = True
 
 
-@router.get("/mute/{link}", dependencies=[needs(PUBLIC)])
+@router.get("/mute/{link}", dependencies=[needs(PUBLIC), with_accounts()])
 def what_is_muted(link: LinkText, access: TheAccess, services: TheServices) -> dict[str, Any]:
     """What the link can mute, and what is muted."""
     return _shown(access, *_opened(link, access, services))
 
 
-@router.post("/mute/{link}", dependencies=[needs(PUBLIC)])
+@router.post("/mute/{link}", dependencies=[needs(PUBLIC), with_accounts()])
 async def mute(link: LinkText, request: Request, access: TheAccess, services: TheServices) -> dict[str, Any]:
     """Mute the run, its project or its team for the user of the link; by a mail program: the project."""
     wish = Wish()

@@ -12,7 +12,7 @@ from runvitals.accounts.resources import ProjectItem
 from runvitals.model.errors import UnknownProject
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.credentials import LINK_HEADER
-from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.permission import PUBLIC, needs, with_accounts
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.router import Router
 from runvitals.store.errors import UnknownAccount
@@ -20,7 +20,7 @@ from runvitals.store.errors import UnknownAccount
 router = Router()
 
 
-@router.get("/shared", dependencies=[needs(PUBLIC)])
+@router.get("/shared", dependencies=[needs(PUBLIC), with_accounts()])
 def shared(
     access: TheAccess,
     requester: TheRequester,

@@ -15,7 +15,7 @@ from runvitals.accounts.sign_in import Attempt, SignInRefused
 from runvitals.mail import messages
 from runvitals.mail.notices import Notices
 from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.permission import PUBLIC, needs, with_accounts
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts import pending_sign_in
 from runvitals.server.api.accounts.account_json import account_json
@@ -77,7 +77,7 @@ class SecondFactor(BaseModel):
     passkey: Passkey = None
 
 
-@router.get("/auth/{provider}/start", status_code=302, dependencies=[needs(PUBLIC)])
+@router.get("/auth/{provider}/start", status_code=302, dependencies=[needs(PUBLIC), with_accounts()])
 async def start(
     provider: str,
     request: Request,
@@ -97,7 +97,7 @@ async def start(
     return with_cookie(request, RedirectResponse(begun.url, 302), begun)
 
 
-@router.post("/auth/{provider}/start", dependencies=[needs(PUBLIC)])
+@router.post("/auth/{provider}/start", dependencies=[needs(PUBLIC), with_accounts()])
 async def start_with_invitation(
     provider: str,
     body: ProviderStart,
@@ -113,7 +113,7 @@ async def start_with_invitation(
     )
 
 
-@router.get("/auth/{provider}/callback", status_code=302, dependencies=[needs(PUBLIC)])
+@router.get("/auth/{provider}/callback", status_code=302, dependencies=[needs(PUBLIC), with_accounts()])
 async def callback(
     provider: str,
     request: Request,
@@ -146,7 +146,7 @@ async def callback(
     return response
 
 
-@router.post("/auth/link", dependencies=[needs(PUBLIC)])
+@router.post("/auth/link", dependencies=[needs(PUBLIC), with_accounts()])
 async def confirm_link(
     body: SignOnConfirmation,
     request: Request,
@@ -191,7 +191,7 @@ async def confirm_link(
         raise refusal(error, request, services) from None
 
 
-@router.get("/auth/second-factor", dependencies=[needs(PUBLIC)])
+@router.get("/auth/second-factor", dependencies=[needs(PUBLIC), with_accounts()])
 def second_factors(request: Request, access: TheAccess, services: TheServices) -> Any:
     """The second factors that the sign-in by a provider waits for, which this browser began."""
     pending = pending_sign_in.pending_of(request, services.box, access.clock())
@@ -199,7 +199,7 @@ def second_factors(request: Request, access: TheAccess, services: TheServices) -
     return factors_json(pending.user_id, kinds, request, services)
 
 
-@router.post("/auth/second-factor", dependencies=[needs(PUBLIC)])
+@router.post("/auth/second-factor", dependencies=[needs(PUBLIC), with_accounts()])
 def finish_with_second_factor(
     body: SecondFactor,
     request: Request,

@@ -11,7 +11,7 @@ from runvitals.accounts.actions import Action
 from runvitals.accounts.principals import Access, User
 from runvitals.accounts.resources import Account
 from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import needs
+from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.services import AccountServices, TheServices
 from runvitals.server.api.listing import ThePage, page_of
@@ -40,7 +40,7 @@ class Offer(BaseModel):
 router = Router()
 
 
-@router.post("/invitations/show", dependencies=[needs("public")])
+@router.post("/invitations/show", dependencies=[needs("public"), with_accounts()])
 def show(offer: Token, services: TheServices, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
     """What a link invites to, for anyone who has it."""
     return invitation_json(_by_token(offer.token, services, access, requester))

@@ -21,7 +21,7 @@ from runvitals.accounts.actions import Action
 from runvitals.accounts.principals import Operator
 from runvitals.server.access.authentication import MLFLOW_SIGNED
 from runvitals.server.access.control import access_of
-from runvitals.server.access.permission import ALWAYS, needs
+from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.access.requester import Requester
 from runvitals.server.api.uploads import server_files
 from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
@@ -97,7 +97,7 @@ def _address(request: Request, place: ArtifactPlace, key: str, number: int, name
     return signed_address(request, "parts", name, allowed, UPLOAD_MS, MLFLOW_SIGNED)
 
 
-@addresses.put(MLFLOW_SIGNED + "parts/{name:path}", include_in_schema=False, dependencies=[needs(ALWAYS)])
+@addresses.put(MLFLOW_SIGNED + "parts/{name:path}", include_in_schema=False, dependencies=[needs(PUBLIC)])
 async def receive(request: Request, name: str) -> Response:
     """Keep a part. It is on the disk when this is answered. A part can be sent again."""
     files = server_files(request).files

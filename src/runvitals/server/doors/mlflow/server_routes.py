@@ -7,7 +7,7 @@ from typing import Final
 from fastapi import Request
 from starlette.responses import PlainTextResponse, Response
 
-from runvitals.server.access.permission import ALWAYS, needs
+from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.doors.mlflow.errors import ENDPOINT_NOT_FOUND, MlflowError
 from runvitals.server.doors.mlflow.requests import PREFIX, answer, mlflow_router
 
@@ -18,23 +18,23 @@ pages: Final = mlflow_router("")
 others: Final = mlflow_router()
 
 
-@pages.get("/health", dependencies=[needs(ALWAYS)])
+@pages.get("/health", dependencies=[needs(PUBLIC)])
 async def health() -> Response:
     return PlainTextResponse("OK")
 
 
-@pages.get("/version", dependencies=[needs(ALWAYS)])
+@pages.get("/version", dependencies=[needs(PUBLIC)])
 async def version() -> Response:
     return PlainTextResponse(VERSION)
 
 
-@others.get("/server-info", dependencies=[needs(ALWAYS)])
+@others.get("/server-info", dependencies=[needs(PUBLIC)])
 async def server_info() -> Response:
     return answer({"store_type": "SqlStore", "workspaces_enabled": False})
 
 
 @others.api_route(
-    "/{rest:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"], dependencies=[needs(ALWAYS)]
+    "/{rest:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"], dependencies=[needs(PUBLIC)]
 )
 async def unknown(request: Request, rest: str) -> Response:
     raise MlflowError(ENDPOINT_NOT_FOUND, f"{request.method} {PREFIX}/{rest[:200]} is not supported")

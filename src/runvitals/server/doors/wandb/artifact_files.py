@@ -77,7 +77,7 @@ _decoder: Final = msgspec.json.Decoder(_SentManifest)
 # Sending
 
 
-@router.put(WANDB_SIGNED + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("always")])
+@router.put(WANDB_SIGNED + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
 async def put_file(request: Request, name: str) -> Response:
     """Take the content of a file. It is on the disk when this is answered."""
     allowed = await run_in_threadpool(_file_to_send, request)
@@ -101,7 +101,7 @@ async def put_file(request: Request, name: str) -> Response:
 
 
 @router.put(
-    WANDB_SIGNED + "artifact-manifest" + _NAME, include_in_schema=False, dependencies=[needs("always")]
+    WANDB_SIGNED + "artifact-manifest" + _NAME, include_in_schema=False, dependencies=[needs("public")]
 )
 async def put_manifest(request: Request, name: str) -> Response:
     """Take the manifest of a draft."""
@@ -187,7 +187,7 @@ def _birth(id: str | None) -> int | None:
 # Reading
 
 
-@router.get(WANDB_SIGNED + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("always")])
+@router.get(WANDB_SIGNED + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
 def get_file(request: Request, name: str) -> Response:
     """A file of a version, or the range of it that is requested."""
     allowed, who = _opened(request, FileOfVersion)
@@ -228,7 +228,7 @@ def _open(request: Request, entry: Entry) -> OpenedContent | None:
 
 
 @router.get(
-    WANDB_SIGNED + "artifact-manifest" + _NAME, include_in_schema=False, dependencies=[needs("always")]
+    WANDB_SIGNED + "artifact-manifest" + _NAME, include_in_schema=False, dependencies=[needs("public")]
 )
 def get_manifest(request: Request, name: str) -> Response:
     """The manifest of a version, written in parts."""

@@ -17,7 +17,7 @@ from runvitals.model import media
 from runvitals.model.names import key_fault
 from runvitals.model.numbers import parse_integer
 from runvitals.server.access.authentication import WANDB_SIGNED
-from runvitals.server.access.permission import ALWAYS, needs
+from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.api.uploads import ServerFiles
 from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.recording import door_recorder
@@ -111,7 +111,7 @@ def _name_fault(name: str) -> str | None:
     return None if fault is None else f"invalid name of a file: {fault}"
 
 
-@router.put(WANDB_SIGNED + "run-files/{name:path}", include_in_schema=False, dependencies=[needs(ALWAYS)])
+@router.put(WANDB_SIGNED + "run-files/{name:path}", include_in_schema=False, dependencies=[needs(PUBLIC)])
 async def receive(request: Request, name: str) -> Response:
     """Keep the file that a request uploads. It is on the disk when this is answered."""
     context = GraphQLContext(request)

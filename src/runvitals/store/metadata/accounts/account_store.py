@@ -40,6 +40,7 @@ from runvitals.store.metadata.accounts.outgoing_mail import OutgoingMailTable
 from runvitals.store.metadata.accounts.owned_projects import OwnedProjectTable
 from runvitals.store.metadata.accounts.passkeys import PasskeyTable
 from runvitals.store.metadata.accounts.pictures import PictureTable
+from runvitals.store.metadata.accounts.planted import Removed, remove_planted
 from runvitals.store.metadata.accounts.profiles import ProfileTable
 from runvitals.store.metadata.accounts.project_members import ProjectMemberTable
 from runvitals.store.metadata.accounts.project_redirects import ProjectRedirectTable
@@ -202,6 +203,13 @@ class AccountStore:
             UnknownRun: there is no run with this id.
         """
         set_author(self._database, run_id, name, by, now_ms)
+
+    def remove_planted(self, by: Actor, now_ms: int) -> Removed:
+        """Remove what requests made before there was an administrator; returns names by what they are.
+
+        Call it before the first administrator is created. It has no effect if there is one.
+        """
+        return self._database.write(lambda connection: remove_planted(connection, by, now_ms))
 
     def adopt_earlier_projects(self, team: str, now_ms: int) -> bool:
         """Give a team the projects and tokens from before accounts; returns whether there were any."""

@@ -9,17 +9,17 @@ from sqlalchemy import Connection, select
 from runvitals.store.metadata.accounts.tables import organisation_setting
 from runvitals.store.metadata.database import Database, add_rows
 
-_NAME = "cursor_key"
+CURSOR_KEY = "cursor_key"
 
 
 def cursor_key(database: Database) -> bytes:
     """The key, which is created at first use."""
-    stored = select(organisation_setting.c.value).where(organisation_setting.c.name == _NAME)
+    stored = select(organisation_setting.c.value).where(organisation_setting.c.name == CURSOR_KEY)
     with database.read() as connection:
         found: str | None = connection.execute(stored).scalar()
     if found is None:
         # JSON, as all values of this table.
-        row = {"name": _NAME, "value": f'"{secrets.token_hex(32)}"', "set_ms": 0}
+        row = {"name": CURSOR_KEY, "value": f'"{secrets.token_hex(32)}"', "set_ms": 0}
 
         def work(connection: Connection) -> str:
             add_rows(connection, organisation_setting, [row])

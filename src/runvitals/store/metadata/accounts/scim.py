@@ -19,6 +19,7 @@ from runvitals.store.metadata.database import Database, among, put_rows
 
 _SECRET = "scim_secret_digest"
 _USED = "scim_used_ms"
+SCIM_SETTINGS = (_SECRET, _USED)
 _USED_EVERY_MS = 60_000
 """How precisely the last request is noted: each note is a write."""
 
@@ -76,7 +77,7 @@ class ScimTable:
     def secret(self) -> ScimSecret | None:
         """The present secret; None if there is none."""
         columns = (organisation_setting.c.name, organisation_setting.c.set_ms)
-        mine = select(*columns).where(organisation_setting.c.name.in_((_SECRET, _USED)))
+        mine = select(*columns).where(organisation_setting.c.name.in_(SCIM_SETTINGS))
         with self._database.read() as connection:
             times = {row.name: row.set_ms for row in connection.execute(mine)}
         return ScimSecret(times[_SECRET], times.get(_USED)) if _SECRET in times else None
