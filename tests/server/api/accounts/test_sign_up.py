@@ -9,7 +9,7 @@ import httpx
 from runvitals.accounts.attempt_limits import ONE_TIME_LINKS
 from runvitals.accounts.passwords import Passwords
 from runvitals.accounts.rate_limits import NAME_CHECKS, RESETS_OF_ADDRESS
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.accounts.audit import CLI, Actor
 from runvitals.store.metadata.accounts.one_time_tokens import LIFE_MS
 from tests.patience import PATIENCE_S
 from tests.server.api.accounts.people import (
@@ -216,6 +216,34 @@ def test_links_cannot_be_guessed_forever(people: People) -> None:
     token = people.accounts.one_time_tokens.create("reset_password", people.now_ms, user_id=rita.id)
     reset = people.browser().post("/auth/reset/confirm", json={"token": token, "password": OTHER_PASSWORD})
     assert reset.status_code == 200
+
+
+def test_what_was_planted_before_the_set_up_is_removed_and_listed(tmp_path: Path) -> None:
+    with serving(tmp_path, passwords=Passwords(CountingHasher())) as served:
+        accounts, now_ms = served.metadata_store.accounts, served.app.access.clock()
+        stranger = Actor("system", "system", ip="127.0.0.1")  # as earlier versions recorded it
+        secret = accounts.scim.new_secret(stranger, now_ms)
+        accounts.settings.put({"signup": "open"}, stranger, now_ms)
+        accounts.users.create("rita", stranger, now_ms)
+        accounts.teams.create("vision", stranger, now_ms)
+        token = accounts.one_time_tokens.create("setup", now_ms)
+        body = {"token": token, "name": "rita", "email": "rita@lab.example", "password": PASSWORD}
+        made = httpx.post(
+            f"{served.url}/api/v1/auth/setup",
+            json={**body, "team": "vision"},
+            headers=SAME_ORIGIN,
+            timeout=PATIENCE_S,
+        )
+        assert made.json()["removed"] == {
+            "settings": ["scim_secret_digest", "signup"],
+            "users": ["rita"],
+            "teams": ["vision"],
+        }
+        assert made.json()["account"]["name"] == "rita"
+        planted = {"authorization": f"Bearer {secret}"}
+        users = httpx.get(f"{served.url}/scim/v2/Users", headers=planted, timeout=PATIENCE_S)
+        assert users.status_code == 401
+        assert [row.user.name for row in accounts.users.listed()] == ["rita"]
 
 
 def test_the_first_administrator_comes_by_a_link(tmp_path: Path) -> None:
