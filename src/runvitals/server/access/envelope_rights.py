@@ -13,7 +13,7 @@ from runvitals.accounts.actions import Action
 from runvitals.accounts.decision import Decision
 from runvitals.accounts.directory import Directory
 from runvitals.accounts.principals import SCOPE_ACTIONS, ServiceAccount, User
-from runvitals.accounts.resources import Entity, Project, ProjectItem, Visibility
+from runvitals.accounts.resources import Entity, Organisation, Project, ProjectItem, Visibility
 from runvitals.accounts.visibility import visibility_problem
 from runvitals.model.account_names import address_key
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
@@ -45,11 +45,13 @@ class Attribution:
 
 @dataclass(slots=True)
 class _Decided:
-    """An envelope that may be stored once its new projects, by name, were created. `ignored_run`: run id and
-    project of a new run whose author is not the one who was named."""
+    """An envelope that may be stored once its new projects, by name, were created. `called`: the entity, as
+    the request named it. `ignored_run`: run id and project of a new run whose author is not the one who was
+    named."""
 
     admitted: AdmittedEnvelope
     entity: Entity
+    called: str
     new_projects: dict[str, Visibility] = field(default_factory=dict)
     ignored_run: tuple[str, str] | None = None
 
@@ -155,24 +157,23 @@ class KeyRights:
             project: the project that the request names for the run; None if it names none.
         """
         envelope = sent.envelope
+        self._check_scope(envelope)
         entity, place = self._find(envelope)
-        if self.principal.key is not None:
-            self._check_scope(entity)
         author_id, ignored = self._author(entity) if place is None else (None, None)
         service_account_id = None if isinstance(self.principal, User) else self.principal.id
         key_id = None if self.principal.key is None else self.principal.key.id
         sender = Sender(entity.id, author_id, service_account_id, key_id)
         of_new = project if place is None else None
-        decided = _Decided(AdmittedEnvelope(sender, ignored, of_new, self.principal), entity)
+        called = envelope.entity or self._name_of(entity)
+        decided = _Decided(AdmittedEnvelope(sender, ignored, of_new, self.principal), entity, called)
         named = project_name(envelope.project)
         if place is None:
-            if (refused := self._metadata_store.usage.refusal(entity.id)) is not None:
-                raise HttpRejection(403, refused)
             self._decide_project(decided, project_name(project))
+            self._check_limit(entity)
             if ignored is not None:
                 decided.ignored_run = envelope.run, project_name(project)
         else:
-            self._check_run(place)
+            self._check_run(decided, place, project_name(project))
             if envelope.project and place.project == DEFAULT_PROJECT != named:
                 self._decide_project(decided, named)
         for target in sent.projects:
@@ -207,16 +208,34 @@ class KeyRights:
             sent = self._metadata_store.runs.sent_by(uid, service_account_id=self.principal.id)
         return [place for place in places if place.run_id in sent]
 
-    def _check_scope(self, entity: Entity) -> None:
-        assert self.principal.key is not None
-        if Action.RUN_CREATE not in SCOPE_ACTIONS[self.principal.key.scope]:
-            self._refusals.key_out_of_scope(self._actor(), Action.RUN_CREATE.value, entity)
-            raise HttpRejection(403, "this key may only read: create one that may write or ingest")
+    def _check_scope(self, envelope: Envelope) -> None:
+        """Check the scope of the key, before anything is looked up that it may not know."""
+        key = self.principal.key
+        if key is None or Action.RUN_CREATE in SCOPE_ACTIONS[key.scope]:
+            return
+        named = None if envelope.entity is None else self._directory.entity_named(envelope.entity.lower())
+        self._refusals.key_out_of_scope(self._actor(), Action.RUN_CREATE.value, named or Organisation())
+        raise HttpRejection(403, "this key may only read: create one that may write or ingest")
 
-    def _check_run(self, place: RunPlace) -> None:
-        """Check that envelopes may be added to a run. One in the trash is checked as if it were not there."""
+    def _check_limit(self, entity: Entity) -> None:
+        """Check that a plan does not refuse new runs. Only who knows the team is told what it has used."""
+        refused = self._metadata_store.usage.refusal(entity.id)
+        if refused is None:
+            return
+        if not self._directory.may(self._unlimited, Action.TEAM_READ, entity):
+            refused = f"{self._name_of(entity)} may start no more runs this month: its plan is used up"
+        raise HttpRejection(403, refused)
+
+    def _check_run(self, decided: _Decided, place: RunPlace, wanted: str) -> None:
+        """Check that envelopes may be added to a run. One in the trash is checked as if it were not there.
+
+        Args:
+            wanted: the project of the run, if it did not exist: one that is hidden is refused like that.
+        """
         project = self._directory.project(place.project_id)
-        self._require(project, Action.RUN_CREATE, f"{place.entity}/{place.project}")
+        if not self._may_add(project, f"{place.entity}/{place.project}"):
+            self._decide_project(decided, wanted)
+            raise HttpRejection(403, f"the run id {place.uid!r} is taken in {decided.called}")
         if not self._owns(place) and not self._directory.may(
             self._unlimited, Action.RUN_UPDATE, _item(place, project)
         ):
@@ -241,40 +260,45 @@ class KeyRights:
     def _decide_project(self, decided: _Decided, name: str) -> None:
         """Check that a run may be in a project, and note the project if it is to be created."""
         entity = decided.entity
+        what = f"{decided.called}/{name}"
         number = dict(self._metadata_store.projects.named(name)).get(entity.id)
-        facts = self._metadata_store.accounts.entity(entity.id)
-        entity_name = "" if facts is None else facts.name
-        if number is not None:
-            project = self._directory.project(number)
-            self._require(project, Action.RUN_CREATE, f"{entity_name}/{name}")
+        if number is not None and self._may_add(self._directory.project(number), what):
             return
+        # A project that is hidden is refused like one that does not exist.
         decision = self._directory.decide(self.principal, Action.PROJECT_CREATE, entity)
         if decision is not Decision.ALLOWED:
             self._note_scope(Action.PROJECT_CREATE, entity)
         if decision is Decision.HIDDEN:
-            raise self._no_entity(entity_name)
+            raise self._no_entity(decided.called)
         if decision is Decision.DENIED:
-            raise HttpRejection(403, f"{self._name} may not create projects in {entity_name}")
+            raise HttpRejection(403, f"{self._name} may not create projects in {decided.called}")
+        if number is not None:  # as the name is taken, it cannot be created
+            raise HttpRejection(403, f"there is no project {what} that this key may log to")
         if not can_be_addressed(name):
             # 403, of which relays keep the journal: nothing is lost.
             raise HttpRejection(403, f"invalid project name {name[:100]!r}; expected {PROJECT_NAME_ALLOWED}")
         decided.new_projects[name] = self._visibility(decided)
 
-    def _require(self, project: Project, action: Action, what: str) -> None:
-        decision = self._directory.decide(self.principal, action, project)
+    def _may_add(self, project: Project, what: str) -> bool:
+        """Whether runs may be added to a project; False if it is hidden.
+
+        Raises:
+            HttpRejection: 403, the project may only be read.
+        """
+        decision = self._directory.decide(self.principal, Action.RUN_CREATE, project)
         if decision is not Decision.ALLOWED:
-            self._note_scope(action, project)
+            self._note_scope(Action.RUN_CREATE, project)
         if decision is Decision.DENIED:
             raise HttpRejection(403, f"{self._name} may look at {what}, not log to it")
-        if decision is Decision.HIDDEN:
-            if self._directory.may(self._unlimited, Action.TEAM_READ, project.entity):
-                raise HttpRejection(403, f"there is no project {what} that this key may log to")
-            raise self._no_entity(what.partition("/")[0])
+        return decision is Decision.ALLOWED
 
     def _note_scope(self, action: Action, resource: Entity | Project) -> None:
         """Note in the audit log that only the limits of the key forbid something."""
         if self.principal.key is not None and self._directory.may(self._unlimited, action, resource):
             self._refusals.key_out_of_scope(self._actor(), action.value, resource)
+
+    def _name_of(self, entity: Entity) -> str:
+        return self._metadata_store.accounts.entity_names([entity.id]).get(entity.id, "")
 
     def _no_entity(self, name: str) -> HttpRejection:
         return HttpRejection(403, f"there is no entity {name[:100]!r} that this key may log to")

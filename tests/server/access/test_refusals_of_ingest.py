@@ -1,0 +1,83 @@
+"""What is refused to who may not know it is refused like what does not exist: in ingest as everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from runvitals.store.metadata.accounts.audit import CLI
+from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation, served_organisation
+
+LIMIT = "speech has used 12 of 10 hours of its plan; administrators: otto"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedOrganisation]:
+    """An organisation whose team `speech` is hidden, and whose teams may start no runs this month."""
+    with served_organisation(tmp_path_factory.mktemp("refusals")) as served:
+        served.accounts.teams.update(OTHER_TEAM, CLI, NOW, hidden=True)
+        served.rights_changed()
+        yield served
+
+
+@pytest.fixture
+def over_limit(served: ServedOrganisation) -> Iterator[None]:
+    teams = (served.accounts.teams.by_name(name) for name in (TEAM, OTHER_TEAM))
+    served.metadata_store.usage.refused = {team.id: LIMIT for team in teams}
+    served.rights_changed()
+    yield
+    served.metadata_store.usage.refused = {}
+    served.rights_changed()
+
+
+def refusal(served: ServedOrganisation, who: str, **envelope: Any) -> str:
+    """What a user is told about an envelope that is not admitted."""
+    body = {"run": "new", "writer": "w", "seq": 1, "keys": ["a"], "t": [NOW], "v": [[1.0]], **envelope}
+    answer = served.ask(who, "POST", "/api/v1/ingest", json=body)
+    assert answer.status_code == 403, answer.text
+    text: str = answer.json()["error"]
+    return text
+
+
+@pytest.mark.parametrize("run", ["new", "voice-otto"])
+@pytest.mark.parametrize("secret", [OTHER_TEAM, OTHER_TEAM.upper()])
+def test_a_hidden_team_beyond_its_limit(
+    served: ServedOrganisation, over_limit: None, secret: str, run: str
+) -> None:
+    hidden = refusal(served, "carol", entity=secret, run=run)
+    missing = refusal(served, "carol", entity="spiral", run=run)
+    assert hidden.replace(secret, "NAME") == missing.replace("spiral", "NAME")
+    assert "otto" not in hidden
+
+
+def test_a_key_that_only_reads_finds_no_teams(served: ServedOrganisation, over_limit: None) -> None:
+    served.keys["reader"], _ = served.accounts.keys.create(
+        "reader", CLI, NOW, user_id=served.users["carol"], scope="read"
+    )
+    answers = [refusal(served, "reader", entity=name) for name in (OTHER_TEAM, "spiral")]
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("project", ["private", "restricted"])
+def test_a_hidden_project_for_who_may_create_none(served: ServedOrganisation, project: str) -> None:
+    hidden = refusal(served, "vera", entity=TEAM, project=project)
+    missing = refusal(served, "vera", entity=TEAM, project="missing")
+    assert hidden.replace(project, "NAME") == missing.replace("missing", "NAME")
+
+
+@pytest.mark.parametrize("project", ["private", "restricted"])
+def test_a_run_of_a_hidden_project(served: ServedOrganisation, project: str) -> None:
+    hidden = refusal(served, "vera", entity=TEAM, run=f"{project}-bob")
+    missing = refusal(served, "vera", entity=TEAM, run="missing")
+    assert hidden.replace(f"{project}-bob", "NAME") == missing.replace("missing", "NAME")
+    taken = refusal(served, "carol", entity=TEAM, run=f"{project}-bob")
+    assert taken == f"the run id '{project}-bob' is taken in vision"  # not by what
+
+
+def test_who_may_log_to_a_team_is_told_its_limit(served: ServedOrganisation, over_limit: None) -> None:
+    assert refusal(served, "carol", entity=TEAM, project="team") == LIMIT
+    # In a project that is open to all, without the use of the team and who administers it.
+    told = refusal(served, "otto", entity=TEAM, project="open")
+    assert told == "vision may start no more runs this month: its plan is used up"
