@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -81,3 +82,50 @@ def test_who_may_log_to_a_team_is_told_its_limit(served: ServedOrganisation, ove
     # In a project that is open to all, without the use of the team and who administers it.
     told = refusal(served, "otto", entity=TEAM, project="open")
     assert told == "vision may start no more runs this month: its plan is used up"
+
+
+METRICS = {
+    "resourceMetrics": [
+        {
+            "scopeMetrics": [
+                {
+                    "metrics": [
+                        {
+                            "name": "loss",
+                            "gauge": {"dataPoints": [{"timeUnixNano": NOW * 1_000_000, "asDouble": 1}]},
+                        }
+                    ]
+                }
+            ]
+        }
+    ]
+}
+UPSERT = """mutation($entity: String, $id: String) {
+  upsertBucket(input: {name: $id, entityName: $entity, modelName: "voice"}) { inserted }
+}"""
+
+
+@pytest.mark.parametrize("run", ["new", "voice-otto"])
+@pytest.mark.parametrize(
+    ("method", "path", "how"),
+    [
+        ("POST", "/v1/metrics", {"json": METRICS, "headers": {"x-runvitals-entity": "NAME"}}),
+        ("POST", "/graphql", {"json": {"query": UPSERT, "variables": {"entity": "NAME", "id": "RUN"}}}),
+        ("POST", "/files/NAME/voice/RUN/file_stream", {"json": {"files": {}}}),
+        ("GET", "/files/NAME/voice/RUN/config.yaml", {}),
+        ("POST", "/api/2.0/mlflow/runs/log-batch", {"json": {"run_id": "RUN"}}),
+        ("POST", "/api/2.0/mlflow/registered-models/create", {"json": {"name": "NAME/model"}}),
+        ("POST", "/api/v1/entities/NAME/projects", {"json": {"name": "voice"}}),
+        ("POST", "/api/v1/entities/NAME/projects/voice/sweeps", {"json": {"method": "random"}}),
+        ("POST", "/api/v1/runs/RUN/files?entity=NAME", {"json": {"files": []}}),
+    ],
+)
+def test_the_doors_of_other_clients(
+    served: ServedOrganisation, over_limit: None, method: str, path: str, how: dict[str, Any], run: str
+) -> None:
+    answers = []
+    for name in (OTHER_TEAM, "spiral"):
+        filled = json.loads(json.dumps([path, how]).replace("NAME", name).replace("RUN", run))
+        answer = served.ask("carol", method, filled[0], **filled[1])
+        answers.append((answer.status_code, answer.text.replace(name, "NAME")))
+    assert answers[0] == answers[1]
