@@ -13,10 +13,11 @@ from sqlalchemy import text
 from runvitals.accounts.secret_box import SecretBox
 from runvitals.mail import messages
 from runvitals.mail.mailer import MAX_AN_HOUR, Mailer
+from runvitals.mail.message import Message
 from runvitals.mail.smtp import MailServerUnavailable
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.audit import CLI
-from runvitals.store.metadata.accounts.outgoing_mail import LEASE_MS, add_mail
+from runvitals.store.metadata.accounts.outgoing_mail import ALERT, LEASE_MS, add_mail
 from tests.mail.conftest import T0, SetClock
 from tests.mail.receiver import Receiver
 from tests.patience import PATIENCE_S
@@ -166,19 +167,75 @@ def test_a_temporary_refusal_is_retried_later(
     assert [mail["To"] for mail in receiver.received] == ["bob@example.org", "ada@example.org"]
 
 
-def test_one_person_gets_twenty_an_hour_but_every_warning(
-    mailer: Mailer, receiver: Receiver, clock: SetClock
+def test_what_is_over_twenty_an_hour_comes_in_one_mail(
+    mailer: Mailer, receiver: Receiver, clock: SetClock, metadata_store: MetadataStore
 ) -> None:
     for number in range(MAX_AN_HOUR + 5):
         mailer.send(messages.added_to_team(f"team-{number}", "member", "Ada"), "bob@example.org", T0)
-    mailer.send(messages.password_changed("bob"), "bob@example.org", T0)
     mailer.send(messages.added_to_team("vision", "member", "Ada"), "eve@example.org", T0)
-    assert mailer.send_due() == MAX_AN_HOUR + 2
+    assert mailer.send_due() == MAX_AN_HOUR + 1
+    waits = "held back: this address got 20 mails within an hour; what waits comes in one mail at 09:00 UTC"
+    assert [error for _, _, error in _rows(metadata_store) if error] == [waits] * 5
     clock.now_ms += HOUR - 1
     assert mailer.send_due() == 0
     clock.now_ms += 2
-    assert mailer.send_due() == 5
-    assert len(receiver.received) == MAX_AN_HOUR + 7
+    assert mailer.send_due() == 1
+    assert len(receiver.received) == MAX_AN_HOUR + 2
+    last = receiver.received[-1]
+    assert last["To"] == "bob@example.org"
+    assert last["Subject"].startswith("5 messages: You are now in the team team-20, You are now")
+    body = last.get_body(("plain",))
+    assert body is not None
+    assert [f"team-{number}" in body.get_content() for number in range(19, 25)] == [False] + [True] * 5
+    assert {state for state, _, _ in _rows(metadata_store)} == {"sent"}
+    # It counts as one.
+    for number in range(MAX_AN_HOUR):
+        mailer.send(messages.added_to_team(f"new-{number}", "member", "Ada"), "bob@example.org", clock())
+    assert mailer.send_due() == MAX_AN_HOUR - 1
+
+
+def test_mail_about_security_neither_counts_nor_waits(mailer: Mailer, receiver: Receiver) -> None:
+    for number in range(3 * MAX_AN_HOUR):
+        mailer.send(messages.new_browser("bob", f"10.0.0.{number}", "Firefox", T0), "bob@example.org", T0)
+        mailer.send(messages.already_registered("bob"), "bob@example.org", T0)
+    while mailer.send_due():
+        pass
+    assert len(receiver.received) == 6 * MAX_AN_HOUR
+    mailer.send(Message(ALERT, "otter-1 failed", ("Exit code 1.",)), "bob@example.org", T0)
+    assert mailer.send_due() == 1
+
+
+def test_other_mail_does_not_hold_back_alerts(mailer: Mailer, receiver: Receiver) -> None:
+    for number in range(MAX_AN_HOUR + 1):
+        mailer.send(messages.invitation_of_user(f"team-{number}", "Eve", "member"), "bob@example.org", T0)
+    mailer.send(Message(ALERT, "otter-1 failed", ("Exit code 1.",)), "bob@example.org", T0)
+    mailer.send_due()
+    assert receiver.received[-1]["Subject"] == "otter-1 failed"
+
+
+def test_one_mail_that_was_held_back_comes_as_it_is(
+    mailer: Mailer, receiver: Receiver, clock: SetClock
+) -> None:
+    for number in range(MAX_AN_HOUR + 1):
+        mailer.send(Message(ALERT, f"run-{number} failed", ("Exit code 1.",)), "bob@example.org", T0)
+    mailer.send_due()
+    clock.now_ms += HOUR
+    assert mailer.send_due() == 1
+    assert receiver.received[-1]["Subject"] == f"run-{MAX_AN_HOUR} failed"
+
+
+def test_a_digest_that_is_refused_for_now_is_sent_later(
+    mailer: Mailer, receiver: Receiver, clock: SetClock
+) -> None:
+    for number in range(MAX_AN_HOUR + 3):
+        mailer.send(Message(ALERT, f"run-{number} failed", ("Exit code 1.",)), "bob@example.org", T0)
+    mailer.send_due()
+    clock.now_ms += HOUR
+    receiver.handler.refuse["bob@example.org"] = "451 4.7.1 greylisted"
+    assert mailer.send_due() == 0
+    receiver.handler.refuse.clear()
+    clock.now_ms += MINUTE
+    assert mailer.send_due() == 3
 
 
 def test_servers_that_share_a_queue_send_each_message_once(new_mailer: NewMailer, receiver: Receiver) -> None:

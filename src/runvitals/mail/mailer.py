@@ -7,7 +7,7 @@ import logging
 import os
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -16,6 +16,7 @@ from email.utils import format_datetime
 from typing import Final
 
 from runvitals.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.mail.digest import MAX_MAILS, digest
 from runvitals.mail.message import MUTE_BY_MAIL_PROGRAM, SWITCHES, Message, one_line
 from runvitals.mail.messages import trial
 from runvitals.mail.settings import MailSettings, mail_settings
@@ -23,11 +24,12 @@ from runvitals.mail.smtp import MailRefused, MailServerUnavailable, SmtpConnecti
 from runvitals.model.account_names import address_key, domain_key
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.accounts.outgoing_mail import NewMail, WaitingMail
+from runvitals.store.metadata.accounts.outgoing_mail import HELD_BACK, NewMail, WaitingMail
 from runvitals.store.supervised_thread import SupervisedThread
 
 MAX_AN_HOUR: Final = 20
-"""Mails to one address; others wait. Those about security do not count the hour."""
+"""Alerts to one address, and as many other mails; what is beyond waits, and then comes in one. Mails about
+security neither count nor wait."""
 KEPT_MS: Final = 30 * DAY_MS
 """How long the queue remembers that a mail was sent, without its text."""
 _RETRIES_MS: Final = (MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 6 * HOUR_MS)
@@ -135,14 +137,7 @@ class Mailer:
         settings = self.settings() if self.configured else None
         if settings is None:
             return None
-        zone = time_zone or settings.time_zone
-        texts = {
-            "subject": message.subject,
-            "text": message.text(settings.url, settings.organisation, zone),
-            "html": message.html(settings.url, settings.organisation, zone),
-            **({"unsubscribe": settings.url + SWITCHES} if message.topic else {}),
-            **({"mute": settings.url + MUTE_BY_MAIL_PROGRAM + message.mute} if message.mute else {}),
-        }
+        texts = _texts_of(message, settings, time_zone)
         message_id = f"<{secrets.token_hex(16)}@{domain_key(settings.sender.rpartition('@')[2])}>"
         return NewMail(
             message_id,
@@ -182,7 +177,7 @@ class Mailer:
             0,
         )
         with SmtpConnection(settings.server) as connection:
-            self._deliver(connection, settings, waiting)
+            self._deliver(connection, settings, waiting, _texts_of(trial(), settings, None))
 
     def send_due(self) -> int:
         """Send what is due; returns how many were sent.
@@ -206,7 +201,10 @@ class Mailer:
             for mail in due:
                 if self.thread.closing.is_set():
                     break
-                sent += self._attempt(connection, settings, mail)
+                if mail.held_back:
+                    sent += self._attempt_digest(connection, settings, mail)
+                else:
+                    sent += self._attempt(connection, settings, mail)
         return sent
 
     def _turn(self) -> bool:
@@ -218,13 +216,19 @@ class Mailer:
         return True
 
     def _over_limit(self, mail: WaitingMail, now_ms: int) -> bool:
-        """Postpone a mail to someone who got many within the hour."""
+        """Hold back a mail to someone who got many within the hour."""
         if mail.security:
             return False
-        times_ms = self._queue.sent_since(mail.address_key, now_ms - HOUR_MS)
+        times_ms = self._queue.sent_since(mail, now_ms - HOUR_MS)
         if len(times_ms) < MAX_AN_HOUR:
             return False
-        self._queue.postpone(mail, times_ms[-MAX_AN_HOUR] + HOUR_MS, tries=mail.tries)
+        until_ms = times_ms[-MAX_AN_HOUR] + HOUR_MS
+        until = datetime.fromtimestamp(-(-until_ms // MINUTE_MS) * MINUTE_MS / 1000, timezone.utc)
+        reason = (
+            f"{HELD_BACK}this address got {MAX_AN_HOUR} mails within an hour; what waits comes in one mail "
+            f"at {until:%H:%M} UTC"
+        )
+        self._queue.postpone(mail, until_ms, error=reason, tries=mail.tries)
         return True
 
     def _attempt(self, connection: SmtpConnection, settings: MailSettings, mail: WaitingMail) -> bool:
@@ -232,30 +236,84 @@ class Mailer:
         # Again, for each: those sent before it in this turn count.
         if self._over_limit(mail, now_ms) or not self._queue.claim(mail, now_ms):
             return False
-        about = {"fields": {"mail": mail.id, "kind": mail.kind}}
+        return self._send(connection, settings, [mail], now_ms)
+
+    def _attempt_digest(self, connection: SmtpConnection, settings: MailSettings, first: WaitingMail) -> bool:
+        """Send the mails in one that were held back together; False if another server sends them."""
+        now_ms = self._clock()
+        if self._over_limit(first, now_ms):
+            return False
+        held = self._queue.held_back(first, now_ms, MAX_MAILS)
+        mails = [mail for mail in held if self._queue.claim(mail, now_ms)]
+        return bool(mails) and self._send(connection, settings, mails, now_ms)
+
+    def _send(
+        self, connection: SmtpConnection, settings: MailSettings, claimed: list[WaitingMail], now_ms: int
+    ) -> bool:
+        """Send mails to one address, in one; returns whether the mail server took it."""
+        texts = {mail: text for mail in claimed if (text := self._opened(mail, now_ms)) is not None}
+        if not texts:
+            return False
+        first = next(iter(texts))
+        about = {"fields": {"mail": first.id, "kind": first.kind, "mails": len(texts)}}
         try:
-            self._deliver(connection, settings, mail)
+            self._deliver(connection, settings, first, _in_one(list(texts.values()), settings))
         except MailServerUnavailable as error:
-            self._queue.postpone(mail, now_ms, error=str(error), tries=mail.tries)
+            for mail in texts:
+                self._queue.postpone(mail, now_ms, error=str(error), tries=mail.tries)
             raise
         except MailRefused as error:
             if error.permanent:
-                self._queue.failed(mail, str(error), now_ms, bad_address=error.bad_address)
                 log.warning("the mail server refused a mail: %s", error, extra=about)
-            else:
-                wait_ms = _RETRIES_MS[min(mail.tries, len(_RETRIES_MS) - 1)]
-                self._queue.postpone(mail, now_ms + wait_ms, error=str(error), tries=mail.tries + 1)
+            for mail in texts:
+                self._refused(mail, error, now_ms)
             return False
-        except SecretUnreadable as error:
-            self._queue.failed(mail, str(error), now_ms, bad_address=False)
-            log.error("a mail cannot be decrypted: %s", error, extra=about)
-            return False
-        self._queue.sent(mail, now_ms)
+        for mail in texts:
+            self._queue.sent(mail, now_ms, message_id=first.message_id)
         return True
 
-    def _deliver(self, connection: SmtpConnection, settings: MailSettings, mail: WaitingMail) -> None:
-        texts = json.loads(self._box.open(mail.sealed, _purpose(mail.message_id)))
+    def _opened(self, mail: WaitingMail, now_ms: int) -> dict[str, str] | None:
+        """The texts of a mail; None if they cannot be decrypted, and it ends."""
+        try:
+            texts: dict[str, str] = json.loads(self._box.open(mail.sealed, _purpose(mail.message_id)))
+        except SecretUnreadable as error:
+            self._queue.failed(mail, str(error), now_ms, bad_address=False)
+            about = {"fields": {"mail": mail.id, "kind": mail.kind}}
+            log.error("a mail cannot be decrypted: %s", error, extra=about)
+            return None
+        return texts
+
+    def _refused(self, mail: WaitingMail, error: MailRefused, now_ms: int) -> None:
+        if error.permanent:
+            self._queue.failed(mail, str(error), now_ms, bad_address=error.bad_address)
+        else:
+            wait_ms = _RETRIES_MS[min(mail.tries, len(_RETRIES_MS) - 1)]
+            self._queue.postpone(mail, now_ms + wait_ms, error=str(error), tries=mail.tries + 1)
+
+    def _deliver(
+        self,
+        connection: SmtpConnection,
+        settings: MailSettings,
+        mail: WaitingMail,
+        texts: Mapping[str, str],
+    ) -> None:
         connection.send(_email(mail, texts, settings), settings.sender, _route(mail.address))
+
+
+def _in_one(texts: Sequence[Mapping[str, str]], settings: MailSettings) -> Mapping[str, str]:
+    """The texts of a mail, or of the digest of several."""
+    return texts[0] if len(texts) == 1 else _texts_of(digest(texts), settings, None)
+
+
+def _texts_of(message: Message, settings: MailSettings, time_zone: str | None) -> dict[str, str]:
+    zone = time_zone or settings.time_zone
+    return {
+        "subject": message.subject,
+        "text": message.text(settings.url, settings.organisation, zone),
+        "html": message.html(settings.url, settings.organisation, zone),
+        **({"unsubscribe": settings.url + SWITCHES} if message.topic else {}),
+        **({"mute": settings.url + MUTE_BY_MAIL_PROGRAM + message.mute} if message.mute else {}),
+    }
 
 
 def _email(mail: WaitingMail, texts: Mapping[str, str], settings: MailSettings) -> EmailMessage:

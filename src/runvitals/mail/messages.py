@@ -40,6 +40,7 @@ def already_registered(name: str) -> Message:
             "If this was you, sign in with it, or reset your password on the sign-in page.",
         ),
         Link("Sign in", "/-/login"),
+        security=True,
     )
 
 

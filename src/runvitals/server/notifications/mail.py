@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from runvitals.accounts.directory import Directory
 from runvitals.mail.mailer import Mailer
@@ -12,9 +11,8 @@ from runvitals.mail.notices import Notices
 from runvitals.server.notifications.channel import DeliveryFailed, number_of, title_of
 from runvitals.server.notifications.run_actions import may_read
 from runvitals.store.metadata.accounts.account_store import AccountStore
+from runvitals.store.metadata.accounts.outgoing_mail import ALERT
 from runvitals.store.metadata.alerts.outbox import ChannelResponse, StoredNotification, mail_key
-
-_KIND: Final = "notification"
 
 
 class MailChannel:
@@ -67,4 +65,4 @@ def _message(due: StoredNotification) -> Message:
     paragraphs = tuple(part.strip() for part in text.split("\n\n") if part.strip())
     path, label = due.payload.get("path"), due.payload.get("link", "Open")
     link, mute = Link(label, path) if path else None, str(due.payload.get("mute", ""))
-    return Message(_KIND, one_line(title), paragraphs or (title,), link, mute=mute)
+    return Message(ALERT, one_line(title), paragraphs or (title,), link, mute=mute)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from sqlalchemy import Connection, delete, func, select, update
 
@@ -14,6 +14,10 @@ from runvitals.store.metadata.database import Database, insert
 
 LEASE_MS = 10 * 60_000
 """After this time, a mail whose server died while sending it is sent again."""
+ALERT: Final = "notification"
+"""The kind of mails of alerts and automations, which others must not hold back."""
+HELD_BACK: Final = "held back: "
+"""What the error of a mail begins with that waits because the address got many."""
 _MAX_ERROR = 500
 
 _mail = outgoing_mail.c
@@ -43,7 +47,7 @@ class NewMail:
 
 @dataclass(frozen=True, slots=True)
 class WaitingMail:
-    """A mail that is due. `tries`: attempts so far."""
+    """A mail that is due. `tries`: attempts so far. `error`: why it waits, or what the last attempt said."""
 
     id: int
     message_id: str
@@ -54,6 +58,12 @@ class WaitingMail:
     sealed: bytes
     created_ms: int
     tries: int
+    error: str | None = None
+
+    @property
+    def held_back(self) -> bool:
+        """Whether it waited because of that limit."""
+        return self.error is not None and self.error.startswith(HELD_BACK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +129,27 @@ class OutgoingMailTable:
         change = update(outgoing_mail).where(_mail.id == mail.id, _mail.state == "waiting").values(values)
         self._database.write(lambda connection: connection.execute(change))
 
-    def sent(self, mail: WaitingMail, now_ms: int) -> None:
-        """The mail server has accepted it; its text is removed, and the address works."""
+    def held_back(self, like: WaitingMail, now_ms: int, limit: int) -> list[WaitingMail]:
+        """The mails that are due after they were held back with this one, the oldest first."""
+        columns = [_mail[name] for name in WaitingMail.__dataclass_fields__]
+        same = (_mail.address_key == like.address_key, (_mail.kind == ALERT) == (like.kind == ALERT))
+        due = (_mail.state == "waiting", _mail.next_ms <= now_ms, _mail.error.startswith(HELD_BACK))
+        with self._database.read() as connection:
+            rows = connection.execute(select(*columns).where(*same, *due).order_by(_mail.id).limit(limit))
+            return [WaitingMail(**row._asdict()) for row in rows]
+
+    def sent(self, mail: WaitingMail, now_ms: int, *, message_id: str | None = None) -> None:
+        """The mail server has accepted it; its text is removed, and the address works.
+
+        Args:
+            message_id: of the mail that it was sent in, with others.
+        """
 
         def work(connection: Connection) -> None:
             _end(connection, mail, "sent", None, now_ms)
+            if message_id is not None:
+                mine = update(outgoing_mail).where(_mail.id == mail.id)
+                connection.execute(mine.values(message_id=message_id))
             works = update(email).where(email.c.address_key == mail.address_key)
             connection.execute(
                 works.where(email.c.failing_since_ms.is_not(None)).values(failing_since_ms=None)
@@ -143,12 +169,17 @@ class OutgoingMailTable:
 
         self._database.write(work)
 
-    def sent_since(self, address_key: str, since_ms: int) -> list[int]:
-        """When mails to this address were sent since a time, in ascending order."""
-        mine = (_mail.address_key == address_key, _mail.state == "sent", _mail.ended_ms > since_ms)
+    def sent_since(self, like: WaitingMail, since_ms: int) -> list[int]:
+        """When the mails were sent since a time that count with this one, in ascending order.
+
+        Mails about security do not count.
+        """
+        same = (_mail.address_key == like.address_key, (_mail.kind == ALERT) == (like.kind == ALERT))
+        sent = (_mail.state == "sent", _mail.ended_ms > since_ms, _mail.security.is_(False))
+        ended_ms = func.max(_mail.ended_ms)
+        times = select(ended_ms).where(*same, *sent).group_by(_mail.message_id).order_by(ended_ms)
         with self._database.read() as connection:
-            times = select(_mail.ended_ms).where(*mine).order_by(_mail.ended_ms)
-            return [ended_ms for ended_ms in connection.execute(times).scalars() if ended_ms is not None]
+            return list(connection.execute(times).scalars())
 
     def give_up(self, now_ms: int) -> int:
         """End mails whose time is over; returns how many."""
