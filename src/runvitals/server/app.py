@@ -47,6 +47,7 @@ from runvitals.store.errors import (
     MetadataStoreUnavailable,
     NameTaken,
     NoLongerValid,
+    NotAnAdministrator,
     StoreError,
     UnknownAccount,
 )
@@ -154,7 +155,7 @@ def _add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(UnknownRun, _unknown)
     app.add_exception_handler(UnknownProject, _unknown)
     app.add_exception_handler(UnknownAccount, _unknown)
-    for conflict in (AmbiguousName, LastAdministrator, LimitReached, NameTaken):
+    for conflict in (AmbiguousName, LastAdministrator, LimitReached, NameTaken, NotAnAdministrator):
         app.add_exception_handler(conflict, _conflict)
     app.add_exception_handler(NoLongerValid, _gone)
     app.add_exception_handler(ClientDisconnected, _nobody_reads)

@@ -35,6 +35,10 @@ class LastAdministrator(ValueError):
     """A change that would leave the organisation or a team without an administrator."""
 
 
+class NotAnAdministrator(ValueError):
+    """A billing administrator has to administer the organisation too."""
+
+
 class SettingFixed(ValueError):
     """A setting that stays as it is, because statements were issued with it."""
 

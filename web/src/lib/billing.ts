@@ -110,6 +110,7 @@ export interface Settlement {
 export interface BillingAdministrator {
   name: string;
   display_name: string;
+  org_role: 'member' | 'admin';
   billing_role: 'viewer' | 'admin';
   state: string;
 }

@@ -47,6 +47,17 @@ def test_the_list_of_users(vision: AccountsServer) -> None:
         vision.ask(name, "GET", MEMBERS, status)
 
 
+def test_a_billing_administrator_administers_the_organisation(vision: AccountsServer) -> None:
+    for body in ({"billing_role": "admin"}, {"billing_role": "admin", "org_role": "member"}):
+        answer = vision.ask("olga", "PATCH", f"{MEMBERS}/bob", 409, json=body)
+        assert answer["error"] == (
+            "bob is no administrator of the organisation, as billing administrators have to be"
+        )
+    both = {"billing_role": "admin", "org_role": "admin"}
+    changed = vision.ask("olga", "PATCH", f"{MEMBERS}/bob", json=both)
+    assert (changed["org_role"], changed["billing_role"]) == ("admin", "admin")
+
+
 def test_changing_a_user(vision: AccountsServer) -> None:
     changed = vision.ask("olga", "PATCH", f"{MEMBERS}/bob", json={"access": "viewer", "org_role": "admin"})
     assert (changed["access"], changed["org_role"]) == ("viewer", "admin")

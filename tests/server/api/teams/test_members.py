@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.server.accounts_server import T0, AccountsServer
@@ -95,6 +96,37 @@ def test_an_administrator_of_the_organisation_joins_visibly(vision: AccountsServ
     vision.ask("olga", "DELETE", f"{MEMBERS}/olga", 204)
     vision.accounts.settings.put({"admin_team_access": False}, CLI, T0)
     vision.ask("olga", "POST", "teams/vision/join", 403)
+
+
+def test_administrators_of_the_organisation_do_not_let_each_other_in(vision: AccountsServer) -> None:
+    """Where they may not join teams: neither by name, address, link, request or mail domain."""
+    vision.accounts.settings.put({"admin_team_access": False}, CLI, T0)
+    rita = vision.user("rita")
+    vision.accounts.users.update(rita.id, CLI, T0, org_role="admin")
+    vision.app.access.rights_changed()
+    invitations, requests = "teams/vision/invitations", "teams/vision/join-requests"
+
+    def invite(by: str, **body: object) -> dict[str, Any]:
+        result: dict[str, Any] = vision.ask(by, "POST", invitations, json={"role": "viewer", **body})
+        return dict(result["results"][0])
+
+    by_name = invite("olga", people=["rita"])
+    assert (by_name["state"], "its own members" in by_name["reason"]) == ("refused", True)
+    for how in ({"people": ["rita@example.org"]}, {"link": True}):
+        token = invite("olga", **how)["url"].partition("#")[2]
+        refused = vision.ask("rita", "POST", "invitations/accept", 403, json={"token": token})
+        assert "its own members" in refused["error"]
+    asked = vision.ask("rita", "POST", requests, 201, json={})
+    vision.ask("olga", "POST", f"{requests}/{asked['id']}/approve", 403, json={})
+    vision.ask("rita", "DELETE", f"account/join-requests/{asked['id']}", 204)
+    vision.ask(
+        "olga", "PATCH", "teams/vision", json={"join_domains": ["example.org"], "join_by_domain": "auto"}
+    )
+    assert vision.ask("rita", "POST", requests, 201, json={})["state"] == "pending"
+    assert "rita" not in [member.name for member in vision.accounts.members.of_team("vision")]
+    # The team's own administrator may.
+    token = invite("ada", link=True)["url"].partition("#")[2]
+    assert vision.ask("rita", "POST", "invitations/accept", json={"token": token})["state"] == "accepted"
 
 
 def test_fifty_administrators_who_demote_each_other_leave_one(vision: AccountsServer) -> None:

@@ -19,7 +19,7 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.services import TheNotices, TheServices
 from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_of
-from runvitals.server.api.teams.inviting import check_role
+from runvitals.server.api.teams.inviting import check_let_in, check_role, may_let_in
 from runvitals.server.api.teams.parameters import TheTeam
 from runvitals.server.router import Router
 from runvitals.store.errors import LimitReached, UnknownAccount
@@ -121,15 +121,13 @@ def ask_to_join(
     user = _user(access, requester)
     if user.access is Access.NONE:
         raise HTTPException(403, "your account may not join teams; ask an administrator")
-    requests, now_ms = access.accounts.join_requests, access.clock()
-    try:
-        requests.join_by_domain(team.name, requester.actor, now_ms)
-    except UnknownAccount:
+    if not _joins_at_once(access, user.id, team):
         with checking("message"):
             row = _asked(access, requester, team, user.id, wanted.message)
         message = team_messages.join_requested(team.name, requester.name, wanted.message)
         notices.to_team_administrators(team.name, message)
         return join_request_json(row)
+    access.accounts.join_requests.join_by_domain(team.name, requester.actor, access.clock())
     access.rights_changed()
     notices.to_team_administrators(team.name, team_messages.joined_by_domain(team.name, requester.name))
     return {"team": team.name, "team_display_name": team.display_name, "state": "approved"}
@@ -155,6 +153,7 @@ def approve(
     row = _of_team(access, requester, team, request)
     if row.user_id == requester.user_id:
         raise HTTPException(403, "you cannot approve your own request; another administrator can")
+    check_let_in(access, team.id, row.user_id, requester.user_id)
     check_role(access, requester, team, approval.role)
     access.accounts.join_requests.approve(row.id, approval.role, requester.actor, access.clock())
     access.rights_changed()
@@ -199,8 +198,14 @@ def join_of(access: AccessControl, requester: Requester, team: TeamRow) -> dict[
     for row in access.accounts.join_requests.of_user(user.id):
         if row.team_id == team.id:
             return {"how": "requested", "request": row.id}
-    auto = access.accounts.join_requests.joins_at_once(user.id, team)
-    return {"how": "auto" if auto else "ask", "request": None}
+    return {"how": "auto" if _joins_at_once(access, user.id, team) else "ask", "request": None}
+
+
+def _joins_at_once(access: AccessControl, user_id: int, team: TeamRow) -> bool:
+    """Whether the mail domain suffices. Not for administrators of the organisation, who can set the domains
+    of a team, where they may not join teams by themselves."""
+    joins = access.accounts.join_requests.joins_at_once(user_id, team)
+    return joins and may_let_in(access, team.id, access.accounts.users.get(user_id), None)
 
 
 def _recommended(access: AccessControl, requester: Requester) -> list[TeamRow]:

@@ -25,6 +25,7 @@ def _administrator_json(one: ListedUser) -> dict[str, Any]:
     return {
         "name": one.user.name,
         "display_name": one.user.display_name,
+        "org_role": one.user.org_role,
         "billing_role": one.user.billing_role,
         "state": one.user.state,
     }

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, case, func, insert, or_, select, update
 from runvitals.model.account_names import display_name as checked_display_name
 from runvitals.model.durations import DAY_MS
 from runvitals.model.names import plain_text
-from runvitals.store.errors import LastAdministrator, UnknownAccount
+from runvitals.store.errors import LastAdministrator, NotAnAdministrator, UnknownAccount
 from runvitals.store.metadata.accounts import tables
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.emails import add_address
@@ -239,6 +239,7 @@ class UserTable:
 
         Raises:
             LastAdministrator: nobody would administer the organisation, or its billing.
+            NotAnAdministrator: a billing administrator has to administer the organisation.
             ValueError: an invalid value.
             UnknownAccount: there is no such user.
         """
@@ -247,6 +248,10 @@ class UserTable:
         def work(connection: Connection) -> UserRow:
             lock_administrators(connection)  # locked before the user, always in the same order
             before = _user(connection, user_account.c.id == user_id, lock=True)
+            org_role = changes.get("org_role", before.org_role)
+            if changes.get("billing_role") == "admin" and org_role != "admin":
+                needed = "as billing administrators have to be"
+                raise NotAnAdministrator(f"{before.name} is no administrator of the organisation, {needed}")
             changed = {name: value for name, value in changes.items() if getattr(before, name) != value}
             if changed.get("org_role") == "member" and before.billing_role == "admin":
                 changed["billing_role"] = "none"
