@@ -128,3 +128,45 @@ def test_files_and_models_of_others(organisation: tuple[Served, dict[str, str]])
     assert ask(organisation, "ada", "registered-models/get", name="net").status_code == 200
     assert ask(organisation, "bob", "registered-models/get", name="net").status_code == 404
     assert ask(organisation, "ada, reading", "registered-models/create", name="other").status_code == 403
+
+
+def test_the_registry_of_a_team_for_its_viewers(organisation: tuple[Served, dict[str, str]]) -> None:
+    served, keys = organisation
+    accounts = served.metadata_store.accounts
+    for team in ("vision", "speech"):
+        accounts.teams.create(team, CLI, NOW)
+        number = accounts.teams.by_name(team).id
+        trainer = accounts.service_accounts.create("trainer", number, CLI, NOW)
+        keys[team], _ = accounts.keys.create("t", CLI, NOW, service_account_id=trainer.id)
+    vera = accounts.users.create("vera", CLI, NOW, verified=True)
+    keys["vera"], _ = accounts.keys.create("v", CLI, NOW, user_id=vera.id)
+    accounts.members.add("vision", "vera", "viewer", CLI, NOW)
+    served.app.access.rights_changed()
+    assert ask(organisation, "vision", "registered-models/create", name="detector").status_code == 200
+    version = {"name": "detector", "source": "s3://models/detector"}
+    assert ask(organisation, "vision", "model-versions/create", **version).status_code == 200
+    assert ask(organisation, "speech", "registered-models/create", name="reader").status_code == 200
+
+    found = ask(organisation, "vera", "registered-models/get", name="detector").json()["registered_model"]
+    assert found["latest_versions"][0]["source"] == "s3://models/detector"
+    uri = ask(organisation, "vera", "model-versions/get-download-uri", name="detector", version="1")
+    assert uri.json()["artifact_uri"] == "s3://models/detector"
+    assert ask(organisation, "vera", "registered-models/get", name="reader").status_code == 404
+    assert ask(organisation, "bob", "registered-models/get", name="detector").status_code == 404
+    headers = {"authorization": f"Bearer {keys['vera']}"}
+    search = f"{served.url}/api/2.0/mlflow/registered-models/search"
+    listed = httpx.get(search, headers=headers, timeout=PATIENCE_S).json()["registered_models"]
+    assert [model["name"] for model in listed] == ["detector"]
+    tag = {"name": "detector", "key": "a", "value": "b"}
+    assert ask(organisation, "vera", "registered-models/set-tag", **tag).status_code == 403
+    assert ask(organisation, "bob", "registered-models/set-tag", **tag).status_code == 404
+
+    accounts.members.add("speech", "vera", "viewer", CLI, NOW)
+    served.app.access.rights_changed()
+    assert ask(organisation, "vera", "registered-models/get", name="reader").status_code == 200
+    assert ask(organisation, "speech", "registered-models/create", name="detector").status_code == 200
+    several = ask(organisation, "vera", "registered-models/get", name="detector")
+    assert (several.status_code, "several of your teams" in several.text) == (400, True)
+    assert ask(organisation, "vera", "registered-models/create", name="detector").status_code == 200
+    mine = ask(organisation, "vera", "registered-models/get", name="detector").json()["registered_model"]
+    assert "latest_versions" not in mine or mine["latest_versions"] == []  # of the own space

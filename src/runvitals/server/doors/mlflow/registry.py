@@ -37,7 +37,9 @@ _IN_OWN_SPACE: Final = {
 
 
 class ModelRegistry:
-    """The registered models of the requester's own team or space. Reads the database: use it in a thread.
+    """The registered models of the requester's own team or space, and to read, those of their other teams.
+
+    Own is the team or space that gets runs which name none. Reads the database: use it in a thread.
 
     Attributes:
         table: keeps the models.
@@ -72,23 +74,57 @@ class ModelRegistry:
             own = _IN_OWN_SPACE.get(action, Action.PROJECT_CREATE)
             self._access.require(self._requester, own, entity, "the model registry")
 
-    def models(self) -> list[RegisteredModel]:
-        """All registered models, by name."""
-        self.require(Action.REGISTRY_READ)
-        return self.table.of_entity(self.home)
-
-    def find(self, name: str, action: Action = Action.REGISTRY_READ) -> RegisteredModel:
-        """A registered model on which the requester may do an action.
+    def _registries(self, action: Action) -> list[int | None]:
+        """The entities in whose registries the requester may do an action: first the own one. What changes a
+        registry works in the own one only.
 
         Raises:
-            MlflowError: there is none.
+            HTTPException: 401 or 403, there is none.
+        """
+        principal, directory = self._requester.principal, self._access.directory
+        others: list[int] = []
+        if action in _IN_OWN_SPACE and isinstance(principal, User):
+            teams = (directory.entity(team_id) for team_id in sorted(principal.teams) if team_id != self.home)
+            others = [
+                team.id for team in teams if directory.may(principal, action, RegistryResource(0, team))
+            ]
+        try:
+            self.require(action)
+        except HTTPException:
+            if not others:
+                raise
+            return [*others]
+        return [self.home, *others]
+
+    def models(self) -> list[RegisteredModel]:
+        """All registered models that the requester may read, by name. One of the own registry hides those of
+        its name in others, as `find` does."""
+        found = [
+            model
+            for entity_id in self._registries(Action.REGISTRY_READ)
+            for model in self.table.of_entity(entity_id)
+        ]
+        own = {model.name for model in found if model.entity_id == self.home}
+        shown = [model for model in found if model.entity_id == self.home or model.name not in own]
+        return sorted(shown, key=lambda model: model.name)
+
+    def find(self, name: str, action: Action = Action.REGISTRY_READ) -> RegisteredModel:
+        """A registered model on which the requester may do an action: of the own registry, or to read it,
+        else the only one of this name in the registries of their teams.
+
+        Raises:
+            MlflowError: there is none, or several teams have one.
             HTTPException: 401 or 403.
         """
         checked_model_name(name)
-        self.require(action)
-        for model in self.table.named(name):
-            if model.entity_id == self.home:
-                return model
+        by_entity = {model.entity_id: model for model in self.table.named(name)}
+        found = [by_entity[entity_id] for entity_id in self._registries(action) if entity_id in by_entity]
+        if found and (found[0].entity_id == self.home or len(found) == 1):
+            return found[0]
+        if found:
+            raise invalid(f"several of your teams have a model {name!r}: make one of them your default team")
+        if action not in _IN_OWN_SPACE and by_entity.keys() & set(self._registries(Action.REGISTRY_READ)):
+            raise HTTPException(403, f"{name}: only models of your default team or own space can be changed")
         raise MlflowError(RESOURCE_DOES_NOT_EXIST, f"Registered Model with name={name} not found")
 
     def version(self, model: RegisteredModel, number: int) -> ModelVersion:
