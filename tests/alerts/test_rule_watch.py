@@ -116,6 +116,31 @@ def test_an_idle_gpu(watch: Watch) -> None:
     assert over.text.startswith("[vision/digits] otter-1: idle is over\n\ngpu.1.gpu on node1 is 30")
 
 
+def test_a_new_rule_sees_what_is_sent_right_after_it(watch: Watch) -> None:
+    writer = watch.team.run("otter-1")
+    watch.send(writer, gpu_0_gpu=1)  # before there is any rule
+    watch.add_rule(**{"for": 0})
+    watch.send(writer, evaluate=False, gpu_0_gpu=2)
+    watch.send(writer, gpu_0_gpu=2)
+    assert [firing.value for firing in watch.firings()] == [2.0]
+    watch.add_rule(name="hot", condition={**IDLE["condition"], "metric": "gpu.*.temp"}, **{"for": 0})
+    watch.send(writer, gpu_0_gpu=3, gpu_0_temp=4)
+    watch.pass_time(5_000)
+    assert {firing.key for firing in watch.firings()} == {"gpu.0.gpu", "gpu.0.temp"}
+
+
+def test_samples_are_kept_for_a_rule_that_is_being_saved(watch: Watch) -> None:
+    watch.watch.evaluate()  # there is no rule
+    writer = watch.team.run("otter-1")
+    watch.watch.queue.is_used = False
+    watch.start()
+    watch.watch.evaluate()
+    assert watch.watch.queue.is_used
+    watch.add_rule(**{"for": 0})
+    watch.send(writer, gpu_0_gpu=2)
+    assert len(watch.firings()) == 1
+
+
 def test_who_wants_findings_gets_them_without_a_receiver_in_the_rule(watch: Watch) -> None:
     watch.team.choose(watch.team.bob, events={"findings": {"email": True}})
     watch.add_rule(tell=[], **{"for": 0})

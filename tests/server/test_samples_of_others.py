@@ -31,7 +31,7 @@ class Leader:
         self.store = MayBeAway()
         self.others = SamplesOfOthers(self.store, lambda: self.leads)
         self.others.queue = SampleQueue()
-        self.others.queue.is_used = True
+        self.others.queue.is_used = self.others.queue.has_rules = True
 
     def hears(self, seq: int, times: Sequence[int], run: int = 1) -> None:
         """Another server has stored samples, with the number of the batch as value."""

@@ -1,7 +1,7 @@
 """`RuleWatch`: evaluates the rules of all teams and users on what ingest stores.
 
 Ingest puts what it stored into a queue and goes on; the thread takes it from there. It reads the metadata
-store when a host appears and once a minute, never for a sample.
+store when a host appears and once a minute, never for a sample, and asks each second whether rules changed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ LATE_MS: Final = 10 * MINUTE_MS
 FORGET_MS: Final = 60 * MINUTE_MS
 """A host that sent nothing for so long is not watched any more, except by rules about silence."""
 _EVERY_S: Final = 1.0
-_RULES_MS: Final = 5_000
 _MATCH_MS: Final = MINUTE_MS
 _COMPARE_MS: Final = 10_000
 _SAVE_MS: Final = 30_000
@@ -83,7 +82,7 @@ class RuleWatch:
 
     def _begin(self) -> None:
         """Know nothing yet: the rules and their states are read at the first evaluation."""
-        self.queue.is_used = False
+        self.queue.is_used = self.queue.has_rules = False
         self._version: tuple[int, int, int] | None = None
         self._rules: dict[int, tuple[StoredRule, AlertRule]] = {}
         self._hosts: dict[int, WatchedHost] = {}
@@ -101,10 +100,10 @@ class RuleWatch:
     def evaluate(self) -> None:
         """Evaluate what was queued, and what depends on the time alone."""
         now_ms = self._clock()
-        if self._due("rules", _RULES_MS, now_ms):
-            self._read_rules()
+        self.queue.is_used = True
         batches = [*self._waiting, *self.queue.take()]
         self._waiting = []
+        self._read_rules()  # after it: a rule sees everything that was stored since it was saved
         if not self._rules:
             return
         self._note(batches, now_ms)
@@ -158,7 +157,7 @@ class RuleWatch:
             except InvalidRule as error:  # written by a later version
                 log.warning("rule %d cannot be evaluated: %s", stored.id, error)
         self._rules = found
-        self.queue.is_used = bool(found)
+        self.queue.has_rules = bool(found)
         self._ignored.clear()
         self._done_ms.pop("match", None)
         self._done_ms.pop("rebuild", None)

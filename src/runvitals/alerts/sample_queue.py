@@ -17,7 +17,9 @@ class SampleQueue:
     """A queue between ingest and the rules. `add` never waits for the rules.
 
     Attributes:
-        is_used: whether there are rules.
+        is_used: whether this server evaluates rules. Samples are kept while there are none too: a rule that
+            is saved now is read in a second.
+        has_rules: whether there were rules when they were last read.
         dropped: how many batches were left out since the start.
     """
 
@@ -26,11 +28,11 @@ class SampleQueue:
         self._batches: deque[SampleBatch] = deque()
         self._values = 0
         self._lock = threading.Lock()
-        self.is_used = False
+        self.is_used = self.has_rules = False
         self.dropped = 0
 
     def add(self, batches: Iterable[SampleBatch]) -> None:
-        """Add batches that were stored now. Does nothing while there is no rule."""
+        """Add batches that were stored now. Does nothing where no rules are evaluated."""
         if not self.is_used:
             return
         with self._lock:

@@ -41,7 +41,7 @@ class SamplesOfOthers:
 
     def add(self, lanes: Mapping[int, int]) -> None:
         """Other servers have stored samples up to these times, by lane."""
-        if self._leads() and self.queue.is_used:
+        if self._leads() and self.queue.has_rules:
             with self._lock:
                 self._waiting.update(lanes)
 
