@@ -220,6 +220,7 @@ class SharedServer:
         self.api.state.door_recorder = DoorRecorder(
             self._recorder, self._ingest.admission, limits, self.tally, access.ingest
         )
+        self.api.state.metric_feed = self._recorder.feed
         self.api.state.usage_reports = UsageReports(metadata_store, clock)
         self.statements = self.api.state.statements = Statements(metadata_store, clock)
         self.usage_gauges = UsageGauges(self.api.state.usage_reports)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -35,8 +36,24 @@ class MetricFeed:
 
     def __init__(self, keys_of: Callable[[Sequence[int]], Mapping[int, str]]) -> None:
         self.watched: frozenset[str] = frozenset()
+        self._asked: set[str] = set()
+        self._lock = threading.Lock()
         self._keys_of = keys_of
         self._waiting: deque[MetricPoints] = deque(maxlen=_MOST)
+
+    def watch(self, metric: str) -> None:
+        """Watch a metric from now on: an automation about it was stored."""
+        with self._lock:
+            self._asked.add(metric)
+            self.watched |= {metric}
+
+    def watch_all(self, stored: Callable[[], Collection[str]]) -> None:
+        """Watch the metrics of the automations that are stored, and what is asked for meanwhile."""
+        with self._lock:
+            self._asked.clear()
+        metrics = stored()
+        with self._lock:
+            self.watched = frozenset(metrics) | self._asked
 
     def take(self, run_id: int, valid: ValidEnvelope) -> None:
         """Take the watched values of an envelope that was stored, if it has rows of `log()`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from runvitals.alerts.automations import InvalidAutomation, MetricEvent, MetricZScore, automation_of, kind_of
@@ -34,11 +34,15 @@ class MetricWatch:
     def evaluate(self) -> None:
         """Raise the events of all values that have arrived."""
         watching: dict[str, list[tuple[AutomationRow, MetricEvent]]] = {}
-        for row in self._store.alerts.automations.of_kinds(_KINDS):
-            event = _metric_event(row)
-            if event is not None:
-                watching.setdefault(event.metric, []).append((row, event))
-        self._feed.watched = frozenset(watching)
+
+        def read() -> Collection[str]:
+            for row in self._store.alerts.automations.of_kinds(_KINDS):
+                event = metric_event(row)
+                if event is not None:
+                    watching.setdefault(event.metric, []).append((row, event))
+            return watching
+
+        self._feed.watch_all(read)
         for points in self._feed.drain():
             place = self._place(points.run_id)
             if place is not None:
@@ -71,7 +75,8 @@ class MetricWatch:
         return self._places[run_id]
 
 
-def _metric_event(row: AutomationRow) -> MetricEvent | None:
+def metric_event(row: AutomationRow) -> MetricEvent | None:
+    """What an automation watches of a metric; None if it is about something else."""
     try:
         event = automation_of(row.definition).event
     except InvalidAutomation:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
-from fastapi import Path
+from fastapi import Depends, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -34,6 +34,8 @@ from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.notifications import history_of
 from runvitals.server.api.teams.parameters import TheTeam, entity_of
 from runvitals.server.errors import DetailedError, InvalidFields
+from runvitals.server.ingest.metric_feed import MetricFeed
+from runvitals.server.notifications.metric_watch import metric_event
 from runvitals.server.router import Router
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.teams import TeamRow
@@ -54,6 +56,13 @@ _EXAMPLE: Final = {
 
 _PARTS: Final = ("event", "filter", "actions", "cooldown_h")
 
+
+def _feed(request: Request) -> MetricFeed:
+    feed: MetricFeed = request.app.state.metric_feed
+    return feed
+
+
+TheFeed = Annotated[MetricFeed, Depends(_feed)]
 router = Router()
 
 
@@ -97,12 +106,12 @@ def automations(team: TheTeam, access: TheAccess, requester: TheRequester, page:
 
 @router.post("/teams/{team}/automations", status_code=201, dependencies=[needs("automation:manage")])
 def create_automation(
-    body: NewAutomation, team: TheTeam, access: TheAccess, requester: TheRequester
+    body: NewAutomation, team: TheTeam, access: TheAccess, requester: TheRequester, feed: TheFeed
 ) -> dict[str, Any]:
     """Create an automation. It acts with the rights that its creator has when something happens."""
     definition = _checked(body.model_dump(exclude={"name", "enabled"}), access, team)
     table, by, now_ms = access.metadata_store.alerts.automations, requester.actor, access.clock()
-    return _stored(lambda: table.create(team.id, body.name, body.enabled, definition, by, now_ms))
+    return _stored(feed, lambda: table.create(team.id, body.name, body.enabled, definition, by, now_ms))
 
 
 @router.get("/teams/{team}/automations/{automation}", dependencies=[needs("automation:read")])
@@ -121,6 +130,7 @@ def change_automation(
     team: TheTeam,
     access: TheAccess,
     requester: TheRequester,
+    feed: TheFeed,
 ) -> dict[str, Any]:
     """Change an automation. Whoever changes what it does becomes its creator."""
     table = access.metadata_store.alerts.automations
@@ -129,7 +139,8 @@ def change_automation(
     if parts:
         present = table.get(team.id, automation).definition
         changes["definition"] = _checked({**present, **parts}, access, team)
-    return _stored(lambda: table.update(team.id, automation, changes, requester.actor, access.clock()))
+    by, now_ms = requester.actor, access.clock()
+    return _stored(feed, lambda: table.update(team.id, automation, changes, by, now_ms))
 
 
 @router.delete(
@@ -282,10 +293,15 @@ def _invented(automation: Automation, team: TeamRow, now_ms: int) -> RaisedEvent
     )
 
 
-def _stored(store: Callable[[], AutomationRow]) -> dict[str, Any]:
-    """What storing an automation answers; what is wrong is said beside its field."""
+def _stored(feed: MetricFeed, store: Callable[[], AutomationRow]) -> dict[str, Any]:
+    """What storing an automation answers; what is wrong is said beside its field. Values that arrive from now
+    on count."""
     try:
         with checking("name"):
-            return automation_json(store())
+            row = store()
     except NameTaken as error:
         raise DetailedError(409, str(error), {"fields": {"name": str(error)}}) from None
+    event = metric_event(row)
+    if event is not None and row.enabled:
+        feed.watch(event.metric)
+    return automation_json(row)
