@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 from runvitals.accounts.sealed_purposes import apprise_purpose
 from runvitals.accounts.secret_box import SecretBox
+from runvitals.server.notifications import apprise_process
 from runvitals.server.notifications.apprise import AppriseChannel
 from runvitals.server.notifications.channel import DeliveryFailed
 from runvitals.store.metadata import MetadataStore
@@ -18,6 +21,7 @@ from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.accounts.slack_destinations import SealedUrl
 from tests.mail.conftest import T0
 from tests.outbound.site import Site, serving
+from tests.patience import PATIENCE_S
 
 pytest.importorskip("apprise")
 
@@ -77,3 +81,15 @@ def test_nothing_inside_is_reached(team: Team, ntfy: Site) -> None:
 def test_a_url_is_checked(team: Team) -> None:
     unknown = team.channel.check("nonsense://a-secret-word@x")
     assert (unknown.service, "a-secret-word" in (unknown.error or "")) == (None, False)
+
+
+def test_the_process_loads_little_and_keeps_the_bytecode_of_services(tmp_path: Path) -> None:
+    """Otherwise each message compiles all services of Apprise anew, which takes longer than to send it."""
+    message = {"url": "ntfys://ntfy.sh/topic", "title": "", "text": "", "level": "info", "check": True}
+    asked = json.dumps({**message, "proxy": "http://127.0.0.1:9", "port": 9})
+    command = [sys.executable, "-I", "-v", "-X", f"pycache_prefix={tmp_path}", apprise_process.__file__]
+    done = subprocess.run(command, input=asked, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert json.loads(done.stdout)["service"] == "ntfy", done.stderr
+    assert "import 'apprise'" in done.stderr
+    assert "import 'runvitals.server" not in done.stderr
+    assert list(tmp_path.rglob("apprise/plugins/ntfy*.pyc"))

@@ -23,6 +23,7 @@ from runvitals.store.metadata.alerts.outbox import ChannelResponse, StoredNotifi
 
 TOTAL_S: Final = 20.0
 _AT_ONCE: Final = 2
+_PROCESS: Final = os.path.join(os.path.dirname(__file__), "apprise_process.py")
 _KEPT: Final = ("PATH", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _INSTALL: Final = "Apprise is not installed on this server: pip install 'runvitals[apprise]'"
 
@@ -62,6 +63,7 @@ class AppriseChannel:
         self._fetcher = fetcher
         self._server_url = server_url
         self._room = threading.BoundedSemaphore(_AT_ONCE)
+        self._room_for_checks = threading.BoundedSemaphore(_AT_ONCE)
 
     def deliver(self, due: StoredNotification) -> ChannelResponse:
         """Send a notification to a destination of a team. Raises `DeliveryFailed`."""
@@ -94,8 +96,10 @@ class AppriseChannel:
         if not is_installed():
             raise DeliveryFailed(_INSTALL, "dropped")
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        command = [sys.executable, "-I", "-m", "runvitals.server.notifications.apprise_process"]
-        with self._room, ForwardProxy(self._fetcher, TOTAL_S) as proxy:
+        command = [sys.executable, "-I", _PROCESS]
+        # Who saves a URL does not wait for messages to slow services.
+        room = self._room_for_checks if message["check"] else self._room
+        with room, ForwardProxy(self._fetcher, TOTAL_S) as proxy:
             asked = json.dumps({**message, "proxy": proxy.url, "port": proxy.port})
             try:
                 done = subprocess.run(

@@ -2,7 +2,8 @@
 
 Apprise makes its own requests to whatever its URL says. So it runs here, where Python refuses each connection
 but those to the proxy, each file but those of Python's libraries, and each further process. The proxy checks
-where connections lead to. Run by `apprise.py`, with the message as JSON on stdin.
+where connections lead to. Run by `apprise.py`, with the message as JSON on stdin. It imports nothing of
+runvitals, which would take longer than the message.
 """
 
 from __future__ import annotations
@@ -55,8 +56,16 @@ def main() -> None:
     os.environ.update(
         dict.fromkeys(("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"), message["proxy"])
     )
+    load()
     confine(message["port"])
     print(json.dumps(send(message)))
+
+
+def load() -> None:
+    """Load Apprise with all its services, so that Python may keep their bytecode for the next message."""
+    import apprise
+
+    apprise.Apprise.instantiate("json://127.0.0.1", asset=_asset())
 
 
 def confine(port: int) -> None:
