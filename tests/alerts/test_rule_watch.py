@@ -36,6 +36,7 @@ IDLE = {
     "condition": {"kind": "threshold", "metric": "gpu.*.gpu", "operator": "<", "value": 5, "clear": 10},
     "tell": ["author"],
 }
+TEMPERATURE = {"kind": "threshold", "metric": "gpu.*.temp", "operator": "<", "value": 5}
 
 
 class Watch:
@@ -123,7 +124,7 @@ def test_a_new_rule_sees_what_is_sent_right_after_it(watch: Watch) -> None:
     watch.send(writer, evaluate=False, gpu_0_gpu=2)
     watch.send(writer, gpu_0_gpu=2)
     assert [firing.value for firing in watch.firings()] == [2.0]
-    watch.add_rule(name="hot", condition={**IDLE["condition"], "metric": "gpu.*.temp"}, **{"for": 0})
+    watch.add_rule(name="hot", condition=TEMPERATURE, **{"for": 0})
     watch.send(writer, gpu_0_gpu=3, gpu_0_temp=4)
     watch.pass_time(5_000)
     assert {firing.key for firing in watch.firings()} == {"gpu.0.gpu", "gpu.0.temp"}

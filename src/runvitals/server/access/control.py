@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 from fastapi import Depends, HTTPException, Request
 
-from runvitals.accounts.actions import NEEDS_SUDO, OPERATOR_ACTIONS, Action
+from runvitals.accounts.actions import NEEDS_SUDO, Action
 from runvitals.accounts.decision import Decision
 from runvitals.accounts.directory import Directory
 from runvitals.accounts.principals import Anonymous, KeyScope, Operator, Principal, ServiceAccount, User
@@ -21,6 +21,7 @@ from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
 from runvitals.model.run import Run
 from runvitals.server.access.authentication import CHECKS_KEY
 from runvitals.server.access.authenticator import is_loopback_client
+from runvitals.server.access.before_accounts import check_before_accounts
 from runvitals.server.access.bound_cursors import BoundCursors
 from runvitals.server.access.change_events import change_event
 from runvitals.server.access.moved_resources import check_moved
@@ -51,12 +52,6 @@ _RUN_ACTIONS: Final = frozenset(
 """The actions on a run that a response lists in `may`."""
 _OF_OPERATOR: Final = ("run:delete", "run:move", "run:stop", "run:update")
 """Those of everyone on a server without accounts, where runs have no authors."""
-
-_OF_SERVERS_WITHOUT_ACCOUNTS: Final = frozenset(action.value for action in OPERATOR_ACTIONS)
-NO_ADMINISTRATOR: Final = (
-    "this server has no administrator yet: until the link that `runvitals server` printed has created one, "
-    "it only takes and shows runs"
-)
 
 
 class AccessControl:
@@ -306,14 +301,6 @@ class AccessControl:
             return "accounts"
         return "tokens" if self._token_required else "open"
 
-    def check_accounts(self) -> None:
-        """
-        Raises:
-            HTTPException: 403 before the first administrator exists.
-        """
-        if not self.directory.accounts_exist:
-            raise HTTPException(403, NO_ADMINISTRATOR)
-
     async def check_route(self, request: Request, permission: str, or_else: str | None = None) -> None:
         """See `RouteCheck`; also raises 409. The check is made again while the request lasts."""
 
@@ -321,7 +308,7 @@ class AccessControl:
             if permission == PUBLIC:
                 return
             if isinstance(requester.principal, Operator):
-                _check_before_accounts(permission, or_else)
+                check_before_accounts(permission, or_else)
                 return
             may_read = permission == AUTHENTICATED or self.directory.visitors_may_read() is not False
             if isinstance(requester.principal, Anonymous) and not may_read:
@@ -344,7 +331,8 @@ class AccessControl:
                 raise PasswordChangeRequired()
             return
         if permission == AUTHENTICATED:
-            if isinstance(requester.principal, Anonymous) and not _is_local(request):
+            is_local = is_loopback_client(request.scope) and is_for_loopback(request.scope["headers"])
+            if isinstance(requester.principal, Anonymous) and not is_local:
                 raise unauthenticated()
             return
         if permission.startswith(FILTERED):
@@ -428,18 +416,6 @@ class AccessControl:
             raise SudoRequired()
 
 
-def _check_before_accounts(*permissions: str | None) -> None:
-    """Raise unless a route that needs one of these permissions is for runs.
-
-    Raises:
-        HTTPException: 403.
-    """
-    for permission in permissions:
-        action = (permission or AUTHENTICATED).removeprefix(FILTERED)
-        if action != AUTHENTICATED and action not in _OF_SERVERS_WITHOUT_ACCOUNTS:
-            raise HTTPException(403, NO_ADMINISTRATOR)
-
-
 class SudoRequired(DetailedError):
     """The password must be confirmed first: 428, which the page answers by asking for it."""
 
@@ -463,11 +439,6 @@ def unauthenticated() -> HTTPException:
 def _only_reads(principal: Principal) -> bool:
     key = principal.key if isinstance(principal, (User, ServiceAccount)) else None
     return key is not None and key.scope is KeyScope.READ
-
-
-def _is_local(request: Request) -> bool:
-    """Whether a request comes from this machine, to this machine, without a proxy."""
-    return is_loopback_client(request.scope) and is_for_loopback(request.scope["headers"])
 
 
 def access_of(request: Request) -> AccessControl:

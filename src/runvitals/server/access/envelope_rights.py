@@ -218,7 +218,7 @@ class KeyRights:
         raise HttpRejection(403, "this key may only read: create one that may write or ingest")
 
     def _check_limit(self, entity: Entity) -> None:
-        """Check that a plan does not refuse new runs. Only who knows the team is told what it has used."""
+        """Check that a plan does not refuse new runs. Only who may read the team learns what it has used."""
         refused = self._metadata_store.usage.refusal(entity.id)
         if refused is None:
             return

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, Protocol
 
-from fastapi import Depends, Request
+from fastapi import Depends, HTTPException, Request
 
 from runvitals.model.run import Run
 
@@ -28,7 +28,10 @@ OWN_PASSWORD: Final = "own password"
 while an administrator's password must be changed."""
 FILTERED: Final = "filtered "
 """Prefix of the action by which a route filters what it lists."""
-
+NO_ADMINISTRATOR: Final = (
+    "this server has no administrator yet: until the link that `runvitals server` printed has created one, "
+    "it only takes and shows runs"
+)
 
 Mode = Literal["open", "tokens", "accounts"]
 """What requests need: nothing, a token, or an account or key."""
@@ -39,9 +42,6 @@ class RouteCheck(Protocol):
 
     def mode(self) -> Mode:
         """What requests need at the moment."""
-
-    def check_accounts(self) -> None:
-        """Raise HTTPException 403 before the first administrator exists."""
 
     def check_move(self, request: Request, project: str | None) -> None:
         """Raise HTTPException 401, 403 or 404 if the requester may not move the run of the path to this
@@ -104,8 +104,8 @@ class RoutePermission:
 
 async def _check_accounts(request: Request) -> None:
     access = route_check(request)
-    if access is not None:
-        access.check_accounts()
+    if access is not None and access.mode() != "accounts":
+        raise HTTPException(403, NO_ADMINISTRATOR)
 
 
 def route_check(request: Request) -> RouteCheck | None:

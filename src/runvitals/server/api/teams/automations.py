@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol
 
 from fastapi import Depends, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -34,7 +34,6 @@ from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.notifications import history_of
 from runvitals.server.api.teams.parameters import TheTeam, entity_of
 from runvitals.server.errors import DetailedError, InvalidFields
-from runvitals.server.ingest.metric_feed import MetricFeed
 from runvitals.server.notifications.metric_watch import metric_event
 from runvitals.server.router import Router
 from runvitals.store.errors import NameTaken, UnknownAccount
@@ -57,12 +56,19 @@ _EXAMPLE: Final = {
 _PARTS: Final = ("event", "filter", "actions", "cooldown_h")
 
 
-def _feed(request: Request) -> MetricFeed:
-    feed: MetricFeed = request.app.state.metric_feed
+class Feed(Protocol):
+    """Passes values of metrics from ingest to the automations: `app.state.metric_feed`."""
+
+    def watch(self, metric: str) -> None:
+        """Watch a metric from now on."""
+
+
+def _feed(request: Request) -> Feed:
+    feed: Feed = request.app.state.metric_feed
     return feed
 
 
-TheFeed = Annotated[MetricFeed, Depends(_feed)]
+TheFeed = Annotated[Feed, Depends(_feed)]
 router = Router()
 
 
@@ -293,7 +299,7 @@ def _invented(automation: Automation, team: TeamRow, now_ms: int) -> RaisedEvent
     )
 
 
-def _stored(feed: MetricFeed, store: Callable[[], AutomationRow]) -> dict[str, Any]:
+def _stored(feed: Feed, store: Callable[[], AutomationRow]) -> dict[str, Any]:
     """What storing an automation answers; what is wrong is said beside its field. Values that arrive from now
     on count."""
     try:

@@ -30,8 +30,8 @@ A_DAY_BY_USER: Final = 50
 A_DAY_TO_TEAM: Final = 500
 PATH: Final = "/-/invitation"
 _LINK: Final = "anyone with the link"
-NOT_LET_IN: Final = (
-    "administrators of the organisation may join a team here only if one of its own members lets them in"
+NOT_ADMITTED: Final = (
+    "administrators of the organisation may join a team here only if one of its own members admits them"
 )
 
 
@@ -155,8 +155,8 @@ class Inviter:
             return None, None, {"who": invitee, "state": "refused", "reason": str(error)}
         if place.team is None or user.id in self._member_ids(place.team):
             return None, None, {"who": invitee, "state": "already_member"}
-        if not may_let_in(self._access, place.team.id, user, self._requester.user_id):
-            return None, None, {"who": invitee, "state": "refused", "reason": NOT_LET_IN}
+        if not may_admit(self._access, place.team.id, user, self._requester.user_id):
+            return None, None, {"who": invitee, "state": "refused", "reason": NOT_ADMITTED}
         return None, user, None
 
     def _is_known_member(self, address: str, place: Place) -> bool:
@@ -191,10 +191,10 @@ class Inviter:
         return False
 
 
-def may_let_in(access: AccessControl, team_id: int, user: UserRow, by_user_id: int | None) -> bool:
-    """Whether a user may let another one into a team.
+def may_admit(access: AccessControl, team_id: int, user: UserRow, by_user_id: int | None) -> bool:
+    """Whether a user may admit another one to a team.
 
-    Where administrators of the organisation may not join teams by themselves, they may not let each other in
+    Where administrators of the organisation may not join teams by themselves, they may not admit each other
     either: only the team's own members may.
     """
     if user.org_role != "admin" or access.directory.policies().admins_join_teams:
@@ -203,13 +203,13 @@ def may_let_in(access: AccessControl, team_id: int, user: UserRow, by_user_id: i
     return by_user_id in {member.user_id for member in members}
 
 
-def check_let_in(access: AccessControl, team_id: int, user_id: int, by_user_id: int | None) -> None:
+def check_admission(access: AccessControl, team_id: int, user_id: int, by_user_id: int | None) -> None:
     """
     Raises:
-        HTTPException: 403 unless the user may be let in: see `may_let_in`.
+        HTTPException: 403 unless the user may be admitted: see `may_admit`.
     """
-    if not may_let_in(access, team_id, access.accounts.users.get(user_id), by_user_id):
-        raise HTTPException(403, NOT_LET_IN)
+    if not may_admit(access, team_id, access.accounts.users.get(user_id), by_user_id):
+        raise HTTPException(403, NOT_ADMITTED)
 
 
 def check_role(access: AccessControl, requester: Requester, team: TeamRow, role: str) -> None:

@@ -19,7 +19,7 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.services import TheNotices, TheServices
 from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_of
-from runvitals.server.api.teams.inviting import check_let_in, check_role, may_let_in
+from runvitals.server.api.teams.inviting import check_admission, check_role, may_admit
 from runvitals.server.api.teams.parameters import TheTeam
 from runvitals.server.router import Router
 from runvitals.store.errors import LimitReached, UnknownAccount
@@ -153,7 +153,7 @@ def approve(
     row = _of_team(access, requester, team, request)
     if row.user_id == requester.user_id:
         raise HTTPException(403, "you cannot approve your own request; another administrator can")
-    check_let_in(access, team.id, row.user_id, requester.user_id)
+    check_admission(access, team.id, row.user_id, requester.user_id)
     check_role(access, requester, team, approval.role)
     access.accounts.join_requests.approve(row.id, approval.role, requester.actor, access.clock())
     access.rights_changed()
@@ -205,7 +205,7 @@ def _joins_at_once(access: AccessControl, user_id: int, team: TeamRow) -> bool:
     """Whether the mail domain suffices. Not for administrators of the organisation, who can set the domains
     of a team, where they may not join teams by themselves."""
     joins = access.accounts.join_requests.joins_at_once(user_id, team)
-    return joins and may_let_in(access, team.id, access.accounts.users.get(user_id), None)
+    return joins and may_admit(access, team.id, access.accounts.users.get(user_id), None)
 
 
 def _recommended(access: AccessControl, requester: Requester) -> list[TeamRow]:

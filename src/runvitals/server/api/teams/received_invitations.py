@@ -15,7 +15,7 @@ from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.services import AccountServices, TheServices
 from runvitals.server.api.listing import ThePage, page_of
-from runvitals.server.api.teams.inviting import check_let_in, invitation_json
+from runvitals.server.api.teams.inviting import check_admission, invitation_json
 from runvitals.server.errors import InvalidFields
 from runvitals.server.router import Router
 from runvitals.store.errors import NoLongerValid
@@ -63,7 +63,7 @@ def accept(offer: Offer, services: TheServices, access: TheAccess, requester: Th
         raise HTTPException(403, "your account may not join teams; ask an administrator")
     row = _offered(offer, services, access, requester, user)
     if row.team_id is not None and row.invited_by is not None:
-        check_let_in(access, row.team_id, user.id, row.invited_by)
+        check_admission(access, row.team_id, user.id, row.invited_by)
     accepted = access.accounts.invitations.accept(row, user.id, requester.actor, access.clock())
     access.rights_changed()
     return {**invitation_json(accepted), "state": "accepted"}
