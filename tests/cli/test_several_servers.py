@@ -104,7 +104,7 @@ def test_servers_start_with_a_postgresql_that_was_restored_from_an_older_dump(
     samples, option, address = stores.new()
     environs = [{"RUNVITALS_DIR": str(tmp_path / name)} for name in "ab"]
     database = address.partition("@/")[2].partition("?")[0]
-    more = {**envelope(1), "keys": ["cpu", "loss"], "v": [[3.0, 4.0, 5.0], [0.5, 0.5, 0.5]]}
+    more = {**envelope(30), "keys": ["cpu", "loss"], "v": [[3.0, 4.0, 5.0], [0.5, 0.5, 0.5]]}
     with serving(samples, option, address, environ=environs[0]) as (_, client):
         assert client.post("/api/v1/ingest", json=envelope(0)).status_code == 200
     restored = stores.metadata.make(f"{database}_restored", template=database)

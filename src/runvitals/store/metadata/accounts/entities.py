@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.account_names import entity_name
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.tables import entity, user_account
-from runvitals.store.metadata.database import insert
 
 
 def claim_name(connection: Connection, kind: str, text: str, now_ms: int) -> tuple[int, str]:
@@ -22,10 +22,13 @@ def claim_name(connection: Connection, kind: str, text: str, now_ms: int) -> tup
         NameTaken: it is in use, or was.
     """
     name = entity_name(text)
-    values = {"kind": kind, "name": name, "created_ms": now_ms}
-    # One statement: of two that claim it at the same time, the other waits and gets no row.
-    if not connection.execute(insert(connection, entity).values(values).on_conflict_do_nothing()).rowcount:
+    if connection.execute(select(entity.c.id).where(entity.c.name == name)).first() is not None:
         raise NameTaken(f"the name {name!r} is taken")
+    try:
+        with connection.begin_nested():
+            connection.execute(insert(entity).values(kind=kind, name=name, created_ms=now_ms))
+    except IntegrityError:  # another server has claimed it meanwhile
+        raise NameTaken(f"the name {name!r} is taken") from None
     number = connection.execute(select(entity.c.id).where(entity.c.name == name)).scalar_one()
     return int(number), name
 
