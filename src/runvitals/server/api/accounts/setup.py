@@ -51,18 +51,20 @@ async def set_up(
     every request needs an account or a key. `removed`: what requests had made of accounts before, by kind."""
 
     def create_and_start() -> dict[str, Any]:
-        user, removed = _create(body, requester, access, services)
+        user = _create(body, requester, access, services)
         access.rights_changed()
         start_session(request, response, access, requester, user, "setup")
         remember_browser(request, response, services.box, user.id)
-        return {"account": account_json(access, user.id), "next": "/", "removed": removed}
+        return {
+            "account": account_json(access, user.id),
+            "next": "/",
+            "removed": access.accounts.removed_at_setup(),
+        }
 
     return await services.hashing(create_and_start)
 
 
-def _create(
-    body: Setup, requester: Requester, access: AccessControl, services: AccountServices
-) -> tuple[UserRow, dict[str, list[str]]]:
+def _create(body: Setup, requester: Requester, access: AccessControl, services: AccountServices) -> UserRow:
     accounts, now_ms = access.accounts, access.clock()
     if accounts.users.any_administrator():
         raise HTTPException(409, "this server has an administrator already")
@@ -72,7 +74,7 @@ def _create(
     except NoLongerValid as error:
         raise HTTPException(410, str(error)) from None
     actor = replace(requester.actor, kind="anonymous", name="setup", via="link")
-    removed = accounts.remove_planted(actor, now_ms)  # first, because it may have the name or the team
+    accounts.remove_planted(actor, now_ms)  # first, because it may have the name or the team
     check_new_user(services, body.name, body.email, body.password, body.display_name, team=body.team)
     if body.team.lower() == body.name.lower():
         raise InvalidFields({"team": "a user and a team cannot have the same name"})
@@ -98,7 +100,7 @@ def _create(
         return user
 
     try:
-        return accounts.in_one_transaction(create), removed
+        return accounts.in_one_transaction(create)
     except NoLongerValid as error:
         raise HTTPException(410, str(error)) from None
     except NameTaken as error:  # by users and teams of the command line

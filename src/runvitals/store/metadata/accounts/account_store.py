@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from runvitals.store.metadata.accounts.adoption import adopt_earlier_projects
-from runvitals.store.metadata.accounts.audit import Actor, AuditTable
+from runvitals.store.metadata.accounts.audit import Actor, AuditFilter, AuditTable
 from runvitals.store.metadata.accounts.audit_webhook import AuditWebhookTable
 from runvitals.store.metadata.accounts.credentials import CredentialTable
 from runvitals.store.metadata.accounts.cursor_key import cursor_key
@@ -40,7 +40,7 @@ from runvitals.store.metadata.accounts.outgoing_mail import OutgoingMailTable
 from runvitals.store.metadata.accounts.owned_projects import OwnedProjectTable
 from runvitals.store.metadata.accounts.passkeys import PasskeyTable
 from runvitals.store.metadata.accounts.pictures import PictureTable
-from runvitals.store.metadata.accounts.planted import Removed, remove_planted
+from runvitals.store.metadata.accounts.planted import REMOVED, Removed, remove_planted
 from runvitals.store.metadata.accounts.profiles import ProfileTable
 from runvitals.store.metadata.accounts.project_members import ProjectMemberTable
 from runvitals.store.metadata.accounts.project_redirects import ProjectRedirectTable
@@ -210,6 +210,14 @@ class AccountStore:
         Call it before the first administrator is created. It has no effect if there is one.
         """
         return self._database.write(lambda connection: remove_planted(connection, by, now_ms))
+
+    def removed_at_setup(self) -> Removed:
+        """All that `remove_planted` has removed, also at attempts to create the administrator that failed."""
+        removed: Removed = {}
+        for event in self.audit.page(AuditFilter(action=REMOVED)):
+            for kind, names in (event.before or {}).items():
+                removed[kind] = sorted({*removed.get(kind, ()), *names})
+        return removed
 
     def adopt_earlier_projects(self, team: str, now_ms: int) -> bool:
         """Give a team the projects and tokens from before accounts; returns whether there were any."""

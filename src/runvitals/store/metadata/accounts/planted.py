@@ -28,7 +28,7 @@ from runvitals.store.metadata.accounts.user_deletion import remove_user
 from runvitals.store.metadata.tables import project
 from runvitals.store.metadata.usage import tables as usage_tables
 
-ACTION: Final = "setup.remove"
+REMOVED: Final = "setup.remove"
 """The event of the audit log that lists what was removed."""
 _BILLING: Final = (
     usage_tables.statement_line,
@@ -73,7 +73,7 @@ def remove_planted(connection: Connection, by: Actor, now_ms: int) -> Removed:
         connection.execute(delete(table))
     removed = {kind: sorted(names) for kind, names in removed.items() if names}
     if removed:
-        record(connection, now_ms, by, ACTION, before=removed)
+        record(connection, now_ms, by, REMOVED, before=removed)
         rights_changed(connection)
     return removed
 
