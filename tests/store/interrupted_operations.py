@@ -61,6 +61,11 @@ class Case:
         self.store = pair.samples
         self.bucket = os.path.join(folder, "bucket")
         self.copy = os.path.join(folder, "copy")
+        self.restored = Pair(
+            os.path.join(folder, "restored"),
+            os.path.join(folder, "restored", "catalogue.db"),
+            Path(folder, "data-of-restored"),
+        )
 
     @property
     def cold(self) -> ColdSettings:
@@ -147,6 +152,11 @@ def damaged_metadata(case: Case) -> None:
         connection.execute("INSERT INTO writer_schema VALUES (999, 999)")
 
 
+def backed_up(case: Case) -> None:
+    used(case)
+    back_up(case, nothing)
+
+
 # Operations
 
 
@@ -173,6 +183,10 @@ def move_to_cold_storage(case: Case, acknowledge: Acknowledge) -> None:
 
 def back_up(case: Case, acknowledge: Acknowledge) -> None:
     _command("store", "backup", case.copy, "--store", case.store)
+
+
+def restore(case: Case, acknowledge: Acknowledge) -> None:
+    _command("store", "restore", case.copy, "--store", case.restored.samples)
 
 
 def repair(case: Case, acknowledge: Acknowledge) -> None:
@@ -213,7 +227,20 @@ def verify_backup(case: Case, acknowledged: list[int]) -> None:
     """No server starts on an incomplete copy without saying what is missing, and the store is as before."""
     verify(case, [])
     copied = Pair(case.copy, os.path.join(case.copy, "catalogue.db"), Path(case.folder, "data-of-copy"))
-    if not os.path.exists(case.copy) or not os.listdir(case.copy):
+    _assert_complete_or_refused(copied)
+
+
+def verify_restored(case: Case, acknowledged: list[int]) -> None:
+    """No server starts on a part of the backup, which can be restored once more."""
+    _assert_complete_or_refused(case.restored)
+    shutil.rmtree(case.restored.samples, ignore_errors=True)
+    restore(case, nothing)
+    with case.restored.started() as (samples, metadata_store):
+        _assert_complete(samples, known(metadata_store), PREPARED)
+
+
+def _assert_complete_or_refused(copied: Pair) -> None:
+    if not os.path.exists(copied.samples) or not os.listdir(copied.samples):
         return
     try:
         with copied.started() as (samples, metadata_store):
@@ -263,8 +290,9 @@ OPERATIONS = {
     "seal": Operation(used, ingest_and_seal),
     "cold move": Operation(compacted, move_to_cold_storage),
     "backup": Operation(used, back_up, verify_backup),
-    "restore": Operation(damaged_samples, repair, verify_repair),
-    "metadata restore": Operation(damaged_metadata, repair, verify_repair),
+    "restore": Operation(backed_up, restore, verify_restored),
+    "repair": Operation(damaged_samples, repair, verify_repair),
+    "repair of metadata": Operation(damaged_metadata, repair, verify_repair),
 }
 
 
