@@ -118,6 +118,7 @@ def no_run_is_left_open() -> Iterator[None]:
     run = start.opened() if start is not None else None
     if run is not None:
         run.finish()
+    os.environ.pop("RUNVITALS_OPEN_RUN", None)  # servers that later tests start, and share, would inherit it
 
 
 def fail_in_ci(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.journal.paths import make_private
+from runvitals.terminal import inert
 
 if TYPE_CHECKING:
     from runvitals.store.metadata import MetadataStore
@@ -110,7 +111,7 @@ def existing_metadata_address(arguments: argparse.Namespace) -> str:
         raise FileNotFoundError(
             f"{path} does not exist: expected --store with the folder of a server's store, or --metadata"
         )
-    print(f"runvitals: creating a new store: {path}", file=sys.stderr)
+    print(inert(f"runvitals: creating a new store: {path}"), file=sys.stderr)
     return store_locations(arguments)[1]
 
 

@@ -16,6 +16,7 @@ from runvitals.store.metadata.alerts.automations import AutomationRow
 from runvitals.store.metadata.alerts.outbox import StoredNotification
 from runvitals.store.metadata.artifacts.rows import NewVersion
 from runvitals.store.metadata.writer_registration import Sender
+from tests.store.metadata.artifacts.making import manifest_digest
 
 NOW = 1_800_000_000_000
 SLACK = {"kind": "slack", "destination": 1}
@@ -159,9 +160,11 @@ def test_versions_aliases_and_links(room: Room) -> None:
     place = room.store.runs.place(run_id)
     assert place is not None
     artifacts = room.store.artifacts
-    digest = "6ab7a4cf4d1ae7e5d4b4d1bb5bd3ea9f"
+    digest = manifest_digest({})
     new = NewVersion(place.project_id, "model", "mnist", digest, run_id=run_id, distributed_id="x")
-    version = artifacts.versions.commit(artifacts.versions.begin(new, NOW).id, NOW)
+    begun = artifacts.versions.begin(new, NOW)
+    artifacts.entries.put(begun.id, [])
+    version = artifacts.versions.commit(begun.id, NOW)
     assert version.collection is not None
     for _ in range(2):
         artifacts.collections.add_aliases(version.collection.id, version.id, ["production", "best"], NOW)

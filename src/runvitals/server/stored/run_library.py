@@ -36,7 +36,7 @@ from runvitals.server.stored.run_changes import StoredChanges
 from runvitals.server.stored.run_facts import LastValues, last_values, listed_runs
 from runvitals.server.stored.sparklines import sparklines_of
 from runvitals.server.stored.storage import run_storage_of, storage_of
-from runvitals.server.stored.stored_rows import StoredRows, stored_rows
+from runvitals.server.stored.writer_rows import WriterRows, stored_rows
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 from runvitals.store.metadata import Filter, MetadataStore, Predicate, RunRow, RunSort
 from runvitals.store.samples.interface import SampleStore
@@ -253,7 +253,7 @@ class StoredLibrary(StoredChanges):
         """How many rows runs have logged, by id; call it in a thread."""
         return logged_extents(self._store, self._metadata_store, run_ids)
 
-    def stored_rows(self, run_id: int) -> list[StoredRows]:
+    def stored_rows(self, run_id: int) -> list[WriterRows]:
         """The rows that a run logged, as they are stored; call it in a thread."""
         return stored_rows(self._store, self._metadata_store, run_id)
 

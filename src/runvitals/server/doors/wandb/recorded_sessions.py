@@ -14,7 +14,7 @@ import numpy as np
 
 from runvitals.buckets import Floats, Integers
 from runvitals.server.doors.wandb.logged_rows import HistoryLine
-from runvitals.server.stored.stored_rows import StoredRows
+from runvitals.server.stored.writer_rows import WriterRows
 
 
 class MergedRows(NamedTuple):
@@ -27,12 +27,12 @@ class MergedRows(NamedTuple):
     """
 
     new: list[HistoryLine]
-    replaced: list[StoredRows]
+    replaced: list[WriterRows]
     left_out: int
 
 
 def merge_rows(
-    rows: Sequence[HistoryLine], stored: Sequence[StoredRows], media: Collection[tuple[int, float | None]]
+    rows: Sequence[HistoryLine], stored: Sequence[WriterRows], media: Collection[tuple[int, float | None]]
 ) -> MergedRows:
     """Merge the rows of a session with those that are stored. Rows that are stored already are left as they
     are.
@@ -55,7 +55,7 @@ def _time_of(row: HistoryLine) -> int:
     return row.time_ms if row.true_ms is None else row.true_ms
 
 
-def _known(rows: Sequence[HistoryLine], stored: Sequence[StoredRows]) -> set[tuple[int, float | None]]:
+def _known(rows: Sequence[HistoryLine], stored: Sequence[WriterRows]) -> set[tuple[int, float | None]]:
     """Time and step of the stored rows of the time of some rows."""
     times = [_time_of(row) for row in rows]
     known: set[tuple[int, float | None]] = set()
@@ -68,7 +68,7 @@ def _known(rows: Sequence[HistoryLine], stored: Sequence[StoredRows]) -> set[tup
 class _LeastStepAfter:
     """The least step of the rows after a time; infinity if there are none."""
 
-    def __init__(self, parts: Sequence[StoredRows]) -> None:
+    def __init__(self, parts: Sequence[WriterRows]) -> None:
         times = np.concatenate([part.times for part in parts]) if parts else np.empty(0)
         steps = np.concatenate([part.steps for part in parts]) if parts else np.empty(0)
         order = np.argsort(times, kind="stable")
@@ -83,7 +83,7 @@ class _LeastStepAfter:
         return least
 
 
-def _give_times(rows: Sequence[HistoryLine], stored: Sequence[StoredRows]) -> None:
+def _give_times(rows: Sequence[HistoryLine], stored: Sequence[WriterRows]) -> None:
     """Give rows ascending times by which no stored row is stored."""
     taken: set[int] = set()
     for part in stored:
@@ -98,7 +98,7 @@ def _give_times(rows: Sequence[HistoryLine], stored: Sequence[StoredRows]) -> No
         previous = time_ms
 
 
-def _as_stored(rows: Sequence[HistoryLine]) -> StoredRows:
+def _as_stored(rows: Sequence[HistoryLine]) -> WriterRows:
     t: Integers = np.array([row.time_ms for row in rows], np.int64)
     steps = np.array([row.step for row in rows], np.float64)
-    return StoredRows("", (), t, steps, np.array([_time_of(row) for row in rows], np.float64))
+    return WriterRows("", (), t, steps, np.array([_time_of(row) for row in rows], np.float64))

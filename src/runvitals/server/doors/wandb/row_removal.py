@@ -19,7 +19,7 @@ from runvitals.server.doors.wandb.run_writers import MONITOR, RunWriters, event_
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.run_library import RunView, TooMuch
 from runvitals.server.stored.run_library import StoredLibrary
-from runvitals.server.stored.stored_rows import StoredRows
+from runvitals.server.stored.writer_rows import WriterRows
 from runvitals.store.metadata.log_summaries import LoggedValues, replace_logged_rows
 from runvitals.store.metadata.sections import SectionUpdate
 
@@ -52,7 +52,7 @@ async def replace_rows(context: GraphQLContext, writers: RunWriters, step: float
         await remove_rows(context, writers, removed, before, text, name="restarted")
 
 
-def rows_to_remove(context: GraphQLContext, run_id: int, step: float) -> list[StoredRows]:
+def rows_to_remove(context: GraphQLContext, run_id: int, step: float) -> list[WriterRows]:
     """The rows of a run after a step; call it in a thread.
 
     Raises:
@@ -68,7 +68,7 @@ def rows_to_remove(context: GraphQLContext, run_id: int, step: float) -> list[St
 async def remove_rows(
     context: GraphQLContext,
     writers: RunWriters,
-    removed: Sequence[StoredRows],
+    removed: Sequence[WriterRows],
     step: float,
     text: str,
     name: str = "rewound",
@@ -92,7 +92,7 @@ async def remove_rows(
     opened.invalidate()
 
 
-async def _overwrite(context: GraphQLContext, writers: RunWriters, removed: Sequence[StoredRows]) -> None:
+async def _overwrite(context: GraphQLContext, writers: RunWriters, removed: Sequence[WriterRows]) -> None:
     """Overwrite rows with nothing."""
     recorder = door_recorder(context.request)
     for rows in removed:

@@ -15,7 +15,7 @@ from runvitals.store.samples.interface import END_OF_TIME_MS, SampleStore
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRows:
+class WriterRows:
     """Rows of one writer.
 
     Args:
@@ -32,19 +32,19 @@ class StoredRows:
     steps: Floats
     times: Floats
 
-    def where(self, is_chosen: NDArray[np.bool_]) -> StoredRows:
+    def where(self, is_chosen: NDArray[np.bool_]) -> WriterRows:
         """Some of the rows."""
         return replace(self, t=self.t[is_chosen], steps=self.steps[is_chosen], times=self.times[is_chosen])
 
 
-def stored_rows(store: SampleStore, metadata_store: MetadataStore, run_id: int) -> list[StoredRows]:
+def stored_rows(store: SampleStore, metadata_store: MetadataStore, run_id: int) -> list[WriterRows]:
     """The rows of a run, by writer; writers without any are left out."""
     writers = metadata_store.writers.of_runs([run_id])[run_id]
     read = [_rows_of(store, lane) for lane in lanes(metadata_store, run_id, writers) if STEP in lane.logged]
     return [rows for rows in read if len(rows.t)]
 
 
-def _rows_of(store: SampleStore, lane: Lane) -> StoredRows:
+def _rows_of(store: SampleStore, lane: Lane) -> WriterRows:
     metrics = [lane.logged[key] for key in (STEP, TRUE_TIME) if key in lane.logged]
     series = {
         one.metric: (one.t, one.values)
@@ -58,4 +58,4 @@ def _rows_of(store: SampleStore, lane: Lane) -> StoredRows:
     true_t, true_times = series.get(lane.logged.get(TRUE_TIME, -1), nothing)
     has_time = np.isin(true_t, t) & ~np.isnan(true_times)
     times[np.searchsorted(t, true_t[has_time])] = true_times[has_time]
-    return StoredRows(lane.writers[-1].writer, tuple(lane.logged), t, steps, times)
+    return WriterRows(lane.writers[-1].writer, tuple(lane.logged), t, steps, times)
