@@ -59,7 +59,6 @@ def interrupted(
     operate: Callable[[Callable[[int], None]], None],
     verify: Callable[[list[int]], None],
     databases: Callable[[], str],
-    every_table: bool = True,
 ) -> Outcome:
     """Interrupt an operation at each of its steps.
 
@@ -71,13 +70,11 @@ def interrupted(
         verify: raises an error if what is left is wrong; it gets the numbers that were acknowledged.
         databases: a text that differs if what is left elsewhere than in the folder does. What is left is
             verified once.
-        every_table: whether each of the statements that create tables one after the other, in one
-            transaction, is a step.
     """
     outcome, verified = Outcome(), set[tuple[str, ...]]()
     for at in itertools.count(1):
         renew()
-        acknowledged, step, status = _interrupted_at(at, how, folder, operate, every_table)
+        acknowledged, step, status = _interrupted_at(at, how, folder, operate)
         if status == _ENDED:
             return outcome
         outcome.steps.append(step)
@@ -112,7 +109,6 @@ def _interrupted_at(
     how: str,
     folder: str,
     operate: Callable[[Callable[[int], None]], None],
-    every_table: bool,
 ) -> tuple[list[int], str, int]:
     """Interrupt the operation at a step. Returns what it acknowledged, the step, and how it ended."""
     ballast = os.path.join(folder, "ballast")
@@ -124,8 +120,8 @@ def _interrupted_at(
         def step(what: str) -> None:
             nonlocal is_full, last
             last, previous = what, last
-            if not every_table and " CREATE " in previous and " CREATE " in what:
-                return
+            if " CREATE " in previous and " CREATE " in what:
+                return  # of one transaction
             number = next(numbers)
             if number == at:
                 report(f"step {what}")

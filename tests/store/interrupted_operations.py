@@ -323,7 +323,6 @@ def main(name: str, how: str, folder: str, postgresql: str = "", clickhouse: str
         lambda acknowledge: operation.operate(case, acknowledge),
         lambda acknowledged: operation.verify(case, acknowledged),
         lambda: "" if server is None else repr(_in_database(server, "work")),
-        every_table=how == "kill" and name in ("first start", "migration"),
     )
     print(json.dumps(dataclasses.asdict(outcome)))
 
