@@ -87,3 +87,21 @@ def test_it_happens_once(metadata_store: MetadataStore) -> None:
     assert accounts.remove_planted(CLI, T0 + 1) == {}
     assert accounts.users.get(ada.id).state == "active"
     assert accounts.scim.secret() is not None
+
+
+def test_guest_links_of_the_command_line_stay(metadata_store: MetadataStore) -> None:
+    accounts = metadata_store.accounts
+    team = accounts.teams.create("vision", CLI, T0)
+    project = accounts.owned_projects.create(team.id, "digits", CLI, T0)
+    kept, _ = accounts.guest_links.create(CLI, T0, project_id=project.id)
+    metadata_store.writers.join([WriterRegistration("otter-1", "monitor.a.1", "letters")], T0)
+    letters = metadata_store.projects.id("letters")
+    planted, link = accounts.guest_links.create(REQUEST, T0, project_id=letters)
+    assert accounts.remove_planted(CLI, T0 + 1) == {"guest links": [str(link.id)]}
+    assert accounts.guest_links.check(planted, T0 + 1) is None
+    assert accounts.guest_links.check(kept, T0 + 1) is not None
+
+
+def test_what_the_server_counts_itself_is_not_listed(metadata_store: MetadataStore) -> None:
+    metadata_store.usage.statements.put_drafts("2027-01", [], 2027, T0)  # as it does each day
+    assert metadata_store.accounts.remove_planted(CLI, T0) == {}

@@ -33,7 +33,6 @@ REMOVED: Final = "setup.remove"
 _BILLING: Final = (
     usage_tables.statement_line,
     usage_tables.statement,
-    usage_tables.statement_counter,
     usage_tables.entity_plan,
     usage_tables.plan_limit,
     usage_tables.plan,
@@ -42,8 +41,9 @@ _BILLING: Final = (
     usage_tables.rate,
     usage_tables.billing_document,
 )
-_TRACES: Final = (outgoing_mail, tables.device_login)
-"""What requests leave behind: mail that waits for a mail server, and sign-ins that wait for a user."""
+_TRACES: Final = (outgoing_mail, tables.device_login, usage_tables.statement_counter)
+"""What is removed without a word: mail that waits for a mail server, sign-ins that wait for a user, and how
+many numbers statements took, which the server keeps even if there are none."""
 Removed = dict[str, list[str]]
 """Names of what was removed, by what it is."""
 
@@ -60,7 +60,7 @@ def remove_planted(connection: Connection, by: Actor, now_ms: int) -> Removed:
     removed = {
         "settings": _settings(connection, history),
         "audit webhook": _all(connection, audit_webhook, audit_webhook.c.url),
-        "guest links": _all(connection, guest_link, guest_link.c.id),
+        "guest links": _guest_links(connection, history),
         "billing": [table.name for table in _BILLING if connection.execute(delete(table)).rowcount],
         "invitations": _invitations(connection, history),
         "token issuers": _issuers(connection, history),
@@ -85,6 +85,7 @@ class _History:
         self._by_command: dict[tuple[str, str | None], bool] = {}
         self._settings: dict[str, bool] = {}
         self._entities: dict[int, bool] = {}
+        self._links: dict[str, bool] = {}
         column = audit_event.c
         columns = (column.action, column.via, column.ip, column.entity_id, column.target, column.after)
         by_somebody = column.actor_kind.in_(("cli", "system", "anonymous"))
@@ -100,6 +101,8 @@ class _History:
             self._settings |= dict.fromkeys(json.loads(event.after or "{}"), by_command)
         elif event.action == "scim.secret_create":
             self._settings |= dict.fromkeys(SCIM_SETTINGS, by_command)
+        if event.action == "link.create":
+            self._links[event.target] = by_command
         if event.entity_id is not None:
             made = event.action in ("user.create", "team.create")
             known = self._entities.get(event.entity_id, made)
@@ -115,6 +118,10 @@ class _History:
     def of_entity(self, entity_id: int) -> bool:
         """Whether the command line alone made and changed a user or team."""
         return self._entities.get(entity_id, False)
+
+    def of_link(self, link_id: int) -> bool:
+        """Whether the command line made a guest link."""
+        return self._links.get(str(link_id), False)
 
     def of(self, kind: str, target: str | None) -> bool:
         """The same of something of the organisation, by the kind of its events and its name there."""
@@ -149,6 +156,13 @@ def _invitations(connection: Connection, history: _History) -> list[str]:
     }
     connection.execute(delete(tables.invitation).where(column.id.in_(planted)))
     return list(planted.values())
+
+
+def _guest_links(connection: Connection, history: _History) -> list[str]:
+    ids = connection.execute(select(guest_link.c.id)).scalars()
+    planted = [link_id for link_id in ids if not history.of_link(link_id)]
+    connection.execute(delete(guest_link).where(guest_link.c.id.in_(planted)))
+    return [str(link_id) for link_id in planted]
 
 
 def _issuers(connection: Connection, history: _History) -> list[str]:
