@@ -155,6 +155,32 @@ def test_a_configuration_that_is_no_object_is_an_error_that_names_it(door: Door,
     assert "config" in answer["errors"][0]["message"]
 
 
+@pytest.mark.parametrize("value", [1, 0.5, True, [None], {"lr": {"value": 0.1}}])
+@pytest.mark.parametrize(
+    "operation",
+    [
+        'mutation($x: JSONString) { upsertBucket(input: {name: "x", config: $x}) { inserted } }',
+        'query($x: JSONString) { entity(name: "main") { projects(filters: $x) { edges { node { id } } } } }',
+    ],
+)
+def test_json_that_is_not_in_a_text_is_an_error_that_says_so(door: Door, operation: str, value: Any) -> None:
+    answer = door.graphql(operation, x=value)
+    assert "JSON in a text" in answer["errors"][0]["message"]
+
+
+def test_json_that_is_not_in_a_text_is_not_accepted_in_the_query(door: Door) -> None:
+    answer = door.graphql('mutation { upsertBucket(input: {name: "x", config: 5}) { inserted } }')
+    assert "JSON in a text" in answer["errors"][0]["message"]
+
+
+def test_a_project_has_its_runs_however_it_is_asked_for(door: Door) -> None:
+    door.begin()
+    for operation in ("project", "model"):
+        query = "{ %s(name: $p) { bucket(name: $r) { name } run(name: $r) { name } } }" % operation
+        answer = door.graphql(f"query($p: String, $r: String!) {query}", p="digits", r=door.run)
+        assert answer == {"data": {operation: {"bucket": {"name": door.run}, "run": {"name": door.run}}}}
+
+
 @pytest.mark.parametrize("number", ["2147483648", "9" * 18, "9" * 5000, "-1", "²"])
 def test_an_id_that_no_database_has_is_not_valid(number: str) -> None:
     text = base64.b64encode(f"Agent:{number}".encode()).decode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fastapi import HTTPException
 from starlette.concurrency import run_in_threadpool
@@ -17,6 +17,7 @@ from runvitals.server.doors.wandb.file_stream import writers_of
 from runvitals.server.doors.wandb.history_rows import RUNTIME, STEP, TIMESTAMP
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT, SECTION, find_run
+from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
 from runvitals.server.doors.wandb.run_settings import INTERNAL, was_offline
 from runvitals.server.doors.wandb.run_writers import MONITOR, event_number
 from runvitals.store.metadata.log_summaries import summary_of
@@ -30,10 +31,19 @@ _LEVELS: Final = {"INFO": "info", "WARN": "warning", "ERROR": "error"}
 _MAX_TEXT: Final = 10_000
 
 
+class _OnlyLogged(NamedTuple):
+    """A project that the requester may log to but not read: only its address is known to them."""
+
+    id: str
+    name: str
+    entity: EntityNode
+    entity_name: str
+
+
 @RESUME.field("Query", "model")
 def model(
     _: None, info: Info, name: str | None = None, entity_name: str | None = None
-) -> dict[str, Any] | None:
+) -> ProjectNode | _OnlyLogged | None:
     """The project of a run that may exist; null if there is none that the requester may know of."""
     context = info.context
     try:
@@ -41,20 +51,23 @@ def model(
     except HTTPException:
         return None
     wanted = name or DEFAULT_PROJECT
+    readable = find_project(context, wanted, entity.name)
+    if readable is not None:
+        return readable
     number = dict(context.metadata_store.projects.named(wanted)).get(entity.number)
     if number is None or not _may_know(context, number):
         return None
-    return {"id": node_id("Project", number), "name": wanted, "entity": entity, "entityName": entity.name}
+    return _OnlyLogged(node_id("Project", number), wanted, entity, entity.name)
 
 
 @RESUME.field("Project", "bucket")
 def bucket(
-    project: dict[str, Any], info: Info, name: str | None = None, missing_ok: bool | None = None
+    project: ProjectNode | _OnlyLogged, info: Info, name: str | None = None, missing_ok: bool | None = None
 ) -> dict[str, Any] | None:
     """What a process that resumes a run goes on from; null if the requester may not log to such a run."""
     context = info.context
-    entity: EntityNode = project["entity"]
-    run = find_run(context.metadata_store, entity.number, project["name"], name or "")
+    entity = project.entity
+    run = find_run(context.metadata_store, entity.number, project.name, name or "")
     if run.place is None or run.place.deleted or not _may_log(context, run.uid, entity):
         return None
     run_id = run.place.run_id

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
-from graphql import GraphQLSchema, build_schema
+from graphql import GraphQLError, GraphQLSchema, assert_scalar_type, build_schema
 
 from runvitals.server.doors.wandb.artifact_changes import ARTIFACT_CHANGES
 from runvitals.server.doors.wandb.artifact_reads import ARTIFACT_READS
@@ -54,7 +54,14 @@ def wandb_schema() -> GraphQLSchema:
     """The schema. Built once in a process: that takes tens of milliseconds."""
     schema = build_schema("\n".join(map(_declarations, (_COMMON, *(part.subject for part in SUBJECTS)))))
     connect(schema, SUBJECTS)
+    assert_scalar_type(schema.type_map["JSONString"]).coerce_input_value = _text  # type: ignore[method-assign]
     return schema
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise GraphQLError(f"expected JSON in a text, not {type(value).__name__}")
+    return value
 
 
 def _declarations(subject: str) -> str:
