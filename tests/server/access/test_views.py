@@ -57,6 +57,12 @@ def test_own_views_are_for_oneself(seen: ServedOrganisation) -> None:
     assert "mine" not in names(seen, "vera")
 
 
+def test_a_revision_that_no_database_has_is_not_valid(seen: ServedOrganisation) -> None:
+    view = saved(seen, "vera", "numbered")
+    for revision in (2**31, 2**63, 10**30):
+        assert change(seen, "vera", view, revision=revision).status_code == 422
+
+
 def test_published_views_need_the_right_to_change_workspaces(seen: ServedOrganisation) -> None:
     view = saved(seen, "bob", "for all", published=True)
     assert view["owner"] is None

@@ -47,7 +47,7 @@ class NewView(BaseModel):
 class ViewChanges(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    revision: int = Field(ge=1, description="Of the view that you saw.")
+    revision: int = Field(ge=1, le=2**31 - 1, description="Of the view that you saw.")
     name: ViewName | None = None
     data: ViewData | None = None
     published: bool | None = None
