@@ -176,8 +176,9 @@ def test_json_that_is_not_in_a_text_is_not_accepted_in_the_query(door: Door) -> 
 def test_a_project_has_its_runs_however_it_is_asked_for(door: Door) -> None:
     door.begin()
     for operation in ("project", "model"):
-        query = "{ %s(name: $p) { bucket(name: $r) { name } run(name: $r) { name } } }" % operation
-        answer = door.graphql(f"query($p: String, $r: String!) {query}", p="digits", r=door.run)
+        fields = "{ bucket(name: $r) { name } run(name: $r) { name } }"
+        query = f"query($p: String, $r: String!) {{ {operation}(name: $p) {fields} }}"
+        answer = door.graphql(query, p="digits", r=door.run)
         assert answer == {"data": {operation: {"bucket": {"name": door.run}, "run": {"name": door.run}}}}
 
 
