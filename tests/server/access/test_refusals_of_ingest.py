@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from runvitals.server.doors.wandb.context import node_id
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation, served_organisation
 
@@ -129,3 +130,38 @@ def test_the_doors_of_other_clients(
         answer = served.ask("carol", method, filled[0], **filled[1])
         answers.append((answer.status_code, answer.text.replace(name, "NAME")))
     assert answers[0] == answers[1]
+
+
+def told(served: ServedOrganisation, who: str, query: str, **variables: Any) -> str:
+    """What a client of W&B is told about an operation that is refused."""
+    body = {"query": query, "variables": variables}
+    text: str = served.ask(who, "POST", "/graphql", json=body).json()["errors"][0]["message"]
+    return text
+
+
+@pytest.mark.parametrize("operation", ["deleteRun", "stopRun", "updateRunState"])
+def test_ids_of_hidden_runs(served: ServedOrganisation, operation: str) -> None:
+    state = ', state: "failed"' if operation == "updateRunState" else ""
+    query = f"mutation($id: ID!) {{ {operation}(input: {{id: $id{state}}}) {{ __typename }} }}"
+    run = served.metadata_store.runs.find("voice-otto", NOW)
+    assert run is not None
+    hidden, missing = node_id("Run", run.id), node_id("Run", 999_999)
+    refused = told(served, "carol", query, id=hidden)
+    assert refused.replace(hidden, "ID") == told(served, "carol", query, id=missing).replace(missing, "ID")
+
+
+def test_projects_of_hidden_teams_for_clients_that_describe_them(served: ServedOrganisation) -> None:
+    query = 'mutation($e: String) { upsertModel(input: {name: "voice", entityName: $e}) { inserted } }'
+    refused = told(served, "carol", query, e=OTHER_TEAM)
+    assert refused.replace(OTHER_TEAM, "NAME") == told(served, "carol", query, e="spiral").replace(
+        "spiral", "NAME"
+    )
+
+
+def test_a_client_whose_key_only_reads_finds_no_teams(served: ServedOrganisation) -> None:
+    served.keys["sight"], _ = served.accounts.keys.create(
+        "sight", CLI, NOW, user_id=served.users["carol"], scope="read"
+    )
+    for run in ("new", "voice-otto"):
+        answers = [told(served, "sight", UPSERT, entity=name, id=run) for name in (OTHER_TEAM, "spiral")]
+        assert answers[0].replace(OTHER_TEAM, "NAME") == answers[1].replace("spiral", "NAME")

@@ -311,7 +311,7 @@ def test_lines_of_a_run_that_a_key_may_not_know_are_refused_as_of_no_run(lab: La
     ("field", "variables", "message"),
     [
         ("sampledHistory(specs: $s)", {"s": ("[JSONString!]!", ["{"])}, "invalid spec"),
-        ("sampledHistory(specs: $s)", {"s": ("[JSONString!]!", [5])}, "invalid spec"),
+        ("sampledHistory(specs: $s)", {"s": ("[JSONString!]!", [5])}, "JSON in a text"),
         ("sampledHistory(specs: $s)", {"s": ("[JSONString!]!", ["{}"] * 21)}, "at most 20"),
         ("sampledHistory(specs: $s)", {"s": ("[JSONString!]!", ['{"keys":["a"],"samples":"x"}'])}, "numbers"),
         ("history(minStep: $s)", {"s": ("Int64", "x")}, "integers of 64 bits"),

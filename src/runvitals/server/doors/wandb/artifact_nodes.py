@@ -322,7 +322,7 @@ def require(context: GraphQLContext, action: Action, project: ProjectNode, numbe
         HTTPException: 401, 403 or 404.
     """
     if project.resource is not None:
-        what = f"artifact {node_id('Artifact', number)}" if number else f"project {project.name!r}"
+        what = f"artifact {node_id('Artifact', number)!r}" if number else f"project {project.name!r}"
         item = ProjectItem("artifact", number, project.resource)
         context.access.require(context.requester, action, item, what)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import HTTPException
@@ -130,9 +131,8 @@ def upsert_model(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
         raise InvalidArgument("without accounts a project is created by its first run")
     owner = context.access.directory.entity(entity.number)
     present = context.access.directory.project_named(entity.number, name)
-    what = f"project {name!r}"
+    hidden = f"entity {(input.get('entity_name') or '')[:100]!r}"
     if present is None:
-        hidden = f"entity {(input.get('entity_name') or '')[:100]!r}"
         context.access.require(context.requester, Action.PROJECT_CREATE, owner, hidden)
         principal = context.requester.principal
         accounts.owned_projects.create(
@@ -143,6 +143,9 @@ def upsert_model(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
             owner_id=principal.id if isinstance(principal, User) else None,
         )
     else:
+        may = partial(context.access.may, context.requester)
+        known = may(Action.TEAM_READ, owner) or may(Action.PROJECT_READ, present)
+        what = f"project {name!r}" if known else hidden
         context.access.require(context.requester, Action.PROJECT_UPDATE, present, what)
     if input.get("description") is not None:
         number = accounts.owned_projects.named(entity.name, name).id

@@ -195,7 +195,7 @@ def run_to_change(context: GraphQLContext, number: int, action: Action) -> RunRo
         context.access.hide(context.requester, what)
     if not isinstance(context.requester.principal, Operator):
         project = context.access.directory.project(row.project_id)
-        context.access.require(context.requester, action, run_item(project, row), f"run {row.uid!r}")
+        context.access.require(context.requester, action, run_item(project, row), what)
     return row
 
 
