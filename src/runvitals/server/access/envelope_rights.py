@@ -29,6 +29,7 @@ from runvitals.store.metadata.projects import DEFAULT_PROJECT, ProjectOwner, pro
 from runvitals.store.metadata.run_places import RunPlace
 from runvitals.store.metadata.writer_registration import Sender
 
+ONLY_READS: Final = "this key may only read: create one that may write or ingest"
 _MAX_ADMITTED: Final = 10_000
 _MAX_WAITING: Final = 200
 _RunKey = tuple[str | None, str]
@@ -215,7 +216,7 @@ class KeyRights:
             return
         named = None if envelope.entity is None else self._directory.entity_named(envelope.entity.lower())
         self._refusals.key_out_of_scope(self._actor(), Action.RUN_CREATE.value, named or Organisation())
-        raise HttpRejection(403, "this key may only read: create one that may write or ingest")
+        raise HttpRejection(403, ONLY_READS)
 
     def _check_limit(self, entity: Entity) -> None:
         """Check that a plan does not refuse new runs. Only who may read the team learns what it has used."""

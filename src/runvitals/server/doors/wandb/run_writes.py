@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from fastapi import HTTPException
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.accounts.actions import Action
+from runvitals.accounts.principals import SCOPE_ACTIONS, ServiceAccount, User
 from runvitals.sdk.run_names import names_of
+from runvitals.server.access.envelope_rights import ONLY_READS
 from runvitals.server.doors.recording import DoorRecorder
 from runvitals.server.doors.wandb.branches import branch_point, copy_media, copy_rows
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
@@ -122,7 +125,11 @@ def _wanted(context: GraphQLContext, sent: dict[str, Any], client: str) -> _Want
         if error.status_code != 404:
             raise
         # As for an entity that the key may not know of.
-        raise HTTPException(403, f"there is no entity {name[:100]!r} that this key may log to") from None
+        principal = context.requester.principal
+        key = principal.key if isinstance(principal, (User, ServiceAccount)) else None
+        missing = f"there is no entity {name[:100]!r} that this key may log to"
+        may_send = key is None or Action.RUN_CREATE in SCOPE_ACTIONS[key.scope]
+        raise HTTPException(403, missing if may_send else ONLY_READS) from None
     run = find_run(context.metadata_store, entity.number, sent.get("model_name"), sent["name"])
     known = None
     if run.place is not None:
