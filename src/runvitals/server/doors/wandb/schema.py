@@ -54,7 +54,7 @@ def wandb_schema() -> GraphQLSchema:
     """The schema. Built once in a process: that takes tens of milliseconds."""
     schema = build_schema("\n".join(map(_declarations, (_COMMON, *(part.subject for part in SUBJECTS)))))
     connect(schema, SUBJECTS)
-    assert_scalar_type(schema.type_map["JSONString"]).coerce_input_value = _text  # type: ignore[method-assign]
+    assert_scalar_type(schema.type_map["JSONString"]).coerce_input_value = _text
     return schema
 
 
