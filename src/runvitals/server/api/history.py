@@ -38,7 +38,7 @@ async def run_history(
         list[str],
         Query(description="Names that were logged, or globs. All if none is given.", max_length=1000),
     ] = [],  # noqa: B006
-    rank: Annotated[int | None, Query(description="Only of this rank.", ge=0, le=2**31)] = None,
+    rank: Annotated[int | None, Query(description="Only of this rank.", ge=0, le=2**31 - 1)] = None,
     max_points: MaxPoints = 1000,
     resolution: Annotated[
         Literal["auto", "raw"], Query(description="`raw` = every call, regardless of `max_points`.")

@@ -134,7 +134,8 @@ def selected_series(
     keys: Keys = [],  # noqa: B006
     host: Annotated[str | None, Query(description="Only of this host.")] = None,
     rank: Annotated[
-        int | None, Query(description="Only of this rank, and of the monitor on its host.", ge=0, le=2**31)
+        int | None,
+        Query(description="Only of this rank, and of the monitor on its host.", ge=0, le=2**31 - 1),
     ] = None,
     writer: Annotated[
         str | None, Query(description="Only of this writer, or of the writers that match a glob.")
