@@ -18,7 +18,8 @@ def check(gauges: dict[str, float], counters: dict[str, float] | None = None) ->
 
 
 PLAUSIBLE = {
-    "cpu": 100.4,  # children may use more CPUs than their parent
+    "cpu": 179_200.0,  # children may use more CPUs than their parent: all of a large host
+    "cpu.ofLimit": 179_200.0,
     "cpu.mean": 100.0,
     "proc.memory.percent": 340.0,  # of shared pages
     "memory.usedMB": 65535.0,
@@ -30,6 +31,8 @@ PLAUSIBLE = {
     "gpu.0.powerWatts": 390.0,
     "gpu.0.powerPercent": 111.4,
     "gpu.0.memoryAllocatedBytes": 8.5e10,
+    "gpu.0.memoryTotal": 65535.0,  # MiB
+    "gpu.0.memoryUsed": 6553.5,
     "gpu.process.0.gpu": 100.0,
     "tpu.hloQueueSize.core0": 7.0,
     "openmetrics.app.free.0": -4294967295.0,
@@ -39,9 +42,10 @@ PLAUSIBLE = {
 
 
 def test_what_is_possible_stays() -> None:
-    tick, reasons = check(PLAUSIBLE, {"gpu.0.energyJoules": 7e9, "network.recv": 4294967295.0})
+    tick, reasons = check(PLAUSIBLE, {"gpu.0.pcieReplays": 65535.0, "network.recv": 4294967295.0})
     assert reasons == {}
     assert tick.gauges == PLAUSIBLE
+    assert set(tick.counters) == {"gpu.0.pcieReplays", "network.recv"}
 
 
 @pytest.mark.parametrize(
@@ -115,6 +119,13 @@ def test_a_share_is_left_out_with_an_impossible_amount(code: str) -> None:
     tick, reasons = check({f"gpu.0.{name}": value for name, value in power.items()})
     assert set(reasons) == {f"gpu.0.{code}", "gpu.0.powerPercent"}
     assert "gpu.0.powerSuspect" not in tick.gauges
+
+
+def test_a_share_of_memory_is_left_out_with_an_impossible_total() -> None:
+    memory = {"gpu.0.memoryTotal": 4294967295.0, "gpu.0.memoryUsed": 900.0, "gpu.0.memoryAllocated": 2e-5}
+    tick, reasons = check(memory)
+    assert tick.gauges == {"gpu.0.memoryUsed": 900.0}
+    assert reasons["gpu.0.memoryAllocated"] == "is left out: memoryTotal is 4294967295"
 
 
 POWER = {"gpu.0.powerWatts": 588.4, "gpu.0.enforcedPowerLimitWatts": 35.0, "gpu.0.powerPercent": 1681.1}

@@ -3,7 +3,7 @@
 from runvitals.metrics.metric import counter, gauge, rate
 
 # Within one period, a cgroup may use all CPUs of the host.
-_IN_A_BURST = 100_000.0
+_IN_A_BURST = 1e6
 
 # fmt: off
 METRICS = (

@@ -3,7 +3,7 @@
 from runvitals.metrics.metric import counter, gauge, rate
 
 # Processes may use more CPUs than the first one may, and each counts the pages that they share.
-_BEYOND = 100_000.0
+_BEYOND = 1e6
 
 # fmt: off
 METRICS = (

@@ -25,11 +25,18 @@ ABSENT = -1.0
 # Their readings come from drivers and tools with codes for "no value".
 DEVICES = ("gpu.", "tpu.", "trn.", "ipu.")
 _CODES = (0x7FFFFFFF, 0xFFFFFFFF, (1 << 63) - 1, (1 << 64) - 1, *range(0x7FFFFFF0, 0x7FFFFFFF))
-_SHORT_CODE = 0xFFFF
 _PER_UNIT = (1, 10, 100, 1000, 1_000_000, 1_000_000_000)
+# Codes of 16 bits. Amounts of memory and counters, which may be higher than _LARGE, have such values too.
+_SHORT_CODES = frozenset(0xFFFF / count for count in _PER_UNIT)
+_LARGE = 1e6
 _UNITS = (100.0, 1024.0, 1048576.0)
 # Amounts from which a share is computed, besides those that it is the share of.
-_PARTS = {"gpu.powerWatts": "gpu.powerPercent", "gpu.enforcedPowerLimitWatts": "gpu.powerPercent"}
+_PARTS = {
+    "gpu.powerWatts": "gpu.powerPercent",
+    "gpu.enforcedPowerLimitWatts": "gpu.powerPercent",
+    "gpu.memoryTotal": "gpu.memoryAllocated",
+    "tpu.hbmCapacityTotal": "tpu.memoryUsage",
+}
 _DERIVED = {**SHARES, **{amount: share for share, amount in SHARES.items()}, **_PARTS}
 # More sets of keys than a machine has. When there are more, they are looked up again.
 MOST_CHECKS = 256
@@ -135,7 +142,9 @@ class Plausibility:
         yield from faults
 
     def _is_code(self, key: str, value: float) -> bool:
-        return is_number(value) and value in self._codes and key.startswith(DEVICES)
+        if not is_number(value) or value not in self._codes or not key.startswith(DEVICES):
+            return False
+        return value not in _SHORT_CODES or range_of(key)[1] <= _LARGE
 
     def _mark_power(self, tick: Tick, device: str) -> None:
         """Mark the power of a device that is far above its limit, and do not count its energy."""
@@ -164,8 +173,9 @@ def codes() -> frozenset[float]:
     True
     """
     whole = {float(code * unit) for code in _CODES for unit in _UNITS}
-    parts = {code / count for code in (*_CODES, _SHORT_CODE) for count in _PER_UNIT}
-    return frozenset(whole | parts | {code * (1.0 / count) for code in _CODES for count in _PER_UNIT})
+    parts = {code / count for code in _CODES for count in _PER_UNIT}
+    parts |= {code * (1.0 / count) for code in _CODES for count in _PER_UNIT}
+    return frozenset(whole | parts | _SHORT_CODES)
 
 
 def with_reasons(state: dict[str, str], impossible: Mapping[str, str]) -> dict[str, str]:

@@ -40,9 +40,10 @@ RANGES = (
      "cpu.ecpu_freq, cpu.freqMHz, cpu.pcpu_freq, gpu.graphicsClock, gpu.memoryClock, gpu.smClock, "
      "ipu.clock (MHz)"),
     (0.0, 50_000.0, "rpm", "fan.rpm, gpu.fanRpm"),
-    (0.0, 100_000.0, "%", "cpu, cpu.ofLimit, proc.percent, trn.runtime_vcpu_usage.*"),
+    (0.0, 100_000.0, "%", "trn.runtime_vcpu_usage.*"),
     (0.0, 100_000.0, "W", "gpu.ubbPowerWatts, system.powerWatts"),
     (0.0, 1e6, "1", "gpu.criticalErrors, gpu.remappedRowsCorrectable, gpu.remappedRowsUncorrectable"),
+    (0.0, 1e6, "%", "cpu, cpu.ofLimit, proc.percent"),
     (0.0, 1e10, "s",
      "system.uptime, tpu.tensorcoreIdleDuration, trn.device_latency.*, trn.total_latency.*"),
     (0.0, 2.0**40, "GiB", "disk.availableGB, disk.usageGB"),
