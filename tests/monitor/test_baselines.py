@@ -71,3 +71,11 @@ def test_what_is_left_out_does_not_count() -> None:
     counted(baselines, 100.0, 130.0)
     baselines.leave_out("disk.in", 9000.0)
     assert counted(baselines, 9010.0) == [40.0]
+
+
+@pytest.mark.parametrize(("totals", "expected"), [([100.0, 130.0], 30.0), ([], 0.0)])
+def test_a_counter_goes_on_after_an_infinite_total(totals: list[float], expected: float) -> None:
+    baselines, values = Baselines(), {}
+    for total in (*totals, float("inf"), 130.0):
+        baselines.add({"disk.in": total}, values)
+    assert values["disk.in"] == expected

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NAN = float("nan")
+INFINITY = float("inf")
 # A sum of fractions may be lower by this share without a reset.
 ROUNDING = 1e-9
 
@@ -73,6 +74,10 @@ class Baselines:
 
     def _fall(self, key: str, entry: list[float], total: float) -> float:
         base, last = entry
+        if last == INFINITY:  # that was no total: continue from the baseline
+            entry[:] = min(base, total), total
+            self.fresh[key] = entry[0]
+            return total - entry[0]
         if last - total <= ROUNDING * abs(last):
             return last - base
         if key not in self._reset:
