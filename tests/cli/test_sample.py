@@ -12,6 +12,7 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.metrics import DEFINITIONS
+from tests.collectors.exporters import Exporter, ok
 from tests.collectors.graphcore.ipus import Library, card
 from tests.collectors.trees import BARE_VM, plant
 from tests.collectors.vendors.machines import pci, tool
@@ -109,6 +110,20 @@ def test_an_impossible_reading_is_left_out_with_the_reason(
     assert "gpu.1.gpu" not in value["metrics"]
     assert value["metrics"]["gpu.1.temp"] == 30.0
     assert "gpu.1.gpu: 184213 is left out: expected 0 to 100 %" in value["sources"]["gaudi"]["reason"]
+
+
+def test_what_the_first_of_two_readings_has_left_out_keeps_its_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use = 'DCGM_FI_DEV_GPU_UTIL{gpu="%d",UUID="GPU-%d"} %d\n'
+    text = use % (0, 0, 37) + use % (1, 1, 184213)
+    # It is asked every few seconds.
+    with Exporter(ok(text, "Content-Type: text/plain; version=0.0.4")) as exporter:
+        monkeypatch.setenv("RUNVITALS_DCGM_EXPORTER", exporter.url)
+        monkeypatch.setenv("RUNVITALS_COLLECTORS", "dcgm")
+        value = reading(capsys)
+    assert value["metrics"]["gpu.0.gpu"] == 37.0
+    assert "gpu.1.gpu: 184213 is left out" in value["sources"]["dcgm"]["reason"]
 
 
 # -- again and again

@@ -81,7 +81,9 @@ def read_once(values: Mapping[str, Any]) -> MachineReading:
     readings = 0
     while readings < 2 or (_is_pending(found.collectors) and time.monotonic() < until_s):
         time.sleep(_BETWEEN_S / 2)
-        states = _sample(found.collectors, reading, plausibility)
+        # What a source left out stays absent if it has nothing new the next time.
+        left_out = {name: state for name, state in states.items() if state["state"] == "on"}
+        states = {**left_out, **_sample(found.collectors, reading, plausibility)}
         readings += 1
     reading.time_ms = time.time_ns() // 1_000_000
     reading.states = {**found.states(selection), **states}
