@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 from runvitals.store.metadata import open_metadata_store
 from runvitals.store.metadata.accounts.audit import CLI
@@ -17,15 +15,6 @@ from tests.patience import eventually
 from tests.store.metadata import postgresql as postgres
 
 NOW = int(time.time() * 1000)
-
-
-@pytest.fixture
-def metadata() -> Iterator[postgres.KillableServer]:
-    if postgres.programs() is None:
-        pytest.skip("PostgreSQL is not installed")
-    server = postgres.KillableServer()
-    yield server
-    server.stop()
 
 
 def make_keys(address: str) -> dict[str, str]:

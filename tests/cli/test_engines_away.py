@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import pytest
 
 from tests.cli.test_server import envelope, serving, values
 from tests.patience import PATIENCE_S, eventually
 from tests.store.metadata import postgresql as postgres
-from tests.store.samples.clickhouse.server import ClickHouseServer, installed
-
-
-@pytest.fixture
-def metadata() -> Iterator[postgres.KillableServer]:
-    if postgres.programs() is None:
-        pytest.skip("PostgreSQL is not installed")
-    server = postgres.KillableServer()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def clickhouse(tmp_path: Path) -> Iterator[ClickHouseServer]:
-    if not installed("debian"):
-        pytest.skip("clickhouse-server is not installed")
-    server = ClickHouseServer(tmp_path / "clickhouse", password="s3cret-word")
-    yield server
-    server.stop()
+from tests.store.samples.clickhouse.server import ClickHouseServer
 
 
 def test_both_engines_are_killed_and_come_back(

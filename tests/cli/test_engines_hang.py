@@ -4,37 +4,18 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
-import pytest
 
 from tests.cli.test_server import envelope, serving, values
 from tests.patience import eventually
 from tests.store.metadata import postgresql as postgres
-from tests.store.samples.clickhouse.server import ClickHouseServer, installed
+from tests.store.samples.clickhouse.server import ClickHouseServer
 
 PATIENT_S = 20.0
 """For what takes a few seconds at most. It took a minute, or until the engine answered again."""
-
-
-@pytest.fixture
-def metadata() -> Iterator[postgres.KillableServer]:
-    if postgres.programs() is None:
-        pytest.skip("PostgreSQL is not installed")
-    server = postgres.KillableServer()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def clickhouse(tmp_path: Path) -> Iterator[ClickHouseServer]:
-    if not installed("debian"):
-        pytest.skip("clickhouse-server is not installed")
-    server = ClickHouseServer(tmp_path / "clickhouse", password="s3cret-word")
-    yield server
-    server.stop()
 
 
 def seconds(ask: Callable[[], httpx.Response]) -> tuple[float, httpx.Response]:
