@@ -17,13 +17,14 @@ from tempfile import TemporaryDirectory
 import anyio
 from starlette.types import Receive, Scope, Send
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.decision import decide
-from runvitals.accounts.decision_cache import DecisionCache
-from runvitals.accounts.directory import Directory
-from runvitals.accounts.identity import Credential
-from runvitals.accounts.matrix import Role
-from runvitals.accounts.principals import (
+from runvitals.server.access.actions import Action
+from runvitals.server.access.authenticator import Authenticator
+from runvitals.server.access.decision import decide
+from runvitals.server.access.decision_cache import DecisionCache
+from runvitals.server.access.directory import Directory
+from runvitals.server.access.identity import Credential
+from runvitals.server.access.matrix import Role
+from runvitals.server.access.principals import (
     Anonymous,
     KeyLimits,
     KeyScope,
@@ -32,13 +33,13 @@ from runvitals.accounts.principals import (
     ServiceAccount,
     User,
 )
-from runvitals.accounts.resources import Entity, Project, ProjectItem, Visibility
-from runvitals.server.access.authenticator import Authenticator
+from runvitals.server.access.resources import Entity, Project, ProjectItem, Visibility
 from runvitals.server.access.server_access import ServerAccess
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.ingest.envelope_access import SentEnvelope
-from runvitals.store.metadata import MetadataStore, WriterRegistration, open_metadata_store
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.server.metadata_store import MetadataStore, open_metadata_store
+from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.runs.storage.writer_registration import WriterRegistration
 
 Headers = list[tuple[bytes, bytes]]
 LIMIT_US = 20.0

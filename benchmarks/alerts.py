@@ -10,8 +10,8 @@ import time
 
 import numpy as np
 
-from runvitals.alerts.rules import AlertRule, rule
-from runvitals.alerts.watched_series import WatchedHost, WatchedSeries, rounds
+from runvitals.server.alerts.rules import AlertRule, rule
+from runvitals.server.alerts.watched_series import WatchedHost, WatchedSeries, rounds
 from runvitals.store.samples.interface import SampleBatch
 
 T0 = 1_800_000_000_000

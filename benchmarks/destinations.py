@@ -30,8 +30,8 @@ from typing import NamedTuple
 
 from runvitals.journal.paths import run_dir
 from runvitals.journal.writer import JournalWriter
-from runvitals.metrics import DEFINITIONS
-from runvitals.metrics.metric import placeholders
+from runvitals.model.metrics import DEFINITIONS
+from runvitals.model.metrics.metric import placeholders
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context, Destination
 from runvitals.relay.destinations import BUILT_IN

@@ -29,9 +29,9 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.query.journals import Monitor, Trainer
+from tests.readers.journals.journals import Monitor, Trainer
 
-from runvitals.wandb_files import encoding
+from runvitals.readers.wandb_files import encoding
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _NUMBERS = count()

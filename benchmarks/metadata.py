@@ -23,21 +23,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from runvitals.model.ending import Ending
+from runvitals.model.filter import Filter, Predicate
 from runvitals.model.filter_text import parse
 from runvitals.model.run import State
+from runvitals.model.run_sort import RunSort
 from runvitals.model.system_statistics import statistic_names
-from runvitals.store.metadata import (
-    Filter,
-    MetadataStore,
-    Predicate,
-    RunSort,
-    SectionUpdate,
-    WriterEnd,
-    WriterHeartbeat,
-    WriterRegistration,
-    open_metadata_store,
-)
-from runvitals.store.metadata.run_statistics import ComputedStatistics
+from runvitals.server.metadata_store import MetadataStore, open_metadata_store
+from runvitals.server.runs.storage.run_statistics import ComputedStatistics
+from runvitals.server.runs.storage.sections import SectionUpdate
+from runvitals.server.runs.storage.writer_registration import WriterRegistration
+from runvitals.server.runs.storage.writers import WriterEnd, WriterHeartbeat
 
 T0 = 1_760_000_000_000
 AT_ONCE = 4000
@@ -67,7 +62,7 @@ def addresses(only: str | None, file: str) -> Iterator[tuple[str, str]]:
     if only != "postgresql":
         yield "sqlite", file
     if only != "sqlite":
-        from tests.store.metadata.postgresql import temporary_server
+        from tests.server.database.postgresql import temporary_server
 
         yield "postgresql", temporary_server(durable=True).make("catalogue")
 

@@ -25,35 +25,35 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from tests.collectors.amd import cards
-from tests.collectors.apple import macs
-from tests.collectors.exporters import Exporter, ok
-from tests.collectors.graphcore import ipus
-from tests.collectors.nvidia import test_smi as nvidia_smi
-from tests.collectors.nvidia.fake import FakeGpu, FakeNvml
-from tests.collectors.plumbing.test_tool import program
-from tests.collectors.tpu.servers import FakeRuntime
-from tests.collectors.tpu.test_collector import V5E
-from tests.collectors.trainium import reports
-from tests.collectors.trees import plant, put
+from tests.agent.collectors.amd import cards
+from tests.agent.collectors.apple import macs
+from tests.agent.collectors.exporters import Exporter, ok
+from tests.agent.collectors.graphcore import ipus
+from tests.agent.collectors.nvidia import test_smi as nvidia_smi
+from tests.agent.collectors.nvidia.fake import FakeGpu, FakeNvml
+from tests.agent.collectors.plumbing.test_tool import program
+from tests.agent.collectors.tpu.servers import FakeRuntime
+from tests.agent.collectors.tpu.test_collector import V5E
+from tests.agent.collectors.trainium import reports
+from tests.agent.collectors.trees import plant, put
 
-from runvitals.collectors.amd.collector import AmdGpus
-from runvitals.collectors.amd.sysfs import find_cards
-from runvitals.collectors.apple import ioreg_output
-from runvitals.collectors.apple.macmon_output import MacmonSample
-from runvitals.collectors.base import Scope, Tick
-from runvitals.collectors.graphcore.collector import Ipus
-from runvitals.collectors.nvidia.collector import Nvidia
-from runvitals.collectors.nvidia.smi import NvidiaSmi
-from runvitals.collectors.openmetrics.endpoint import ExporterEndpoint
-from runvitals.collectors.plumbing import pci
-from runvitals.collectors.sources import built_in
-from runvitals.collectors.tpu.chips import TpuChip
-from runvitals.collectors.tpu.collector import Tpu
-from runvitals.collectors.trainium import report
-from runvitals.collectors.trainium.collector import Trainium
-from runvitals.collectors.vendors.adapter import Smi
-from runvitals.collectors.vendors.gaudi import GAUDI
+from runvitals.agent.collectors.amd.collector import AmdGpus
+from runvitals.agent.collectors.amd.sysfs import find_cards
+from runvitals.agent.collectors.apple import ioreg_output
+from runvitals.agent.collectors.apple.macmon_output import MacmonSample
+from runvitals.agent.collectors.base import Scope, Tick
+from runvitals.agent.collectors.graphcore.collector import Ipus
+from runvitals.agent.collectors.nvidia.collector import Nvidia
+from runvitals.agent.collectors.nvidia.smi import NvidiaSmi
+from runvitals.agent.collectors.openmetrics.endpoint import ExporterEndpoint
+from runvitals.agent.collectors.plumbing import pci
+from runvitals.agent.collectors.sources import built_in
+from runvitals.agent.collectors.tpu.chips import TpuChip
+from runvitals.agent.collectors.tpu.collector import Tpu
+from runvitals.agent.collectors.trainium import report
+from runvitals.agent.collectors.trainium.collector import Trainium
+from runvitals.agent.collectors.vendors.adapter import Smi
+from runvitals.agent.collectors.vendors.gaudi import GAUDI
 
 WAIT_S = 60.0
 VENDORS = ("nvidia", "dcgm", "amd", "trainium", "tpu", "gaudi", "intel", "npu", "graphcore")
@@ -147,8 +147,8 @@ def absent(folder: Path, meter: Meter) -> Iterator[Cost]:
     places = [built_in("linux")[name] for name in VENDORS]
     script = (
         "import sys, time; sys.path.insert(0, sys.argv[1])\n"
-        "from runvitals.collectors.sources import load\n"
-        "from runvitals.collectors.base import Absent, Scope\n"
+        "from runvitals.agent.collectors.sources import load\n"
+        "from runvitals.agent.collectors.base import Absent, Scope\n"
         "scope, before = Scope(host_root=sys.argv[2]), time.process_time_ns()\n"
         "for place in sys.argv[3:]:\n"
         "    try: load(place)(scope)\n"

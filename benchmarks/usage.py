@@ -17,11 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from runvitals.model.device import RunDevice
+from runvitals.server.metadata_store import MetadataStore, open_metadata_store
+from runvitals.server.runs.storage.writer_registration import RegisteredWriter, WriterRegistration
 from runvitals.server.usage.rollup import EVERY_S, UsageRollup
-from runvitals.store.metadata import MetadataStore, RegisteredWriter, WriterRegistration, open_metadata_store
-from runvitals.store.metadata.usage.marks import DirtyDay, UsageMarks
+from runvitals.server.usage.storage.marks import DirtyDay, UsageMarks
 from runvitals.store.samples.interface import SampleBatch
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite import SqliteChunks
 
 T0 = 1_795_435_200_000  # 2026-11-23, noon
 _STEP_MS = round(EVERY_S * 1000)

@@ -22,12 +22,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from runvitals.accounts.passwords import Passwords
 from runvitals.cli.formatting import table
 from runvitals.cli.store_options import METADATA_FILE
-from runvitals.store.metadata import open_metadata_store
-from runvitals.store.metadata.accounts.account_store import AccountStore
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.server.accounts.passwords import Passwords
+from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.metadata_store import open_metadata_store
+from runvitals.server.organisation.storage.audit import CLI
 
 PATIENCE_S: Final = 300.0
 """How long the server and the runs may take to start, on a busy machine."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from runvitals.store.metadata import MetadataStore, open_metadata_store
+from runvitals.server.metadata_store import MetadataStore, open_metadata_store
 
 Fill = Callable[[MetadataStore], None]
 

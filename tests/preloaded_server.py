@@ -9,12 +9,12 @@ import tempfile
 from pathlib import Path
 
 import runvitals.cli.server
-import runvitals.server.audit_file
 import runvitals.server.background
-import runvitals.server.settings_file  # noqa: F401
+import runvitals.server.organisation.audit_file
+import runvitals.server.organisation.settings_file  # noqa: F401
+from runvitals.server.metadata_store import open_metadata_store
 from runvitals.server.shared_server import SharedServer
-from runvitals.store.metadata import open_metadata_store
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite import SqliteChunks
 
 with (
     tempfile.TemporaryDirectory() as _folder,

@@ -11,8 +11,8 @@ from types import ModuleType
 
 import pytest
 
-from runvitals.collectors.base import Scope, Tick
-from runvitals.metrics import metric
+from runvitals.agent.collectors.base import Scope, Tick
+from runvitals.model.metrics import metric
 
 PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
 BLOCKS = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE.read_text(), re.DOTALL))
@@ -21,7 +21,7 @@ BLOCKS = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE.read_text(), re.D
 @pytest.fixture
 def files() -> Iterator[ModuleType]:
     """The page's source as a module."""
-    module = ModuleType("runvitals.collectors.host.files")
+    module = ModuleType("runvitals.agent.collectors.host.files")
     exec(BLOCKS["src/runvitals/collectors/host/files.py"], module.__dict__)
     sys.modules[module.__name__] = module
     yield module
@@ -39,7 +39,7 @@ def test_tests_of_the_page_pass(name: str, files: ModuleType, tmp_path: Path) ->
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the page's source reads /proc")
 def test_definitions_of_the_page_cover_its_source(files: ModuleType) -> None:
-    [row] = eval(f"[{BLOCKS['src/runvitals/metrics/cpu.py']}]", vars(metric))
+    [row] = eval(f"[{BLOCKS['src/runvitals/model/metrics/cpu.py']}]", vars(metric))
     tick = Tick(time.monotonic())
     files.probe(Scope()).sample(tick)
     assert tick.gauges.keys() == {row.key}

@@ -1,7 +1,7 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig, type HtmlTagDescriptor, type Plugin } from 'vite';
 
-// `server/page.py` serves this folder: everything under assets/ is named after its content and kept by browsers.
+// `server/http/page.py` serves this folder: everything under assets/ is named after its content and kept by browsers.
 const OUT = '../src/runvitals/server/static';
 /** Which the entry imports. */
 const PAGE = decodeURIComponent(new URL('src/app.ts', import.meta.url).pathname);

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from benchmarks.doors.peer import Door, Peer
 from benchmarks.ingest import server
-from runvitals.protobuf import double, fixed64, text, uint
+from runvitals.base.protobuf import double, fixed64, text, uint
 
 METRICS, POINTS = 50, 20
 _HOUR_NS = 3600 * 10**9

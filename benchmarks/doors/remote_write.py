@@ -16,8 +16,8 @@ import numpy as np
 
 from benchmarks.doors.peer import Door, Peer
 from benchmarks.ingest import server, victoria
+from runvitals.base.protobuf import text, uint
 from runvitals.model.durations import DAY_MS
-from runvitals.protobuf import text, uint
 
 HOSTS, SERIES, SAMPLES = 8, 500, 2000
 _WALKS = 20

@@ -10,11 +10,11 @@ import numpy as np
 from benchmarks.fleet.stores import T0
 from benchmarks.store.dataset import METRICS, Fleet
 from benchmarks.store.measure import Numbers, size, spent
-from runvitals.buckets import grid
+from runvitals.base.buckets import grid
 from runvitals.model.durations import DAY_MS
+from runvitals.store.samples.cold.storage import CACHE_FOLDER, ColdSettings
 from runvitals.store.samples.interface import SampleBatch
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
-from runvitals.store.samples.sqlite_chunks.cold.storage import CACHE_FOLDER, ColdSettings
+from runvitals.store.samples.sqlite import SqliteChunks
 
 _HOSTS = 10
 _TICKS = 43_200

@@ -20,13 +20,13 @@ from pathlib import Path
 
 import numpy as np
 import psutil
-from tests.store.metadata import postgresql
+from tests.server.database import postgresql
 from tests.store.samples.clickhouse.server import PROMPT, ClickHouseServer
 
 from benchmarks.ingest.samples import KEYS
 from benchmarks.ingest.server import requests
 from benchmarks.store.measure import cpu_s
-from runvitals.store.metadata import open_metadata_store
+from runvitals.server.metadata_store import open_metadata_store
 from runvitals.store.samples.clickhouse import ClickHouseStore
 from runvitals.store.samples.interface import END_OF_TIME_MS
 

@@ -12,11 +12,11 @@ from tests.store.samples.clickhouse.server import ClickHouseServer, installed
 from benchmarks.fleet.stores import T0
 from benchmarks.store.dataset import Fleet
 from benchmarks.store.measure import Numbers, cpu_s, spent
-from runvitals.buckets import grid
+from runvitals.base.buckets import grid
 from runvitals.model.durations import DAY_MS
 from runvitals.store.samples.clickhouse import ClickHouseSettings, ClickHouseStore
 from runvitals.store.samples.interface import SampleBatch, SampleStore
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite import SqliteChunks
 
 _SERIES = 8
 _POINTS = 1000

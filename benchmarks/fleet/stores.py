@@ -14,10 +14,10 @@ from tests.store.samples.clickhouse.server import ClickHouseServer, installed
 from benchmarks.store.dataset import METRICS, Fleet
 from benchmarks.store.measure import Numbers, cpu_s, size, spent
 from benchmarks.store.victoria import VictoriaServer
-from runvitals.buckets import Floats, grid
+from runvitals.base.buckets import Floats, grid
 from runvitals.store.samples.clickhouse import ClickHouseSettings, ClickHouseStore
 from runvitals.store.samples.interface import SampleBatch, SampleStore
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite import SqliteChunks
 
 T0 = 1_790_812_800_000  # 2026-10-01
 TICKS_PER_BATCH = 10

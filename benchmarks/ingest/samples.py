@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from runvitals.buckets import Floats, Integers
+from runvitals.base.buckets import Floats, Integers
 from runvitals.model.durations import DAY_MS
 
 KEYS = [f"metric.{number}" for number in range(60)]

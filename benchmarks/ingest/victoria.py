@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.ingest.samples import KEYS, samples
-from runvitals.buckets import Integers
+from runvitals.base.buckets import Integers
 
 PROGRAM = "victoria-metrics"
 _POST = (

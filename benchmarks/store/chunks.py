@@ -12,10 +12,10 @@ import numpy as np
 
 from benchmarks.store.dataset import METRICS, Fleet, RunSamples
 from benchmarks.store.measure import Numbers, drop_from_cache, memory_mb, once_ms, repeated_ms, size, spent
-from runvitals.buckets import grid
+from runvitals.base.buckets import grid
 from runvitals.model import batch_body
 from runvitals.store.samples.interface import SampleBatch
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite import SqliteChunks
 
 CHURN_RUNS, CHURN_TICKS = 10_000, 10
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.store.dataset import METRICS, Fleet, RunSamples
 from benchmarks.store.measure import Numbers, drop_from_cache, memory_mb, once_ms, repeated_ms, size, spent
-from runvitals.buckets import Buckets, Grid, grid, reduce
+from runvitals.base.buckets import Buckets, Grid, grid, reduce
 
 INGESTED = 600_000
 

@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.store.chunks import CHURN_RUNS, CHURN_TICKS
 from benchmarks.store.dataset import METRICS, Fleet, RunSamples
 from benchmarks.store.measure import Numbers, cpu_s, drop_from_cache, memory_mb, once_ms, repeated_ms, size
-from runvitals.buckets import Floats
+from runvitals.base.buckets import Floats
 
 PROGRAM = "victoria-metrics"
 INGESTED = 600_000

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from runvitals.client import Client
-    from runvitals.client.sweeps.functions import agent, sweep
-    from runvitals.client.wandb.api import Api
     from runvitals.errors import CommError as CommError
     from runvitals.errors import Error as Error
     from runvitals.errors import UsageError as UsageError
-    from runvitals.integrations.wandb import AlertLevel, login
-    from runvitals.query import open_run
+    from runvitals.readers.journals import open_run
+    from runvitals.readers.servers import Client
+    from runvitals.readers.servers.sweeps.functions import agent, sweep
+    from runvitals.readers.servers.wandb.api import Api
     from runvitals.sdk import Run, SettingError, Settings, init
     from runvitals.sdk.artifacts.artifact import Artifact
+    from runvitals.sdk.integrations.wandb import AlertLevel, login
     from runvitals.sdk.media.table import Table
     from runvitals.sdk.media.values import Audio, Histogram, Html, Image, Text, Video
     from runvitals.sdk.recorded_dict import RecordedDict
@@ -228,7 +228,7 @@ def __getattr__(name: str) -> object:
 
         return start.opened()
     if name == "open_run":
-        from runvitals.query import open_run
+        from runvitals.readers.journals import open_run
 
         return open_run
     if name == "mlflow":
@@ -236,11 +236,11 @@ def __getattr__(name: str) -> object:
 
         return module
     if name == "Client":
-        from runvitals.client import Client
+        from runvitals.readers.servers import Client
 
         return Client
     if name in _SWEEPS:
-        from runvitals.client.sweeps import functions
+        from runvitals.readers.servers.sweeps import functions
 
         return getattr(functions, name)
     return _of_wandb(name)
@@ -271,7 +271,7 @@ def _of_wandb(name: str) -> object:
         AttributeError: there is none; for one that W&B's package has, with what to use instead.
     """
     if name == "Api":
-        from runvitals.client.wandb.api import Api
+        from runvitals.readers.servers.wandb.api import Api
 
         return Api
     if name in _ERRORS:
@@ -279,7 +279,7 @@ def _of_wandb(name: str) -> object:
 
         return errors if name == "errors" else getattr(errors, name)
     if name in _OF_WANDB:
-        from runvitals.integrations import wandb as functions
+        from runvitals.sdk.integrations import wandb as functions
 
         return getattr(functions, name)
     if name.startswith("_"):

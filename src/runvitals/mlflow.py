@@ -1,6 +1,6 @@
-"""MLflow's system metrics from our collectors: the public name of `runvitals.integrations.mlflow`."""
+"""MLflow's system metrics from our collectors: the public name of `runvitals.sdk.integrations.mlflow`."""
 
-from runvitals.integrations.mlflow import (
+from runvitals.sdk.integrations.mlflow import (
     disable_system_metrics_logging,
     enable_system_metrics_logging,
     set_system_metrics_node_id,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.metadata import postgresql as postgres
+from tests.server.database import postgresql as postgres
 from tests.store.samples.clickhouse.server import ClickHouseServer, installed
 
 

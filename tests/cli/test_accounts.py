@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from runvitals.cli import main
-from runvitals.store.metadata import WriterRegistration, open_metadata_store
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.server.metadata_store import open_metadata_store
+from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.runs.storage.writer_registration import WriterRegistration
 
 Command = Callable[..., str]
 
@@ -94,7 +95,7 @@ def test_an_invitation(command: Command, where: str) -> None:
 
 def test_a_password_comes_from_stdin(command: Command, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("argon2", reason="argon2-cffi is not installed")
-    from runvitals.accounts.passwords import Passwords
+    from runvitals.server.accounts.passwords import Passwords
 
     monkeypatch.setattr("sys.stdin", io.StringIO("correct horse battery\n"))
     created = as_json(command("user", "create", "ada", "--admin", "--password", "--json"))

@@ -8,11 +8,11 @@ from typing import Any
 
 import httpx
 
-from runvitals.store.metadata import open_metadata_store
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.server.metadata_store import open_metadata_store
+from runvitals.server.organisation.storage.audit import CLI
 from tests.cli.test_server import envelope, serving, values
 from tests.patience import eventually
-from tests.store.metadata import postgresql as postgres
+from tests.server.database import postgresql as postgres
 
 NOW = int(time.time() * 1000)
 

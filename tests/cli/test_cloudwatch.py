@@ -17,7 +17,7 @@ import pytest
 
 import runvitals
 from tests.patience import PATIENCE_S
-from tests.query.journals import T0, Monitor
+from tests.readers.journals.journals import T0, Monitor
 from tests.relay.destinations.cloudwatch.reports import inferentia, line, process, report
 
 SOURCE = str(Path(runvitals.__file__).parents[1])

@@ -9,7 +9,7 @@ import httpx
 
 from tests.cli.test_server import envelope, serving, values
 from tests.patience import PATIENCE_S, eventually
-from tests.store.metadata import postgresql as postgres
+from tests.server.database import postgresql as postgres
 from tests.store.samples.clickhouse.server import ClickHouseServer
 
 

@@ -11,7 +11,7 @@ import httpx
 
 from tests.cli.test_server import envelope, serving, values
 from tests.patience import eventually
-from tests.store.metadata import postgresql as postgres
+from tests.server.database import postgresql as postgres
 from tests.store.samples.clickhouse.server import ClickHouseServer
 
 PATIENT_S = 20.0

@@ -12,7 +12,7 @@ import pytest
 
 from runvitals.cli.error_text import error_text
 from runvitals.store.samples.interface import StoreUnavailable
-from runvitals.store.samples.sqlite_chunks.database import store_errors
+from runvitals.store.samples.sqlite.database import store_errors
 
 TO_DO = "; free disk space, or choose a folder on another disk"
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from runvitals.cli import main
 from runvitals.journal import frames
 from runvitals.journal.writer import JournalWriter
-from tests.query.journals import T0, Monitor, Trainer
+from tests.readers.journals.journals import T0, Monitor, Trainer
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from runvitals.journal import frames
 from runvitals.journal.paths import content_path, run_dir
 from runvitals.journal.writer import JournalWriter
 from runvitals.sdk.media.run_files import RunFiles
-from tests.query.journals import T0, Monitor
+from tests.readers.journals.journals import T0, Monitor
 
 Shown = pytest.CaptureFixture[str]
 

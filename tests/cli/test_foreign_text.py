@@ -19,17 +19,17 @@ from typing import Any
 import pytest
 
 from runvitals import cli
+from runvitals.base.terminal_text import Harmless, harmless, harmless_output
 from runvitals.cli import main
 from runvitals.journal import frames
 from runvitals.journal.writer import JournalWriter
 from runvitals.relay.engine.cursor import Cursor
 from runvitals.relay.engine.destination_spec import DestinationSpec
-from runvitals.terminal import Harmless, harmless, harmless_output
 from tests.leftovers import end_relay
 from tests.patience import PATIENCE_S
-from tests.query.journals import T0
+from tests.readers.journals.journals import T0
+from tests.readers.wandb_files import files
 from tests.sdk.runs import environment
-from tests.wandb_files import files
 
 SOURCE = Path(cli.__file__).parents[1]
 # Colours, the window's title, a bell, a backspace, C1's CSI, an override of the direction, an unseen
@@ -286,14 +286,14 @@ def test_only_known_modules_write_to_the_terminal() -> None:
     known = {
         "terminal.py",
         "sdk/messages.py",  # `notify`, which escapes control characters
-        "top/live.py",  # what it prints is drawn by `drawing`, of inert text
-        "leet/inspection.py",  # JSON in ASCII
-        "leet/terminal_driver.py",  # what Textual has drawn
-        "leet/images/terminal_graphics.py",  # asks the terminal what it can show
-        "server/notifications/apprise_process.py",  # JSON, to the process that started it
+        "terminal/top/live.py",  # what it prints is drawn by `drawing`, of inert text
+        "terminal/leet/inspection.py",  # JSON in ASCII
+        "terminal/leet/terminal_driver.py",  # what Textual has drawn
+        "terminal/leet/images/terminal_graphics.py",  # asks the terminal what it can show
+        "server/alerts/delivery/apprise_process.py",  # JSON, to the process that started it
         "relay/destinations/cloudwatch/pipe.py",  # to stderr, in the command `neuron`
-        "user_content/picture_worker.py",  # bytes of pictures, to the process that started it
-        "doctor/examination.py",  # looks which letters stdout can show
+        "server/user_content/picture_worker.py",  # bytes of pictures, to the process that started it
+        "tools/doctor/examination.py",  # looks which letters stdout can show
         "server/http/logs.py",  # to stderr, in the commands `ui` and `server`
     }
     found = set()

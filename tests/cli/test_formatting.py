@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from runvitals.base.terminal_text import cut, harmless
 from runvitals.cli.formatting import duration, ending, inert, iso, moment, number, table
 from runvitals.model.ending import Ending
-from runvitals.terminal import cut, harmless
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`runvitals leet` on the command line; the program itself is tested in tests/leet."""
+"""`runvitals leet` on the command line; the program itself is tested in tests/terminal/leet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.cli import main
-from tests.query.journals import T0, Monitor
+from tests.readers.journals.journals import T0, Monitor
 
 
 def test_missing_extra_is_named(tmp_path: Path) -> None:

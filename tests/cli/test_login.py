@@ -14,8 +14,8 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.relay.destinations.runvitals.browser_sign_in import BrowserSignIn
-from runvitals.store.metadata.accounts.audit import CLI
-from tests.server.api.accounts.people import People, serving_people
+from runvitals.server.organisation.storage.audit import CLI
+from tests.server.accounts.routes.people import People, serving_people
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.cli import main
-from tests.mail.receiver import Receiver
+from tests.server.mail.receiver import Receiver
 
 SECRET = "a-secret-word"
 

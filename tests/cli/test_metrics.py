@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from runvitals.cli import main
-from runvitals.metrics import DEFINITIONS
-from runvitals.metrics.reference import table
+from runvitals.model.metrics import DEFINITIONS
+from runvitals.model.metrics.reference import table
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 

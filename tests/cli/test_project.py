@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.store.metadata import WriterRegistration, open_metadata_store
-from runvitals.store.metadata.accounts.audit import AuditFilter
-from runvitals.store.metadata.writer_registration import Sender
+from runvitals.server.metadata_store import open_metadata_store
+from runvitals.server.organisation.storage.audit import AuditFilter
+from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.cli.test_accounts import Command, as_json, command, where  # noqa: F401
 
 

@@ -13,7 +13,7 @@ from subprocess import Popen
 import pytest
 
 from runvitals.journal import frames
-from runvitals.query import open_run
+from runvitals.readers.journals import open_run
 from tests.patience import PATIENCE_S
 from tests.sdk.runs import Journals, end_group, environment, eventually, finished
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from runvitals.cli import main
-from runvitals.metrics import DEFINITIONS
-from tests.collectors.exporters import Exporter, ok
-from tests.collectors.graphcore.ipus import Library, card
-from tests.collectors.trees import BARE_VM, plant
-from tests.collectors.vendors.machines import pci, tool
+from runvitals.model.metrics import DEFINITIONS
+from tests.agent.collectors.exporters import Exporter, ok
+from tests.agent.collectors.graphcore.ipus import Library, card
+from tests.agent.collectors.trees import BARE_VM, plant
+from tests.agent.collectors.vendors.machines import pci, tool
 from tests.patience import PATIENCE_S
 
 

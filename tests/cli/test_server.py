@@ -20,14 +20,15 @@ import numpy as np
 import pytest
 
 from runvitals.cli import main
-from runvitals.server.received_files import ReceivedFiles
-from runvitals.store import pairing
-from runvitals.store.metadata import WriterRegistration, open_metadata_store
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.server.files.received_files import ReceivedFiles
+from runvitals.server.metadata_store import open_metadata_store
+from runvitals.server.pairing import pairing
+from runvitals.server.runs.storage.writer_registration import WriterRegistration
+from runvitals.store.samples.sqlite import SqliteChunks
 from tests.forked_command import ForkedCommand
 from tests.patience import PATIENCE_S, eventually
+from tests.server.database import postgresql as postgres
 from tests.server.stored_runs import StoredServer
-from tests.store.metadata import postgresql as postgres
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 

@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 from runvitals.cli import main
-from runvitals.store.metadata import open_metadata_store
+from runvitals.server.metadata_store import open_metadata_store
 from tests.cli.test_server import envelope, serving, values
 from tests.forked_command import ForkedCommand
 from tests.patience import PATIENCE_S, eventually
-from tests.store.metadata import postgresql as postgres
+from tests.server.database import postgresql as postgres
 from tests.store.samples.clickhouse.server import ClickHouseServer, installed
 
 

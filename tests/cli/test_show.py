@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.cli import main
-from tests.query.journals import T0, Monitor, Training
+from tests.readers.journals.journals import T0, Monitor, Training
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.query.run_handle import open_run
+from runvitals.readers.journals.run_handle import open_run
 from tests.patience import PATIENCE_S
 from tests.relay.receiver import Receiver
 from tests.sdk.runs import environment, eventually

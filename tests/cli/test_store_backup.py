@@ -16,13 +16,13 @@ import httpx
 import pytest
 
 from runvitals.cli import main
-from runvitals.store.metadata.database import Database
-from runvitals.store.metadata.migration import downgrade, is_current, is_empty
+from runvitals.server.database.database import Database
+from runvitals.server.database.migration import downgrade, is_current, is_empty
 from tests.cli.test_server import envelope, serving, values
 from tests.cli.test_several_servers import Stores, stores
 from tests.forked_command import ForkedCommand
 from tests.patience import PATIENCE_S
-from tests.store.metadata import postgresql as postgres
+from tests.server.database import postgresql as postgres
 
 __all__ = ["stores"]
 PAIRS = ["clickhouse postgresql", "clickhouse sqlite", "folder postgresql", "folder sqlite"]

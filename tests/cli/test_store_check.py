@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from runvitals.cli import main
-from runvitals.server.received_files import ReceivedFiles
-from runvitals.store import pairing
-from runvitals.store.metadata import WriterRegistration, open_metadata_store
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.server.files.received_files import ReceivedFiles
+from runvitals.server.metadata_store import open_metadata_store
+from runvitals.server.pairing import pairing
+from runvitals.server.runs.storage.writer_registration import WriterRegistration
+from runvitals.store.samples.sqlite import SqliteChunks
 from tests.store.samples.test_damaged_objects import blank, empty, extend, flip, remove, truncate
 
 NOW = 1_790_000_000_000

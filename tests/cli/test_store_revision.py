@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import text
 
 from runvitals.cli import main
-from runvitals.store.metadata import open_metadata_store
-from runvitals.store.metadata.database import Database
-from runvitals.store.metadata.migration import newest, present
+from runvitals.server.database.database import Database
+from runvitals.server.database.migration import newest, present
+from runvitals.server.metadata_store import open_metadata_store
 from tests.cli.test_server import envelope, serving, values
 from tests.cli.test_several_servers import Stores, stores
 from tests.forked_command import ForkedCommand

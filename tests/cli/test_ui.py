@@ -15,7 +15,7 @@ import pytest
 
 from runvitals.cli import main
 from tests.patience import PATIENCE_S
-from tests.query.journals import T0, Monitor
+from tests.readers.journals.journals import T0, Monitor
 
 
 @pytest.fixture

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 import runvitals
-from runvitals import callbacks, client, query
+from runvitals import callbacks
+from runvitals.readers import journals as query
+from runvitals.readers import servers as client
 
 HAS_NO_DOCSTRING = {"__version__", "config", "summary", "run"}  # values; described in the module
 

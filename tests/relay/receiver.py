@@ -15,13 +15,14 @@ import uvicorn
 import zstandard
 from starlette.types import Receive, Scope, Send
 
+from runvitals.model.filter import Filter
+from runvitals.server.alerts.storage.outbox import Notification
+from runvitals.server.alerts.storage.outbox import add as add_notification
 from runvitals.server.ingest.endpoint import IngestEndpoint
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.recorder import Recorder
-from runvitals.store.metadata import Filter, RunRow
-from runvitals.store.metadata.alerts.outbox import Notification
-from runvitals.store.metadata.alerts.outbox import add as add_notification
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.server.runs.storage.run_rows import RunRow
+from runvitals.store.samples.sqlite import SqliteChunks
 from tests.empty_metadata import new_metadata_store
 
 END_OF_TIME_MS = 1 << 50

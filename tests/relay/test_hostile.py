@@ -15,10 +15,10 @@ from runvitals.relay.engine.cursor import Cursor
 from runvitals.relay.engine.delivery import RunDelivery
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.server.app import create_app
-from runvitals.server.stored.run_library import StoredLibrary
+from runvitals.server.runs.stored.run_library import StoredLibrary
 from tests.model.hostile import T0
-from tests.query.hostile import Payload, journals, json_payload, plant, steps
-from tests.query.journals import Training
+from tests.readers.journals.hostile import Payload, journals, json_payload, plant, steps
+from tests.readers.journals.journals import Training
 from tests.relay.journals import HOST
 from tests.relay.receiver import Receiver, now_ms
 from tests.server.client import Client

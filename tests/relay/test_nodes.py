@@ -166,7 +166,7 @@ def cluster(network: Network, receiver: Receiver, tmp_path: Path) -> Iterator[Cl
 
 def states(receiver: Receiver) -> dict[str, str]:
     """Of the run, and of its hosts."""
-    from runvitals.store.metadata import hosts
+    from runvitals.server.runs.storage.run_states import hosts
 
     run = receiver.run(RUN)
     writers = receiver.metadata_store.writers.of_runs([run.id])[run.id]

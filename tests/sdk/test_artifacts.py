@@ -12,7 +12,7 @@ import pytest
 
 import runvitals
 from runvitals.model.artifacts import UnknownArtifact
-from runvitals.query.artifacts import LocalArtifacts
+from runvitals.readers.journals.artifacts import LocalArtifacts
 from runvitals.sdk.artifacts.artifact import ArtifactNotLogged
 from runvitals.sdk.run import Run
 
@@ -181,6 +181,6 @@ def test_a_path_that_leads_out_of_the_folder_is_not_written(
     artifact = logged(run, "hostile", a="x")
     entry = artifact.files()[0].entry
     hostile = [replace(entry, path="../../up.txt")]
-    monkeypatch.setattr("runvitals.query.artifacts.LoggedArtifact.entries", lambda self: hostile)
+    monkeypatch.setattr("runvitals.readers.journals.artifacts.LoggedArtifact.entries", lambda self: hostile)
     with pytest.raises(ValueError, match="invalid path"):
         artifact.download()

@@ -11,7 +11,7 @@ import pytest
 
 from runvitals.journal import frames
 from runvitals.model.errors import UnknownRun
-from runvitals.query.run_handle import find_run, open_run
+from runvitals.readers.journals.run_handle import find_run, open_run
 from runvitals.sdk.identity import identify, new_run_id, short_id
 from runvitals.sdk.run_names import free_name, names_of
 from tests.sdk.runs import Journals, Start, finished

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from runvitals.journal import frames
-from runvitals.query.run_handle import open_run
-from runvitals.query.runs import RunList
+from runvitals.readers.journals.run_handle import open_run
+from runvitals.readers.journals.runs import RunList
 from tests.patience import PATIENCE_S
 from tests.processes import has_ended
 from tests.sdk.runs import Journals, Start, eventually, finished, line, say

@@ -20,7 +20,7 @@ from runvitals.journal import frames
 from runvitals.journal.json_codec import dumps, loads
 from runvitals.model.limits import RECORD_BYTES, RECORD_VALUES, ROW_NAMES
 from runvitals.model.records import EVENT, INFO, decoded
-from runvitals.query.run_handle import open_run
+from runvitals.readers.journals.run_handle import open_run
 from runvitals.sdk.arrays import BINS, LISTED, SAMPLED
 from runvitals.sdk.logged_values import Values, without_secrets
 from runvitals.sdk.media.base import Media

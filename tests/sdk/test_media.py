@@ -23,8 +23,8 @@ from runvitals.journal import frames, paths
 from runvitals.journal.json_codec import loads
 from runvitals.journal.reader import read_run
 from runvitals.model.media_types import media_type
-from runvitals.query.media import saved_files
-from runvitals.query.run_handle import open_run
+from runvitals.readers.journals.media import saved_files
+from runvitals.readers.journals.run_handle import open_run
 from runvitals.sdk.media.base import is_media
 from runvitals.sdk.media.run_files import FileTooLarge, RunFiles
 from runvitals.sdk.media.saved_files import matching_files

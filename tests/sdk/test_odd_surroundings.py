@@ -13,7 +13,7 @@ import pytest
 
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
-from runvitals.query.run_handle import open_run
+from runvitals.readers.journals.run_handle import open_run
 from tests.journal.test_full_disk import NAMESPACE, needs_mounts
 from tests.patience import PATIENCE_S
 from tests.sdk.runs import Journals, Start, environment, eventually, finished, say

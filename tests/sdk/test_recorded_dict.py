@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
 from runvitals.journal.writer import JournalWriter
-from runvitals.query.run_builder import MergedSection, RunBuilder
-from runvitals.query.run_handle import now_ms, open_run
-from runvitals.query.runs import RunList
+from runvitals.readers.journals.run_builder import MergedSection, RunBuilder
+from runvitals.readers.journals.run_handle import now_ms, open_run
+from runvitals.readers.journals.runs import RunList
 from runvitals.sdk.recorded_dict import RecordedDict
 from tests.sdk.runs import Journals, Start, finished
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from runvitals.journal import frames
 from runvitals.journal.clock import RunClock, boot_id
 from runvitals.journal.writer import JournalWriter
-from runvitals.query.runs import RunList
+from runvitals.readers.journals.runs import RunList
 from runvitals.sdk.run_clock import clock_of_run
 from tests.sdk.runs import Journals, Start, finished
 

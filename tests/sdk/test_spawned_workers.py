@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.query.run_handle import open_run
+from runvitals.readers.journals.run_handle import open_run
 from tests.sdk.runs import Journals, end_group, environment, eventually, finished, say
 
 RunScript = Callable[..., "subprocess.Popen[str]"]

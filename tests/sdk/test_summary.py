@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from runvitals.journal import frames
-from runvitals.query.file_ends import EDGE_BYTES
-from runvitals.query.run_handle import now_ms, open_run
-from runvitals.query.runs import RunList
+from runvitals.readers.journals.file_ends import EDGE_BYTES
+from runvitals.readers.journals.run_handle import now_ms, open_run
+from runvitals.readers.journals.runs import RunList
 from tests.sdk.runs import Journals, Start, eventually, finished, line
 
 

@@ -10,18 +10,18 @@ from typing import Any
 
 import httpx
 
-from runvitals.accounts.secret_box import SecretBox
-from runvitals.mail.mailer import Mailer
 from runvitals.server.access.credentials import PLAIN_COOKIE
+from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.accounts.storage.sessions import SessionLife
+from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.http.serve import Server, listen
-from runvitals.server.received_files import ReceivedFiles
+from runvitals.server.mail.mailer import Mailer
+from runvitals.server.metadata_store import MetadataStore, open_metadata_store
+from runvitals.server.organisation.storage.audit import CLI, AuditFilter
 from runvitals.server.shared_server import SharedServer
-from runvitals.store.metadata import MetadataStore, open_metadata_store
-from runvitals.store.metadata.accounts.account_store import AccountStore
-from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
-from runvitals.store.metadata.accounts.sessions import SessionLife
-from runvitals.store.metadata.accounts.users import UserRow
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite import SqliteChunks
 from tests.empty_metadata import Fill, new_metadata_store
 from tests.patience import PATIENCE_S
 

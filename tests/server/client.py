@@ -9,7 +9,7 @@ import anyio
 import httpx
 
 from runvitals.server import create_app
-from tests.query.journals import T0
+from tests.readers.journals.journals import T0
 
 BASE = "http://127.0.0.1:8900"
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from runvitals.server.clock import Clock
+from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.http.connection_limits import ConnectionLimits
+from runvitals.server.http.response_memory import ResponseLimits
 from runvitals.server.http.serve import Server, listen
 from runvitals.server.ingest.limits import Limits
-from runvitals.server.received_files import ReceivedFiles
-from runvitals.server.response_memory import ResponseLimits
+from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.shared_server import SharedServer
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite import SqliteChunks
 from tests.empty_metadata import new_metadata_store
 from tests.patience import PATIENCE_S
 

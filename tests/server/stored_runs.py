@@ -12,26 +12,21 @@ from runvitals.journal.paths import run_dir
 from runvitals.journal.reader import read_run
 from runvitals.journal.records import CONSOLE_HEAD, Record
 from runvitals.model.ending import Ending
-from runvitals.query.history import numbers
-from runvitals.query.series import WriterSamples
+from runvitals.readers.journals.history import numbers
+from runvitals.readers.journals.series import WriterSamples
 from runvitals.server.app import create_app
-from runvitals.server.stored.run_library import StoredLibrary
-from runvitals.store.metadata import (
-    ConsoleLine,
-    MetadataStore,
-    RegisteredWriter,
-    SectionUpdate,
-    StoredEvent,
-    StoredProcess,
-    WriterEnd,
-    WriterHeartbeat,
-    WriterRegistration,
-)
-from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues, add_logged_rows
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.runs.storage.console import ConsoleLine
+from runvitals.server.runs.storage.events import StoredEvent
+from runvitals.server.runs.storage.log_summaries import LoggedRows, LoggedValues, add_logged_rows
+from runvitals.server.runs.storage.sections import SectionUpdate
+from runvitals.server.runs.storage.writer_registration import RegisteredWriter, WriterRegistration
+from runvitals.server.runs.storage.writers import StoredProcess, WriterEnd, WriterHeartbeat
+from runvitals.server.runs.stored.run_library import StoredLibrary
 from runvitals.store.samples.interface import SampleBatch
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite import SqliteChunks
 from tests.empty_metadata import new_metadata_store
-from tests.query.journals import T0
+from tests.readers.journals.journals import T0
 from tests.server.client import Client
 
 

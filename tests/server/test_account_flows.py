@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.store.metadata.accounts.audit import CLI
-from tests.mail.receiver import Receiver
+from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import eventually
-from tests.server.api.accounts.people import PASSWORD, People, serving_people, token_in
+from tests.server.accounts.routes.people import PASSWORD, People, serving_people, token_in
 from tests.server.browser import Browser
+from tests.server.mail.receiver import Receiver
 from tests.server.test_account_pages import at, choose, fill, roles, signed_in
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_page import browser, static  # noqa: F401

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.accounts.secret_box import SecretBox
-from runvitals.mail.mailer import Mailer
-from runvitals.server.account_housekeeping import ENDED_SESSION_MS, UNCONFIRMED_MS, AccountHousekeeping
+from runvitals.server.accounts.account_housekeeping import (
+    ENDED_SESSION_MS,
+    UNCONFIRMED_MS,
+    AccountHousekeeping,
+)
+from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.accounts.storage.sessions import SessionLife
+from runvitals.server.mail.mailer import Mailer
+from runvitals.server.organisation.storage.audit import CLI, AuditFilter
 from runvitals.store.errors import UnknownAccount
-from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
-from runvitals.store.metadata.accounts.sessions import SessionLife
 from tests.empty_metadata import new_metadata_store
 
 T0 = 1_800_000_000_000

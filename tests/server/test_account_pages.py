@@ -11,10 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.accounts.passwords import Passwords
-from runvitals.accounts.totp import STEP_S, code_at
-from runvitals.store.metadata.accounts.audit import CLI, Actor
-from tests.server.api.accounts.people import OTHER_PASSWORD, PASSWORD, CountingHasher, People, serving_people
+from runvitals.server.accounts.passwords import Passwords
+from runvitals.server.accounts.totp import STEP_S, code_at
+from runvitals.server.organisation.storage.audit import CLI, Actor
+from tests.server.accounts.routes.people import (
+    OTHER_PASSWORD,
+    PASSWORD,
+    CountingHasher,
+    People,
+    serving_people,
+)
 from tests.server.browser import Browser
 from tests.server.serving import serving
 from tests.server.test_build import hook  # noqa: F401

@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runvitals.alerts.mute_links import PURPOSE, MuteLink
-from runvitals.store.metadata import StoredEvent, WriterRegistration
-from runvitals.store.metadata.accounts.audit import CLI
-from runvitals.store.metadata.alerts.firings import Firing
-from runvitals.store.metadata.alerts.outbox import Notification
-from runvitals.store.metadata.writer_registration import RegisteredWriter, Sender
+from runvitals.server.alerts.mute_links import PURPOSE, MuteLink
+from runvitals.server.alerts.storage.firings import Firing
+from runvitals.server.alerts.storage.outbox import Notification
+from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.runs.storage.events import StoredEvent
+from runvitals.server.runs.storage.writer_registration import RegisteredWriter, Sender, WriterRegistration
+from runvitals.server.usage.days import Month
 from runvitals.store.samples.interface import SampleBatch
-from runvitals.usage.days import Month
-from tests.server.api.accounts.people import People, serving_people
+from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser
 from tests.server.test_account_pages import at, check, field, fill, signed_in, violations
 from tests.server.test_build import hook  # noqa: F401

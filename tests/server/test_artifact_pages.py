@@ -10,7 +10,7 @@ import pytest
 
 import runvitals
 from runvitals.cli import main
-from runvitals.store.metadata.sweeps.runs import RunOutcome
+from runvitals.server.sweeps.storage.runs import RunOutcome
 from tests.patience import PATIENCE_S
 from tests.server.browser import Browser
 from tests.server.doors.wandb.conftest import UPSERT

@@ -14,9 +14,9 @@ import pytest
 
 import runvitals
 from runvitals.cli import main
-from runvitals.client import Client
 from runvitals.model.artifacts import UnknownArtifact
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.readers.servers import Client
+from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
 

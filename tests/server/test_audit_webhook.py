@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from runvitals.accounts.secret_box import SecretBox
-from runvitals.server.audit_webhook import PURPOSE, AuditWebhook, NotDelivered
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.accounts.audit import CLI
-from runvitals.store.metadata.accounts.audit_webhook import SETTLED_MS
-from runvitals.store.metadata.accounts.request_tables import audit_webhook
-from tests.mail.conftest import SetClock
-from tests.outbound.site import Site
-from tests.outbound.site import serving as serving_site
-from tests.store.metadata.conftest import address, empty, kind, metadata_store, postgresql
+from runvitals.server.access.storage.request_tables import audit_webhook
+from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.organisation.audit_webhook import PURPOSE, AuditWebhook, NotDelivered
+from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.organisation.storage.audit_webhook import SETTLED_MS
+from tests.server.database.conftest import address, empty, kind, metadata_store, postgresql
+from tests.server.mail.conftest import SetClock
+from tests.server.outbound.site import Site
+from tests.server.outbound.site import serving as serving_site
 
 __all__ = ["address", "empty", "kind", "metadata_store", "postgresql"]
 

@@ -6,8 +6,8 @@ import threading
 
 import anyio
 
-from runvitals.server.cached_read import CachedRead
-from runvitals.server.workers import Busy, Workers
+from runvitals.server.http.cached_read import CachedRead
+from runvitals.server.http.workers import Busy, Workers
 from tests.patience import PATIENCE_S
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import eventually
-from tests.server.api.accounts.people import People, serving_people
+from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser
 from tests.server.test_account_pages import at, check_as_shown, field, fill, signed_in, violations
 from tests.server.test_alert_and_usage_pages import AXE, keep_picture

@@ -9,13 +9,10 @@ import pytest
 
 from runvitals.server.clock import Clock
 from runvitals.server.ingest.heartbeats import Heartbeats
-from runvitals.store.metadata import (
-    MetadataStore,
-    RegisteredWriter,
-    WriterHeartbeat,
-    WriterRegistration,
-    hosts,
-)
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.runs.storage.run_states import hosts
+from runvitals.server.runs.storage.writer_registration import RegisteredWriter, WriterRegistration
+from runvitals.server.runs.storage.writers import WriterHeartbeat
 from tests.empty_metadata import new_metadata_store
 
 DAY = 86_400_000

@@ -7,7 +7,7 @@ from typing import Any
 from runvitals.model.ending import Ending
 from runvitals.model.host import Host
 from runvitals.model.run import Run
-from runvitals.server.comparison import MAX_NAMES, compared_facts, goal_of, leaves, statistics
+from runvitals.server.compare.comparison import MAX_NAMES, compared_facts, goal_of, leaves, statistics
 
 T0 = 1_800_000_000_000
 

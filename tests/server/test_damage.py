@@ -11,13 +11,14 @@ import anyio
 import numpy as np
 import pytest
 
-from runvitals.server import cached_read
-from runvitals.server.api.tables import samples
-from runvitals.server.api.tables.formats import Format
-from runvitals.server.api.tables.responses import IncompleteTable, metrics_table
-from runvitals.server.run_library import SeriesSelection
-from runvitals.server.stored import run as stored_run
-from runvitals.store.metadata import StoredEvent, WriterRegistration
+from runvitals.server.charts.tables import samples
+from runvitals.server.charts.tables.formats import Format
+from runvitals.server.charts.tables.responses import IncompleteTable, metrics_table
+from runvitals.server.http import cached_read
+from runvitals.server.runs.run_library import SeriesSelection
+from runvitals.server.runs.storage.events import StoredEvent
+from runvitals.server.runs.storage.writer_registration import WriterRegistration
+from runvitals.server.runs.stored import run as stored_run
 from tests.server.stored_runs import StoredServer
 
 T0 = 1_790_812_800_000

@@ -11,18 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runvitals.accounts.secret_box import SecretBox
-from runvitals.mail.mailer import Mailer
-from runvitals.server import cached_read
-from runvitals.server.audit_file import AuditFile
+from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.health.self_metrics import SelfMetrics
 from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
-from runvitals.server.self_metrics import SelfMetrics
+from runvitals.server.http import cached_read
+from runvitals.server.mail.mailer import Mailer
+from runvitals.server.organisation.audit_file import AuditFile
+from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.runs.storage.sections import SectionUpdate
+from runvitals.server.runs.storage.writer_registration import WriterRegistration
+from runvitals.server.runs.stored.statistics_updater import StatisticsUpdater
 from runvitals.server.shared_server import SharedServer
-from runvitals.server.stored.statistics_updater import StatisticsUpdater
 from runvitals.server.usage.rollup import UsageRollup
-from runvitals.store.metadata import SectionUpdate, WriterRegistration
-from runvitals.store.metadata.accounts.audit import CLI
-from tests.query.journals import T0
+from tests.readers.journals.journals import T0
 from tests.server.client import Client
 from tests.server.stored_runs import StoredServer
 

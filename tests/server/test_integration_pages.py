@@ -6,8 +6,8 @@ from importlib.resources import files
 
 import pytest
 
-from runvitals.store.metadata.accounts.audit import CLI
-from tests.server.api.accounts.people import People
+from runvitals.server.organisation.storage.audit import CLI
+from tests.server.accounts.routes.people import People
 from tests.server.browser import Browser
 from tests.server.test_account_pages import check, fill, page, people, signed_in  # noqa: F401
 from tests.server.test_build import hook  # noqa: F401

@@ -6,12 +6,12 @@ from importlib.resources import files
 
 import pytest
 
-from runvitals.accounts.secret_box import SecretBox
-from runvitals.mail.mailer import Mailer
-from runvitals.store.metadata.accounts.audit import CLI
-from tests.server.api.accounts.people import People
-from tests.server.api.teams.test_notices import ENVIRONMENT
+from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.mail.mailer import Mailer
+from runvitals.server.organisation.storage.audit import CLI
+from tests.server.accounts.routes.people import People
 from tests.server.browser import Browser
+from tests.server.teams.routes.test_notices import ENVIRONMENT
 from tests.server.test_account_pages import check, fill, page, people, signed_in  # noqa: F401
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_page import browser, static  # noqa: F401

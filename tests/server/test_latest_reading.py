@@ -8,7 +8,7 @@ import time
 import anyio
 import pytest
 
-from runvitals.server.latest_reading import LatestReading
+from runvitals.server.http.latest_reading import LatestReading
 from tests.patience import PATIENCE_S
 
 

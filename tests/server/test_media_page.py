@@ -15,7 +15,7 @@ from runvitals.journal.paths import run_dir
 from runvitals.journal.writer import JournalWriter
 from runvitals.sdk.media.base import Media
 from runvitals.sdk.media.run_files import RunFiles
-from tests.query.journals import T0, Training
+from tests.readers.journals.journals import T0, Training
 from tests.server.browser import Browser
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_page import browser, page, static  # noqa: F401

@@ -13,10 +13,10 @@ from types import ModuleType
 import pytest
 
 from runvitals.server import create_app
+from runvitals.server.http.page import FOLDER
 from runvitals.server.http.serve import Server, listen
-from runvitals.server.page import FOLDER
 from tests.patience import PATIENCE_S
-from tests.query.journals import Monitor, Training
+from tests.readers.journals.journals import Monitor, Training
 from tests.server.browser import Browser, NoBrowser
 from tests.server.test_build import hook  # noqa: F401
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.query.journals import Monitor, Trainer
+from tests.readers.journals.journals import Monitor, Trainer
 from tests.server.browser import Browser
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_page import (  # noqa: F401

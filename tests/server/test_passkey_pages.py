@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runvitals.store.metadata.accounts.audit import CLI
-from tests.server.api.accounts.people import OTHER_PASSWORD, PASSWORD, People, serving_people
+from runvitals.server.organisation.storage.audit import CLI
+from tests.server.accounts.routes.people import OTHER_PASSWORD, PASSWORD, People, serving_people
 from tests.server.browser import Browser
 from tests.server.test_account_pages import LATER_S, at, confirm_password, fill, sign_in, signed_in
 from tests.server.test_build import hook  # noqa: F401

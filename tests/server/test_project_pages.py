@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import PATIENCE_S
-from tests.server.api.accounts.people import People, serving_people
+from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser
 from tests.server.test_account_pages import (
     at,

@@ -19,15 +19,15 @@ import pytest
 from sqlalchemy import Connection, update
 from werkzeug.serving import make_server
 
-from runvitals.accounts.totp import STEP_S, code_at
-from runvitals.store.metadata.accounts.audit import CLI
-from runvitals.store.metadata.accounts.generation import rights_changed
-from runvitals.store.metadata.accounts.tables import session
+from runvitals.server.access.storage.generation import rights_changed
+from runvitals.server.accounts.storage.tables import session
+from runvitals.server.accounts.totp import STEP_S, code_at
+from runvitals.server.organisation.storage.audit import CLI
 from tests.certificates import self_signed
-from tests.outbound.site import PUBLIC, Site
 from tests.patience import PATIENCE_S
-from tests.server.api.accounts.people import OTHER_PASSWORD, PASSWORD, People, serving_people
+from tests.server.accounts.routes.people import OTHER_PASSWORD, PASSWORD, People, serving_people
 from tests.server.browser import Browser, NoBrowser
+from tests.server.outbound.site import PUBLIC, Site
 from tests.server.test_account_pages import at, fill, sign_in
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_page import static  # noqa: F401

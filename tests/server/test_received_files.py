@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.received_files import FileLimits, FileRejected, ReceivedFiles, UploadState
+from runvitals.server.files.received_files import FileLimits, FileRejected, ReceivedFiles, UploadState
+from runvitals.server.files.storage.stored_files import StoredFile
+from runvitals.server.metadata_store import MetadataStore, open_metadata_store
+from runvitals.server.runs.storage.writer_registration import WriterRegistration
 from runvitals.store.files.folder_store import FolderFileStore
 from runvitals.store.files.uploads import ContentDiffers
-from runvitals.store.metadata import MetadataStore, WriterRegistration, open_metadata_store
-from runvitals.store.metadata.stored_files import StoredFile
 from tests.empty_metadata import new_metadata_store
-from tests.store.metadata.artifacts.making import T0, logged, md5, new_project
+from tests.server.database.artifacts.making import T0, logged, md5, new_project
 
 NOW = 1_790_000_000_000
 CONTENT = b"content"

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from runvitals.server.http.connection_limits import ConnectionLimits
-from runvitals.server.response_memory import ResponseLimits
-from runvitals.store.metadata import WriterRegistration
+from runvitals.server.http.response_memory import ResponseLimits
+from runvitals.server.runs.storage.writer_registration import WriterRegistration
 from runvitals.store.samples.interface import SampleBatch
 from tests.patience import PATIENCE_S, eventually
 from tests.server.serving import Served, serving

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
 from runvitals.server.doors.routers import DOOR_ROUTERS
-from runvitals.server.router import ImportedRoutes, LazyRoute, Router, RouterModule
+from runvitals.server.http.router import ImportedRoutes, LazyRoute, Router, RouterModule
 
 threads: list[int] = []
 

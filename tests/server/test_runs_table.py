@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from runvitals.model.ending import Ending
-from runvitals.store.metadata import SectionUpdate, WriterEnd, WriterRegistration
+from runvitals.server.runs.storage.sections import SectionUpdate
+from runvitals.server.runs.storage.writer_registration import WriterRegistration
+from runvitals.server.runs.storage.writers import WriterEnd
 from tests.server.browser import Browser
 from tests.server.serving import Served, serving
 from tests.server.test_build import hook  # noqa: F401

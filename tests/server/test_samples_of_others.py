@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from runvitals.alerts.sample_queue import SampleQueue
-from runvitals.server.samples_of_others import SamplesOfOthers
+from runvitals.server.alerts.sample_queue import SampleQueue
+from runvitals.server.alerts.samples_of_others import SamplesOfOthers
 from runvitals.store.samples.interface import StoreUnavailable
 from tests.store.samples.conformance import T0, batch
 from tests.store.samples.model import Model

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from runvitals.accounts.organisation_settings import SETTINGS
-from runvitals.environment import redaction
+from runvitals.agent.environment import redaction
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
 from runvitals.server.app import application
-from runvitals.server.secret_fields import SECRET_FIELDS, is_secret_field
-from tests.server.api.accounts.people import Browser, serving_people
+from runvitals.server.http.secret_fields import SECRET_FIELDS, is_secret_field
+from runvitals.server.organisation.settings import SETTINGS
+from tests.server.accounts.routes.people import Browser, serving_people
 
 WORDS = frozenset(
     (

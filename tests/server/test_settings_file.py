@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.accounts.secret_box import SecretBox
-from runvitals.mail.settings import opened_smtp_url
-from runvitals.server.settings_file import read_settings_file
-from runvitals.single_sign_on.providers import providers_of
-from tests.server.api.accounts.people import serving_people
+from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.mail.settings import opened_smtp_url
+from runvitals.server.organisation.settings_file import read_settings_file
+from runvitals.server.sign_on.providers import providers_of
+from tests.server.accounts.routes.people import serving_people
 
 BOX = SecretBox({"k": bytes(32)})
 WHOLE = """

@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from runvitals.accounts.beta_features import BetaFeature
-from runvitals.accounts.organisation_settings import SETTINGS
-from runvitals.store.metadata.accounts.audit import CLI
-from tests.mail.receiver import Receiver
-from tests.outbound.site import Site
-from tests.outbound.site import serving as serving_site
-from tests.server.api.accounts.people import People, serving_people
+from runvitals.server.accounts.beta_features import BetaFeature
+from runvitals.server.organisation.settings import SETTINGS
+from runvitals.server.organisation.storage.audit import CLI
+from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser
+from tests.server.mail.receiver import Receiver
+from tests.server.outbound.site import Site
+from tests.server.outbound.site import serving as serving_site
+from tests.server.sign_on.provider import Idp
 from tests.server.test_account_pages import at, field, fill, signed_in
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_page import browser, static  # noqa: F401
 from tests.server.test_shared_page import click, shown
-from tests.single_sign_on.provider import Idp
 
 OTHER_PLACES = ("pages/organisation/OrganisationMail.svelte", "parts/accounts/BetaPolicySection.svelte")
 RED, BLUE = (220, 20, 20), (20, 20, 220)

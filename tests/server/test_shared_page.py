@@ -12,10 +12,12 @@ import pytest
 
 from runvitals.model.ending import Ending
 from runvitals.server.http.serve import Server, listen
+from runvitals.server.runs.storage.sections import SectionUpdate
+from runvitals.server.runs.storage.writer_registration import WriterRegistration
+from runvitals.server.runs.storage.writers import WriterEnd
 from runvitals.server.shared_server import SharedServer
-from runvitals.store.metadata import SectionUpdate, WriterEnd, WriterRegistration
 from tests.patience import PATIENCE_S
-from tests.query.journals import Monitor, Training
+from tests.readers.journals.journals import Monitor, Training
 from tests.server.browser import Browser
 from tests.server.stored_runs import StoredServer
 from tests.server.test_build import hook  # noqa: F401

@@ -9,9 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from runvitals.store.metadata.accounts.audit import CLI
-from tests.outbound.site import Answer, Site, serving
-from tests.server.api.accounts.people import Browser, People, serving_people
+from runvitals.server.organisation.storage.audit import CLI
+from tests.server.accounts.routes.people import Browser, People, serving_people
+from tests.server.outbound.site import Answer, Site, serving
 
 HOOK = "https://hooks.slack.com/services/T0001/B0001/abcdefgh"
 TEAM = "/teams/vision/slack-destinations"

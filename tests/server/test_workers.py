@@ -10,13 +10,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from runvitals import deadline
-from runvitals.deadline import ClientLeft, TooSlow
-from runvitals.server.run_library import RunView
-from runvitals.server.stored.run_library import StoredLibrary
-from runvitals.server.workers import Busy, Workers
+from runvitals.base import deadline
+from runvitals.base.deadline import ClientLeft, TooSlow
+from runvitals.server.http.workers import Busy, Workers
+from runvitals.server.runs.run_library import RunView
+from runvitals.server.runs.stored.run_library import StoredLibrary
 from tests.patience import PATIENCE_S
-from tests.query.journals import Training
+from tests.readers.journals.journals import Training
 from tests.server.stored_runs import StoredServer
 
 

@@ -13,7 +13,7 @@ import pytest
 from runvitals.server.app import create_app
 from runvitals.server.http.serve import Server, listen
 from tests.patience import PATIENCE_S, eventually
-from tests.query.journals import Training
+from tests.readers.journals.journals import Training
 from tests.server.browser import Browser
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_page import browser, now_ms, static  # noqa: F401

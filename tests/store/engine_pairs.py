@@ -12,11 +12,14 @@ from pathlib import Path
 import numpy as np
 
 from runvitals.cli.store_options import open_stores
-from runvitals.store.metadata import Filter, MetadataStore, RunSort, WriterRegistration
+from runvitals.model.filter import Filter
+from runvitals.model.run_sort import RunSort
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.runs.storage.writer_registration import WriterRegistration
 from runvitals.store.samples.clickhouse import ClickHouseStore
 from runvitals.store.samples.interface import SampleBatch
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
-from tests.store.metadata.postgresql import Server
+from runvitals.store.samples.sqlite import SqliteChunks
+from tests.server.database.postgresql import Server
 
 NOW = 1_790_812_800_000
 Store = SqliteChunks | ClickHouseStore

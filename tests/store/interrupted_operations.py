@@ -24,18 +24,19 @@ import psycopg
 
 from runvitals.cli import main as runvitals
 from runvitals.cli.first_administrator import FirstAdministrator
-from runvitals.store.check import check_metadata_store
+from runvitals.server.database.database import Database
+from runvitals.server.database.migration import downgrade
+from runvitals.server.metadata_store import MetadataStore, open_metadata_store
+from runvitals.server.pairing.check import check_metadata_store
+from runvitals.server.runs.storage.writer_registration import WriterRegistration
 from runvitals.store.errors import MetadataStoreError
-from runvitals.store.metadata import MetadataStore, WriterRegistration, open_metadata_store
-from runvitals.store.metadata.database import Database
-from runvitals.store.metadata.migration import downgrade
+from runvitals.store.samples.cold.storage import ColdSettings
 from runvitals.store.samples.interface import SampleBatch, StoreError
-from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
-from runvitals.store.samples.sqlite_chunks.check import check
-from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
+from runvitals.store.samples.sqlite import SqliteChunks, StoreSettings
+from runvitals.store.samples.sqlite.check import check
+from tests.server.database.postgresql import Server
 from tests.store.crash_points import interrupted
 from tests.store.engine_pairs import NOW, Pair, Store
-from tests.store.metadata.postgresql import Server
 
 DAY = 86_400_000
 SMALL = StoreSettings(chunk_ticks=16, pack_ticks=4, compact_ticks=32)

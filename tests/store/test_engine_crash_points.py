@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event
 
-from runvitals.store.metadata import open_metadata_store
+from runvitals.server.metadata_store import open_metadata_store
+from tests.server.database import postgresql as postgres
 from tests.store.crash_point_runs import assert_survived, disk_full, killed
 from tests.store.engine_pairs import Pair, record, runs
-from tests.store.metadata import postgresql as postgres
 from tests.store.samples.clickhouse.answers_500 import AnswersWith500
 from tests.store.samples.clickhouse.server import ClickHouseServer, installed
 from tests.store.samples.test_crashes import needs_mounts

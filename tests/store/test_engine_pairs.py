@@ -11,8 +11,8 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.store.samples.interface import StoreError
+from tests.server.database.conftest import postgresql
 from tests.store.engine_pairs import Pair, record, runs
-from tests.store.metadata.conftest import postgresql
 from tests.store.samples.clickhouse.server import ClickHouseServer, installed
 
 __all__ = ["postgresql"]

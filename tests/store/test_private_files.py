@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runvitals.leet.config import ProjectState
 from runvitals.relay.destinations.runvitals import login
 from runvitals.sdk import trust
-from runvitals.store.metadata.backup import backup as copy_metadata
-from runvitals.store.metadata.database import Database
+from runvitals.server.database.backup import backup as copy_metadata
+from runvitals.server.database.database import Database
 from runvitals.store.samples.interface import SampleBatch
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
-from runvitals.store.samples.sqlite_chunks.backup import backup
+from runvitals.store.samples.sqlite import SqliteChunks
+from runvitals.store.samples.sqlite.backup import backup
+from runvitals.terminal.leet.config import ProjectState
 
 
 @pytest.fixture(autouse=True)

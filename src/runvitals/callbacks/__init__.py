@@ -7,8 +7,8 @@ the modules that the program has already imported. A callback starts a run (`run
 The run is finished by the program, or when it exits.
 """
 
-from runvitals.integrations.keras import KerasCallback
-from runvitals.integrations.lightning import LightningCallback
-from runvitals.integrations.transformers import TransformersCallback
+from runvitals.sdk.integrations.keras import KerasCallback
+from runvitals.sdk.integrations.lightning import LightningCallback
+from runvitals.sdk.integrations.transformers import TransformersCallback
 
 __all__ = ["KerasCallback", "LightningCallback", "TransformersCallback"]

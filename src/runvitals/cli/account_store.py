@@ -16,11 +16,11 @@ from runvitals.cli.account_output import Listing, Outcome, expected, printed
 from runvitals.cli.store_options import add_store, existing_metadata_address
 
 if TYPE_CHECKING:
-    from runvitals.store.metadata.accounts.account_store import AccountStore
-    from runvitals.store.metadata.accounts.audit import Actor
-    from runvitals.store.metadata.accounts.service_accounts import ServiceAccountRow
-    from runvitals.store.metadata.accounts.teams import TeamRow
-    from runvitals.store.metadata.accounts.users import UserRow
+    from runvitals.server.accounts.storage.account_store import AccountStore
+    from runvitals.server.accounts.storage.users import UserRow
+    from runvitals.server.organisation.storage.audit import Actor
+    from runvitals.server.teams.storage.service_accounts import ServiceAccountRow
+    from runvitals.server.teams.storage.teams import TeamRow
 
 DESCRIPTION = "Works on the server's metadata store, also while the server is running."
 
@@ -41,9 +41,9 @@ def finish(actions: Any) -> None:
 
 def run_on_accounts(arguments: argparse.Namespace, work: Work) -> int:
     """Run `work` on the accounts, and print its result."""
+    from runvitals.server.metadata_store import open_metadata_store
+    from runvitals.server.organisation.storage.audit import CLI
     from runvitals.store.errors import MetadataStoreError
-    from runvitals.store.metadata import open_metadata_store
-    from runvitals.store.metadata.accounts.audit import CLI
 
     try:
         with open_metadata_store(existing_metadata_address(arguments)) as metadata_store:

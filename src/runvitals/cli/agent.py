@@ -8,9 +8,9 @@ import sys
 from types import FrameType
 from typing import Any
 
+from runvitals.base.terminal_text import inert
 from runvitals.cli.argument_types import positive_integer
 from runvitals.cli.command_list import COMMANDS
-from runvitals.terminal import inert
 
 
 def add(subparsers: Any) -> None:
@@ -27,8 +27,8 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from runvitals.client.sweeps.agent import SweepFailed
-    from runvitals.client.sweeps.functions import agent
+    from runvitals.readers.servers.sweeps.agent import SweepFailed
+    from runvitals.readers.servers.sweeps.functions import agent
 
     signal.signal(signal.SIGTERM, _terminated)
     try:

@@ -24,7 +24,7 @@ from runvitals.cli.team_definitions import (
 from runvitals.model.account_names import entity_name
 
 if TYPE_CHECKING:
-    from runvitals.client.connection import ApiConnection
+    from runvitals.readers.servers.connection import ApiConnection
 
 _HOUR_MS: Final = 3_600_000
 _MOST_HOURS: Final = 24 * 366
@@ -157,7 +157,7 @@ def _read(path: str) -> list[dict[str, Any]]:
     Raises:
         ValueError: the file or a rule is invalid; all mistakes are named.
     """
-    from runvitals.alerts.rules import InvalidRule, rule
+    from runvitals.server.alerts.rules import InvalidRule, rule
 
     found, wrong = read_definitions(path, "rule"), []
     for one in found:

@@ -97,7 +97,7 @@ def _versions(arguments: argparse.Namespace) -> Iterator[ArtifactVersion]:
     project = scope.project if address is None else address.project or scope.project
     entity = scope.entity if address is None else address.entity or scope.entity
     if scope.server is None:
-        from runvitals.query.artifacts import LocalArtifacts
+        from runvitals.readers.journals.artifacts import LocalArtifacts
 
         of_all = address is None and arguments.project is None
         found = LocalArtifacts(scope.folder).versions(
@@ -105,7 +105,7 @@ def _versions(arguments: argparse.Namespace) -> Iterator[ArtifactVersion]:
         )
         yield from (one.version for one in found)
         return
-    from runvitals.client.artifacts import ServerArtifacts
+    from runvitals.readers.servers.artifacts import ServerArtifacts
 
     artifacts = ServerArtifacts.of(scope.server)
     names = [address.name] if address else [row["name"] for row in artifacts.names(project, entity)]

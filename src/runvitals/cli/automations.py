@@ -20,7 +20,7 @@ from runvitals.cli.team_definitions import (
 from runvitals.model.account_names import entity_name
 
 if TYPE_CHECKING:
-    from runvitals.client.connection import ApiConnection
+    from runvitals.readers.servers.connection import ApiConnection
 
 _PARTS: Final = ("name", "event", "filter", "actions", "cooldown_h")
 

@@ -10,7 +10,7 @@ from runvitals.cli.argument_types import size_bytes, time_ms
 from runvitals.model.durations import DAY_MS
 
 if TYPE_CHECKING:
-    from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
+    from runvitals.store.samples.cold.storage import ColdSettings
 
 _AFTER_MS = 30 * DAY_MS
 _CACHE_BYTES = 2 << 30
@@ -76,6 +76,6 @@ def cold_settings(arguments: argparse.Namespace, in_folder: bool = True) -> Cold
     cache_bytes = _CACHE_BYTES if arguments.cold_cache is None else arguments.cold_cache
     if after_ms < DAY_MS:
         raise ValueError("--cold-after must be at least 1d")
-    from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
+    from runvitals.store.samples.cold.storage import ColdSettings
 
     return ColdSettings(arguments.cold_storage, after_ms, cache_bytes)

@@ -10,13 +10,13 @@ import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from runvitals.base.terminal_text import fitting, inert
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.sdk.settings import resolve
-from runvitals.terminal import fitting, inert
 
 if TYPE_CHECKING:
-    from runvitals.doctor import Finding, Report
+    from runvitals.tools.doctor import Finding, Report
 
 _WIDTH = 110
 _NAME_WIDTH = 18
@@ -39,7 +39,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from runvitals.doctor import bundle, examine
+    from runvitals.tools.doctor import bundle, examine
 
     if arguments.bundle:
         bundle.check_name(arguments.bundle)

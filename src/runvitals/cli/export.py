@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import Any, TextIO, get_args
 
+from runvitals.base.terminal_text import inert, raw
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import iso
@@ -23,14 +24,13 @@ from runvitals.cli.show import RUN_HELP
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import WriterTail
 from runvitals.journal.records import Record
-from runvitals.metrics import mlflow
+from runvitals.model.metrics import mlflow
 from runvitals.model.run_json import finite
 from runvitals.model.spreadsheets import inert_cell
-from runvitals.query.history import leaves
-from runvitals.query.key_filter import KeyFilter
-from runvitals.query.run_builder import RunBuilder
-from runvitals.query.run_handle import Names, find_run
-from runvitals.terminal import inert, raw
+from runvitals.readers.journals.history import leaves
+from runvitals.readers.journals.key_filter import KeyFilter
+from runvitals.readers.journals.run_builder import RunBuilder
+from runvitals.readers.journals.run_handle import Names, find_run
 
 _SHOWN_KEYS = 20
 

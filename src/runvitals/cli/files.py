@@ -15,7 +15,7 @@ from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, table
 from runvitals.cli.show import RUN_HELP
 from runvitals.model.media_types import BINARY
-from runvitals.query.run_handle import OpenRun, open_run
+from runvitals.readers.journals.run_handle import OpenRun, open_run
 
 _EXTENSIONS = {"image/svg+xml": ".svg", "audio/mpeg": ".mp3", "text/plain": ".txt", BINARY: ""}
 

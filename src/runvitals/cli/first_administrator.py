@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runvitals.terminal import inert
+from runvitals.base.terminal_text import inert
 
 if TYPE_CHECKING:
-    from runvitals.store.metadata import MetadataStore
+    from runvitals.server.metadata_store import MetadataStore
 
 EMAIL, NAME = "RUNVITALS_ADMIN_EMAIL", "RUNVITALS_ADMIN_NAME"
 PASSWORD_FILE = "RUNVITALS_ADMIN_PASSWORD_FILE"
@@ -41,7 +41,7 @@ class FirstAdministrator:
             ValueError: an invalid name, address or password.
             OSError: the file of the password cannot be read.
         """
-        from runvitals.store.metadata.accounts.audit import CLI
+        from runvitals.server.organisation.storage.audit import CLI
 
         hashed = None if self.password_file is None else self._hashed(self.password_file)
         accounts = metadata_store.accounts
@@ -65,7 +65,7 @@ class FirstAdministrator:
         return link
 
     def _hashed(self, path: str) -> str:
-        from runvitals.accounts.passwords import Passwords, password_problem
+        from runvitals.server.accounts.passwords import Passwords, password_problem
 
         try:
             with open(path, encoding="utf-8") as file:

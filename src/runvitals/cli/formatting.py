@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from math import isfinite
 
+from runvitals.base.terminal_text import display_width
+from runvitals.base.terminal_text import inert as inert
 from runvitals.model.ending import Ending, signal_name
-from runvitals.terminal import display_width
-from runvitals.terminal import inert as inert
 
 
 def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:

@@ -14,7 +14,7 @@ from runvitals.cli.formatting import inert
 from runvitals.sdk.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from runvitals.importers.report import ImportReport
+    from runvitals.readers.importers.report import ImportReport
 
 _KINDS = ("mlflow", "tensorboard", "wandb")
 
@@ -108,17 +108,17 @@ def _reports(kind: str, address: str, arguments: argparse.Namespace) -> Iterator
         _team(arguments),
     )
     if kind == "tensorboard":
-        from runvitals.importers.tensorboard.importer import import_tensorboard
+        from runvitals.readers.importers.tensorboard.importer import import_tensorboard
 
         return import_tensorboard(address, folder, project, run_id, team)
     if kind == "mlflow":
-        from runvitals.importers.mlflow.importer import import_mlflow
-        from runvitals.importers.mlflow.stores import store_of
+        from runvitals.readers.importers.mlflow.importer import import_mlflow
+        from runvitals.readers.importers.mlflow.stores import store_of
 
         store = store_of(address, os.environ, os.getcwd(), arguments.artifacts)
         return import_mlflow(store, folder, project, run_id, team)
-    from runvitals.importers.wandb_server.importer import import_wandb
-    from runvitals.importers.wandb_server.server import WandbServer
+    from runvitals.readers.importers.wandb_server.importer import import_wandb
+    from runvitals.readers.importers.wandb_server.server import WandbServer
 
     server = WandbServer.of(arguments.server, os.environ)
     return import_wandb(server, address, folder, project, run_id, team)
@@ -134,7 +134,7 @@ def _team(arguments: argparse.Namespace) -> str:
 
 def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list[str], int]:
     """Import `.wandb` files; returns the ids, and how many failed."""
-    from runvitals.wandb_files.importer import import_file
+    from runvitals.readers.wandb_files.importer import import_file
 
     found = [file for path in paths for file in files(path)]
     if arguments.run and len(found) > 1:

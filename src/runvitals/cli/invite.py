@@ -19,9 +19,9 @@ from runvitals.cli.argument_types import integer_between, row_id
 from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
-    from runvitals.store.metadata.accounts.account_store import AccountStore
-    from runvitals.store.metadata.accounts.audit import Actor
-    from runvitals.store.metadata.accounts.invitations import InvitationRow
+    from runvitals.server.accounts.storage.account_store import AccountStore
+    from runvitals.server.organisation.storage.audit import Actor
+    from runvitals.server.teams.storage.invitations import InvitationRow
 
 
 def add(subparsers: Any) -> None:

@@ -8,14 +8,14 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from runvitals.base.terminal_text import inert
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.quick_start import for_imports
 from runvitals.sdk.settings import resolve
-from runvitals.terminal import inert
 
 if TYPE_CHECKING:
-    from runvitals.leet.opening import OpeningTarget
+    from runvitals.terminal.leet.opening import OpeningTarget
 
 
 def add(subparsers: Any) -> None:
@@ -66,13 +66,13 @@ def run(arguments: argparse.Namespace) -> int:
     inspects = words[:1] == ["inspect"]
     words = words[1:] if inspects else words
     with for_imports():
-        from runvitals.leet.opening import Surroundings, target
+        from runvitals.terminal.leet.opening import Surroundings, target
 
         if not inspects:
-            from runvitals.leet.app import LeetApp
-            from runvitals.leet.config import Config
-            from runvitals.leet.images.terminal_graphics import graphics
-            from runvitals.leet.replay import speed_of
+            from runvitals.terminal.leet.app import LeetApp
+            from runvitals.terminal.leet.config import Config
+            from runvitals.terminal.leet.images.terminal_graphics import graphics
+            from runvitals.terminal.leet.replay import speed_of
     server = resolve({}, os.environ, os.getcwd())["server"]
     around = Surroundings(directory(arguments), os.getcwd(), server, os.environ)
     wanted = target(words[0] if words else None, around)
@@ -119,7 +119,7 @@ def _is_screen() -> bool:
 
 
 def _inspect(wanted: OpeningTarget, on_screen: bool, arguments: argparse.Namespace) -> int:
-    from runvitals.leet.inspection import print_records, print_summary, source_of
+    from runvitals.terminal.leet.inspection import print_records, print_summary, source_of
 
     source = source_of(wanted)
     try:
@@ -129,8 +129,8 @@ def _inspect(wanted: OpeningTarget, on_screen: bool, arguments: argparse.Namespa
         if not on_screen:
             print_records(source, sys.stdout, arguments.follow)
             return 0
-        from runvitals.leet.config import Config
-        from runvitals.leet.inspect_app import InspectApp
+        from runvitals.terminal.leet.config import Config
+        from runvitals.terminal.leet.inspect_app import InspectApp
 
         app = InspectApp(source, arguments.follow, config=Config.of_user(os.environ))
         return app.run_in_terminal(os.environ)
@@ -141,8 +141,8 @@ def _inspect(wanted: OpeningTarget, on_screen: bool, arguments: argparse.Namespa
 
 def _configure() -> int:
     """Change the configuration on the screen, or print it as JSON."""
-    from runvitals.leet.config import Config
-    from runvitals.leet.config_app import ConfigApp
+    from runvitals.terminal.leet.config import Config
+    from runvitals.terminal.leet.config_app import ConfigApp
 
     config = Config.of_user(os.environ)
     if not _is_screen():

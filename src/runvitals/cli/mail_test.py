@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from runvitals.cli.formatting import inert
 
 if TYPE_CHECKING:
-    from runvitals.accounts.secret_box import SecretBox
-    from runvitals.store.metadata import MetadataStore
+    from runvitals.server.accounts.secret_box import SecretBox
+    from runvitals.server.metadata_store import MetadataStore
 
 NAME = "mail-test"
 
@@ -48,11 +48,11 @@ def run(
         ValueError: a setting is invalid or missing, or this is no e-mail address.
         OSError: the mail server, the metadata store or the key file cannot be used.
     """
-    from runvitals.accounts.secret_box import SecretUnreadable, open_secret_box, temporary_secret_box
-    from runvitals.mail.mailer import Mailer
-    from runvitals.mail.smtp import MailRefused
+    from runvitals.server.accounts.secret_box import SecretUnreadable, open_secret_box, temporary_secret_box
+    from runvitals.server.mail.mailer import Mailer
+    from runvitals.server.mail.smtp import MailRefused
+    from runvitals.server.metadata_store import open_metadata_store
     from runvitals.store.errors import MetadataStoreError
-    from runvitals.store.metadata import open_metadata_store
 
     box = open_secret_box(keys) if os.path.exists(keys) else temporary_secret_box()
     try:

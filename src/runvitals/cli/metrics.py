@@ -8,7 +8,7 @@ import shutil
 import sys
 
 from runvitals.cli.command_list import COMMANDS
-from runvitals.metrics import DEFINITIONS, SUBJECTS, reference
+from runvitals.model.metrics import DEFINITIONS, SUBJECTS, reference
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

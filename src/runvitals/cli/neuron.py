@@ -7,9 +7,9 @@ import json
 import sys
 from typing import Any
 
+from runvitals.base.terminal_text import inert
 from runvitals.cli.command_list import COMMANDS
 from runvitals.relay.destinations.cloudwatch import neuron_config
-from runvitals.terminal import inert
 
 
 def add(subparsers: Any) -> None:

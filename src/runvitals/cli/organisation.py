@@ -20,8 +20,8 @@ from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import moment
 
 if TYPE_CHECKING:
-    from runvitals.store.metadata.accounts.account_store import AccountStore
-    from runvitals.store.metadata.accounts.audit import Actor, AuditEvent
+    from runvitals.server.accounts.storage.account_store import AccountStore
+    from runvitals.server.organisation.storage.audit import Actor, AuditEvent
 
 _MAX_KEYS_FILE = 100_000
 
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _settings(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    from runvitals.accounts.organisation_settings import with_defaults
+    from runvitals.server.organisation.settings import with_defaults
 
     values = with_defaults(accounts.settings.all())
     return Outcome("\n".join(f"{name}: {_value(value)}" for name, value in values.items()), values)
@@ -91,8 +91,8 @@ def _value(value: object) -> str:
 
 
 def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    from runvitals.accounts.organisation_settings import checked_settings
-    from runvitals.mail.settings import server_url
+    from runvitals.server.mail.settings import server_url
+    from runvitals.server.organisation.settings import checked_settings
 
     changes = checked_settings(dict(_change(text) for text in arguments.settings))
     if changes.get("url"):
@@ -112,7 +112,7 @@ def _change(text: str) -> tuple[str, Any]:
 
 
 def _audit(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
-    from runvitals.store.metadata.accounts.audit import AuditFilter
+    from runvitals.server.organisation.storage.audit import AuditFilter
 
     wanted = AuditFilter(action=arguments.what, actor=arguments.actor, entity=arguments.entity)
     return Listing(accounts.audit.page(wanted, arguments.limit), _EVENTS, "the audit log has no such events")
@@ -140,7 +140,7 @@ def _add_issuer(accounts: AccountStore, arguments: argparse.Namespace, by: Actor
         raise ValueError(f"invalid URL {arguments.url!r}; expected https://…")
     keys = None
     if arguments.keys is not None:
-        from runvitals.single_sign_on.tokens import checked_keys
+        from runvitals.server.sign_on.tokens import checked_keys
 
         with open(arguments.keys, encoding="utf-8") as file:
             keys = checked_keys(file.read(_MAX_KEYS_FILE))

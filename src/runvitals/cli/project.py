@@ -19,9 +19,9 @@ from runvitals.cli.argument_types import row_id, time_ms
 from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
-    from runvitals.store.metadata.accounts.account_store import AccountStore
-    from runvitals.store.metadata.accounts.audit import Actor
-    from runvitals.store.metadata.accounts.owned_projects import ProjectDetail
+    from runvitals.server.accounts.storage.account_store import AccountStore
+    from runvitals.server.organisation.storage.audit import Actor
+    from runvitals.server.projects.storage.owned_projects import ProjectDetail
 
 VISIBILITIES = ("private", "restricted", "team", "organisation", "public", "open")
 _ON_A_PROJECT = (
@@ -149,9 +149,9 @@ def _visibility(accounts: AccountStore, arguments: argparse.Namespace, by: Actor
 def _check_visibility(
     accounts: AccountStore, entity_id: int, owner_id: int | None, before: str | None, wanted: str
 ) -> None:
-    from runvitals.accounts.organisation_settings import policies_of
-    from runvitals.accounts.resources import Entity, Project, Visibility
-    from runvitals.accounts.visibility import visibility_problem
+    from runvitals.server.access.resources import Entity, Project, Visibility
+    from runvitals.server.access.visibility import visibility_problem
+    from runvitals.server.organisation.settings import policies_of
 
     facts = accounts.entity(entity_id)
     if facts is None:

@@ -10,9 +10,9 @@ from runvitals.cli.account_store import DESCRIPTION, Work, add_actions, finish, 
 from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
-    from runvitals.store.metadata.accounts.account_store import AccountStore
-    from runvitals.store.metadata.accounts.audit import Actor
-    from runvitals.store.metadata.accounts.roles import RoleRow
+    from runvitals.server.accounts.storage.account_store import AccountStore
+    from runvitals.server.organisation.storage.audit import Actor
+    from runvitals.server.organisation.storage.roles import RoleRow
 
 
 def add(subparsers: Any) -> None:
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    from runvitals.accounts.custom_roles import custom_role
+    from runvitals.server.access.custom_roles import custom_role
 
     added, description = arguments.add or [], arguments.description or ""
     role = custom_role(arguments.name, arguments.base, added, description)
@@ -54,7 +54,7 @@ def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, no
 
 
 def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    from runvitals.accounts.custom_roles import custom_role
+    from runvitals.server.access.custom_roles import custom_role
 
     before = accounts.roles.get(arguments.name)
     added = sorted(before.actions) if arguments.add is None else arguments.add

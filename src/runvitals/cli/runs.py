@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from runvitals.base.terminal_text import cut
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import duration, ending, inert, moment, number, table
@@ -17,11 +18,10 @@ from runvitals.model.filter_text import parse
 from runvitals.model.run import Run
 from runvitals.model.run_json import finite, run_as_dict
 from runvitals.model.system_statistics import is_statistic
-from runvitals.query.run_filter import SystemStatistics, matching
-from runvitals.query.run_handle import now_ms
-from runvitals.query.runs import RunList
+from runvitals.readers.journals.run_filter import SystemStatistics, matching
+from runvitals.readers.journals.run_handle import now_ms
+from runvitals.readers.journals.runs import RunList
 from runvitals.sdk.data_folder import runs_kept_elsewhere
-from runvitals.terminal import cut
 
 _SUMMARY_LETTERS = 50
 _CELL_COLUMNS = 48
@@ -99,7 +99,7 @@ def _statistics(runs: Sequence[Run], wanted: Filter, folder: str) -> SystemStati
     """
     if not any(map(is_statistic, wanted.fields)):
         return {}
-    from runvitals.server.local.journal_summaries import JournalSummaries
+    from runvitals.server.runs.local.journal_summaries import JournalSummaries
 
     summaries = JournalSummaries(folder)
     while summaries.read(runs, (), now_ms()):

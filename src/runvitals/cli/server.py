@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from runvitals.base.terminal_text import inert
 from runvitals.cli import mail_test, quick_start
 from runvitals.cli.argument_types import address, positive_integer, size_bytes, time_ms
 from runvitals.cli.cold_storage import add_cold_storage, cold_settings
@@ -23,18 +24,17 @@ from runvitals.cli.store_options import (
     store_locations,
 )
 from runvitals.model.account_names import entity_name
-from runvitals.terminal import inert
 
 if TYPE_CHECKING:
     import socket
 
-    from runvitals.accounts.secret_box import SecretBox
+    from runvitals.server.accounts.secret_box import SecretBox
     from runvitals.server.clock import Clock
-    from runvitals.server.received_files import ReceivedFiles
+    from runvitals.server.files.received_files import ReceivedFiles
+    from runvitals.server.metadata_store import MetadataStore
     from runvitals.server.shared_server import SharedServer
     from runvitals.store.files.bucket_address import BucketAddress
     from runvitals.store.files.interface import FileStore
-    from runvitals.store.metadata import MetadataStore
 
 DEFAULT_LISTEN = "127.0.0.1:8900"
 _SETUP = "/-/setup"
@@ -210,8 +210,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _serve_by_workers(arguments: argparse.Namespace, listener: socket.socket) -> int:
-    from runvitals.accounts.secret_box import open_secret_box
     from runvitals.cli.worker_processes import WorkerProcesses
+    from runvitals.server.accounts.secret_box import open_secret_box
     from runvitals.server.http.logs import configure
 
     check_shared_stores(arguments)
@@ -227,7 +227,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
     Args:
         worker: the number of this process; what only one process does, the first does.
     """
-    from runvitals.accounts.secret_box import open_secret_box
+    from runvitals.server.accounts.secret_box import open_secret_box
     from runvitals.server.background import start_background
     from runvitals.server.clock import Clock
     from runvitals.server.housekeeping import RetentionPolicy
@@ -295,7 +295,7 @@ def _write_audit_file(
 ) -> None:
     """Append the audit log to a file, until the stack closes."""
     if path is not None:
-        from runvitals.server.audit_file import AuditFile
+        from runvitals.server.organisation.audit_file import AuditFile
 
         audit_file = stack.enter_context(AuditFile(path, metadata_store.accounts.audit, clock.earliest))
         app.threads.append(audit_file.thread)
@@ -345,7 +345,7 @@ def _received_files(
     Raises:
         OSError: the bucket cannot be used.
     """
-    from runvitals.server.received_files import FileLimits, ReceivedFiles
+    from runvitals.server.files.received_files import FileLimits, ReceivedFiles
 
     limits = FileLimits(total_bytes=arguments.max_files)
     store: FileStore | None = None
@@ -359,7 +359,7 @@ def _received_files(
 def _fix_settings(metadata_store: MetadataStore, path: str | None, box: SecretBox) -> None:
     if path is None:
         return
-    from runvitals.server.settings_file import read_settings_file
+    from runvitals.server.organisation.settings_file import read_settings_file
 
     try:
         settings = read_settings_file(path, box)
@@ -377,7 +377,7 @@ def _announce(url: str, store: str, welcome: list[tuple[str, str]]) -> None:
 def _stolen_passwords(path: str | None) -> Callable[[str], bool] | None:
     if path is None:
         return None
-    from runvitals.accounts.breached_passwords import BreachedPasswords
+    from runvitals.server.accounts.breached_passwords import BreachedPasswords
 
     return BreachedPasswords(path).__contains__
 

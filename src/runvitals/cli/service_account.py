@@ -20,9 +20,9 @@ from runvitals.cli.account_store import (
 from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
-    from runvitals.store.metadata.accounts.account_store import AccountStore
-    from runvitals.store.metadata.accounts.audit import Actor
-    from runvitals.store.metadata.accounts.service_accounts import ServiceAccountRow
+    from runvitals.server.accounts.storage.account_store import AccountStore
+    from runvitals.server.organisation.storage.audit import Actor
+    from runvitals.server.teams.storage.service_accounts import ServiceAccountRow
 
 
 def add(subparsers: Any) -> None:

@@ -8,16 +8,16 @@ import shlex
 from dataclasses import asdict
 from typing import Any
 
+from runvitals.agent.collectors.sources import FAULTS, RARE, is_partial
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import duration, ending, inert, moment, number, table
-from runvitals.collectors.sources import FAULTS, RARE, is_partial
-from runvitals.doctor.sources import SOURCES_OF
 from runvitals.model.host import Host
 from runvitals.model.run import Run
 from runvitals.model.run_json import finite, run_as_dict
-from runvitals.query.run_handle import open_run
-from runvitals.query.statistics import Statistics
+from runvitals.readers.journals.run_handle import open_run
+from runvitals.readers.journals.statistics import Statistics
+from runvitals.tools.doctor.sources import SOURCES_OF
 
 RUN_HELP = "run id, a unique prefix of it, the run's name, or `latest`"
 

@@ -17,7 +17,7 @@ from runvitals.cli.formatting import inert
 from runvitals.sdk.settings import trace
 
 if TYPE_CHECKING:
-    from runvitals.simulate import SimulationTotals
+    from runvitals.tools.simulate import SimulationTotals
 
 _MOST_NODES = 256
 _LEAST_HOURS, _MOST_HOURS = 1e-6, 24.0 * 31
@@ -73,8 +73,8 @@ def _speed(text: str) -> float | str:
 
 def run(arguments: argparse.Namespace) -> int:
     from runvitals.sdk.delivery import destinations
-    from runvitals.simulate import Profile, begin, pacer
-    from runvitals.simulate.delivery import Delivery
+    from runvitals.tools.simulate import Profile, begin, pacer
+    from runvitals.tools.simulate.delivery import Delivery
 
     profile = Profile.parse(arguments.profile)
     traced = trace({}, os.environ, os.getcwd())

@@ -7,16 +7,16 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from runvitals.base.terminal_text import inert
 from runvitals.cli import store_backup, store_migration, store_repair, store_revision
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import table
 from runvitals.cli.server import add_keeping
 from runvitals.cli.store_options import is_clickhouse
-from runvitals.terminal import inert
 
 if TYPE_CHECKING:
-    from runvitals.store.samples.sqlite_chunks.inventory import StoreFile
+    from runvitals.store.samples.sqlite.inventory import StoreFile
 
 
 _FOR_CLICKHOUSE = ("check", "repair", "backup", "restore", "upgrade", "downgrade")
@@ -64,7 +64,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from runvitals.store.samples import sqlite_chunks  # noqa: F401 - fails early if a dependency is missing
+    from runvitals.store.samples import sqlite as sqlite_chunks  # noqa: F401 - fails early if a dependency is missing
 
     folder = arguments.store or os.path.join(directory(arguments), "store")
     if arguments.action == "migrate":
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _stats(folder: str) -> int:
-    from runvitals.store.samples.sqlite_chunks.inventory import inventory
+    from runvitals.store.samples.sqlite.inventory import inventory
 
     heading = ["FILE", "MB", "COLD MB", "RUNS", "SAMPLES", "BYTES/SAMPLE", "CHUNKS", "PACKS", "DAMAGED"]
     rows = [_row(file) for file in inventory(folder)]
@@ -109,7 +109,7 @@ def _row(file: StoreFile) -> list[str]:
 
 
 def _compact(folder: str) -> int:
-    from runvitals.store.samples.sqlite_chunks import SqliteChunks, log
+    from runvitals.store.samples.sqlite import SqliteChunks, log
 
     log.existing_path(folder)
     with SqliteChunks(folder) as store:
@@ -121,7 +121,7 @@ def _compact(folder: str) -> int:
 
 
 def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
-    from runvitals.store.samples.sqlite_chunks import SqliteChunks, log
+    from runvitals.store.samples.sqlite import SqliteChunks, log
 
     if keep_ms is None and size_bytes is None:
         raise ValueError("specify what to keep: --keep 90d, --max-size 200GB, or both")

@@ -14,6 +14,7 @@ import tempfile
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from runvitals.base.terminal_text import inert
 from runvitals.cli.store_migration import Progress
 from runvitals.cli.store_options import (
     METADATA_FILE,
@@ -25,7 +26,6 @@ from runvitals.cli.store_options import (
 )
 from runvitals.cli.store_repair import ids_in_clickhouse
 from runvitals.journal.paths import make_private
-from runvitals.terminal import inert
 
 if TYPE_CHECKING:
     from runvitals.store.samples.clickhouse import ClickHouseStore
@@ -73,11 +73,11 @@ def restore(arguments: argparse.Namespace) -> int:
 
 
 def _backup(arguments: argparse.Namespace, into: str) -> None:
-    from runvitals.store.check import require_match
+    from runvitals.server.database.database import sqlite_path
+    from runvitals.server.pairing.check import require_match
     from runvitals.store.files.backup import copy_contents
-    from runvitals.store.metadata.database import sqlite_path
-    from runvitals.store.samples.sqlite_chunks import stored_ids
-    from runvitals.store.samples.sqlite_chunks.backup import cold_of, make_empty
+    from runvitals.store.samples.sqlite import stored_ids
+    from runvitals.store.samples.sqlite.backup import cold_of, make_empty
 
     folder, address = store_folder(arguments), metadata_address(arguments)
     if is_clickhouse(arguments):
@@ -108,8 +108,8 @@ def _backup(arguments: argparse.Namespace, into: str) -> None:
 def _copy_samples(arguments: argparse.Namespace, into: str) -> int:
     """Copy all samples; returns the number of files that they take."""
     from runvitals.store.samples.migration import migrate
-    from runvitals.store.samples.sqlite_chunks import SqliteChunks
-    from runvitals.store.samples.sqlite_chunks.backup import copy_files
+    from runvitals.store.samples.sqlite import SqliteChunks
+    from runvitals.store.samples.sqlite.backup import copy_files
 
     if not is_clickhouse(arguments):
         return copy_files(store_folder(arguments), into)
@@ -123,8 +123,8 @@ def _copy_samples(arguments: argparse.Namespace, into: str) -> int:
 
 
 def _copy_metadata(address: str, into: str) -> None:
-    from runvitals.store.metadata import backup, postgresql_dump
-    from runvitals.store.metadata.database import sqlite_path
+    from runvitals.server.database import backup, postgresql_dump
+    from runvitals.server.database.database import sqlite_path
 
     path = sqlite_path(address)
     if path is None:
@@ -138,7 +138,7 @@ def _copy_metadata(address: str, into: str) -> None:
 
 def _restore(arguments: argparse.Namespace, source: str) -> None:
     from runvitals.store.files.backup import copy_contents
-    from runvitals.store.samples.sqlite_chunks import log
+    from runvitals.store.samples.sqlite import log
 
     log.existing_path(source)
     folder, address = store_folder(arguments), metadata_address(arguments)
@@ -157,8 +157,8 @@ def _check_metadata(source: str, address: str) -> None:
         ValueError: it has not.
         StoreError: there are some.
     """
-    from runvitals.store.metadata.database import ReadOnlyDatabase, sqlite_path
-    from runvitals.store.metadata.migration import is_empty
+    from runvitals.server.database.database import ReadOnlyDatabase, sqlite_path
+    from runvitals.server.database.migration import is_empty
     from runvitals.store.samples.interface import StoreError
 
     path = sqlite_path(address)
@@ -183,8 +183,8 @@ def _restore_samples(arguments: argparse.Namespace, source: str) -> int:
     """Copy all samples to where there are none; returns the number of files that they took."""
     from runvitals.store.samples.interface import StoreError
     from runvitals.store.samples.migration import migrate
-    from runvitals.store.samples.sqlite_chunks import SqliteChunks
-    from runvitals.store.samples.sqlite_chunks.backup import copy_files, has_store
+    from runvitals.store.samples.sqlite import SqliteChunks
+    from runvitals.store.samples.sqlite.backup import copy_files, has_store
 
     folder = store_folder(arguments)
     if not is_clickhouse(arguments):
@@ -209,10 +209,10 @@ def _restore_metadata(source: str, address: str) -> None:
     """Restore the metadata. What waits on the disks of servers may have ids that were assigned after the
     backup: they are not assigned again.
     """
-    from runvitals.store.metadata import backup, postgresql_dump
-    from runvitals.store.metadata.database import Database, sqlite_path
-    from runvitals.store.metadata.issued_ids import HighestIds, IssuedIds
-    from runvitals.store.pairing import SKIPPED_IDS
+    from runvitals.server.database import backup, postgresql_dump
+    from runvitals.server.database.database import Database, sqlite_path
+    from runvitals.server.database.issued_ids import HighestIds, IssuedIds
+    from runvitals.server.pairing.pairing import SKIPPED_IDS
 
     path = sqlite_path(address)
     if path is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from runvitals.store.samples.clickhouse import ClickHouseStore
     from runvitals.store.samples.migration import MigrationTotals
-    from runvitals.store.samples.sqlite_chunks import SqliteChunks
+    from runvitals.store.samples.sqlite import SqliteChunks
 
 _REPORTED_S = 10.0
 _COPY = ".migrate-"
@@ -43,9 +43,9 @@ def run(source: str, target: str) -> int:
 def _open(stack: ExitStack, address: str, reads_only: bool = False) -> SqliteChunks | ClickHouseStore:
     from runvitals.cli.store_options import is_clickhouse_address
     from runvitals.store.samples.clickhouse import ClickHouseStore, parse_address
-    from runvitals.store.samples.sqlite_chunks import SqliteChunks, log
-    from runvitals.store.samples.sqlite_chunks.backup import backup
-    from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
+    from runvitals.store.samples.sqlite import SqliteChunks, log
+    from runvitals.store.samples.sqlite.backup import backup
+    from runvitals.store.samples.sqlite.folder_lock import FolderLock
 
     if is_clickhouse_address(address):
         # Its folder is for batches that wait, of which a copy has none.
@@ -69,7 +69,7 @@ def _open(stack: ExitStack, address: str, reads_only: bool = False) -> SqliteChu
 def _remove_copies(folder: str) -> None:
     """Remove the copies of migrations that were killed."""
     from runvitals.store.samples.interface import StoreError
-    from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
+    from runvitals.store.samples.sqlite.folder_lock import FolderLock
 
     for entry in os.scandir(folder):
         if entry.name.startswith(_COPY):

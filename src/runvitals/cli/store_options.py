@@ -10,15 +10,15 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
+from runvitals.base.terminal_text import inert
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.journal.paths import make_private
-from runvitals.terminal import inert
 
 if TYPE_CHECKING:
-    from runvitals.store.metadata import MetadataStore
+    from runvitals.server.metadata_store import MetadataStore
     from runvitals.store.samples.clickhouse import ClickHouseStore
-    from runvitals.store.samples.sqlite_chunks import SqliteChunks
-    from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
+    from runvitals.store.samples.cold.storage import ColdSettings
+    from runvitals.store.samples.sqlite import SqliteChunks
 
 METADATA_FILE = "catalogue.db"
 FILES_FOLDER = "files"
@@ -100,7 +100,7 @@ def existing_metadata_address(arguments: argparse.Namespace) -> str:
     Raises:
         FileNotFoundError: there is none.
     """
-    from runvitals.store.metadata.database import sqlite_path
+    from runvitals.server.database.database import sqlite_path
 
     address = metadata_address(arguments)
     path = sqlite_path(address)
@@ -165,7 +165,7 @@ def open_sample_store(
     """
     if is_clickhouse(arguments):
         return _open_clickhouse(arguments)
-    from runvitals.store.samples.sqlite_chunks import SqliteChunks
+    from runvitals.store.samples.sqlite import SqliteChunks
 
     folder, _ = store_locations(arguments)
     return SqliteChunks(folder, cold=cold)
@@ -200,7 +200,7 @@ def open_stores(
         ValueError: invalid address.
         OSError: one of them cannot be opened, or they do not belong together.
     """
-    from runvitals.store import pairing
+    from runvitals.server.pairing import pairing
 
     _, address = store_locations(arguments)
     if is_clickhouse(arguments):
@@ -217,7 +217,7 @@ def open_stores(
 
 def _pair_clickhouse(stack: ExitStack, store: ClickHouseStore, address: str) -> MetadataStore:
     """Open the metadata store, and pair it, now or once ClickHouse can do it."""
-    from runvitals.store import pairing
+    from runvitals.server.pairing import pairing
     from runvitals.store.samples.interface import StoreUnavailable
 
     try:
@@ -240,7 +240,7 @@ def _pair(store: SqliteChunks | ClickHouseStore, metadata_store: MetadataStore) 
     Raises:
         OSError: they do not belong together, or one of them cannot be used.
     """
-    from runvitals.store import pairing
+    from runvitals.server.pairing import pairing
     from runvitals.store.errors import MetadataStoreError
 
     try:
@@ -251,8 +251,8 @@ def _pair(store: SqliteChunks | ClickHouseStore, metadata_store: MetadataStore) 
 
 
 def _open_metadata_store(stack: ExitStack, address: str) -> MetadataStore:
+    from runvitals.server.metadata_store import open_metadata_store
     from runvitals.store.errors import MetadataStoreError
-    from runvitals.store.metadata import open_metadata_store
 
     try:
         return stack.enter_context(open_metadata_store(address))

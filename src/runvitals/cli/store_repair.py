@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from runvitals.base.terminal_text import inert
 from runvitals.cli.cold_storage import cold_address
 from runvitals.cli.store_options import (
     add_metadata,
@@ -15,12 +16,11 @@ from runvitals.cli.store_options import (
     metadata_address,
     store_folder,
 )
-from runvitals.terminal import inert
 
 if TYPE_CHECKING:
-    from runvitals.store.samples.sqlite_chunks.check import Problem
-    from runvitals.store.samples.sqlite_chunks.log import Pairing
-    from runvitals.store.samples.sqlite_chunks.stored_ids import StoredIds
+    from runvitals.store.samples.sqlite.check import Problem
+    from runvitals.store.samples.sqlite.log import Pairing
+    from runvitals.store.samples.sqlite.stored_ids import StoredIds
 
 
 def add(check: argparse.ArgumentParser, repair: argparse.ArgumentParser) -> None:
@@ -42,9 +42,9 @@ def add(check: argparse.ArgumentParser, repair: argparse.ArgumentParser) -> None
 
 def check(arguments: argparse.Namespace) -> int:
     """Print all problems; returns 1 if there are any."""
-    from runvitals.store.check import check_contents, check_ids
-    from runvitals.store.samples.sqlite_chunks import stored_ids
-    from runvitals.store.samples.sqlite_chunks.check import check as check_samples
+    from runvitals.server.pairing.check import check_contents, check_ids
+    from runvitals.store.samples.sqlite import stored_ids
+    from runvitals.store.samples.sqlite.check import check as check_samples
 
     name, found = store_folder(arguments), 0
     if is_clickhouse(arguments):
@@ -69,7 +69,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 def _not_read(arguments: argparse.Namespace) -> str:
     """What a check without problems has not read."""
-    from runvitals.store.samples.sqlite_chunks.inventory import inventory
+    from runvitals.store.samples.sqlite.inventory import inventory
 
     if is_clickhouse(arguments) or arguments.read_cold:
         return ""
@@ -79,10 +79,10 @@ def _not_read(arguments: argparse.Namespace) -> str:
 
 def repair(arguments: argparse.Namespace) -> int:
     """Recover what can be read, and let samples and metadata match."""
-    from runvitals.store import repair
+    from runvitals.server.pairing import repair
     from runvitals.store.errors import MetadataStoreError
     from runvitals.store.samples.clickhouse import parse_address
-    from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
+    from runvitals.store.samples.cold.storage import ColdSettings
 
     folder, address = store_folder(arguments), metadata_address(arguments)
     elsewhere = _elsewhere(arguments, _pairing(arguments))
@@ -117,8 +117,8 @@ def ids_in_clickhouse(address: str) -> tuple[str, StoredIds]:
 
 def _pairing(arguments: argparse.Namespace) -> Pairing | None:
     """The pairing of the sample store; None if there is none, or it cannot be read before the repair."""
-    from runvitals.store.samples.sqlite_chunks import log, stored_ids
-    from runvitals.store.samples.sqlite_chunks.database import DamagedFile
+    from runvitals.store.samples.sqlite import log, stored_ids
+    from runvitals.store.samples.sqlite.database import DamagedFile
 
     if is_clickhouse(arguments):
         return ids_in_clickhouse(arguments.store)[1].pairing

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from runvitals.base.terminal_text import inert
 from runvitals.cli.store_options import add_metadata, metadata_address, store_folder
-from runvitals.terminal import inert
 
 if TYPE_CHECKING:
-    from runvitals.store.metadata.database import Database
+    from runvitals.server.database.database import Database
 
 
 def add(actions: Any) -> None:
@@ -34,7 +34,7 @@ def add(actions: Any) -> None:
 
 def upgrade(arguments: argparse.Namespace) -> int:
     """Upgrade the metadata store to this version of runvitals."""
-    from runvitals.store.metadata.migration import migrate, newest
+    from runvitals.server.database.migration import migrate, newest
 
     with _database(arguments) as database:
         before = _present(database)
@@ -46,7 +46,7 @@ def upgrade(arguments: argparse.Namespace) -> int:
 
 def downgrade(arguments: argparse.Namespace) -> int:
     """Return the metadata store to an earlier revision, if nothing is lost."""
-    from runvitals.store.metadata.migration import downgrade
+    from runvitals.server.database.migration import downgrade
 
     with _database(arguments) as database:
         before = _present(database)
@@ -65,9 +65,9 @@ def _database(arguments: argparse.Namespace) -> Iterator[Database]:
     Raises:
         OSError: there is none, a server uses it, or it could not be changed.
     """
+    from runvitals.server.database.database import Database, sqlite_path
     from runvitals.store.errors import MetadataStoreError
-    from runvitals.store.metadata.database import Database, sqlite_path
-    from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
+    from runvitals.store.samples.sqlite.folder_lock import FolderLock
 
     address, folder = metadata_address(arguments), store_folder(arguments)
     path = sqlite_path(address)
@@ -83,7 +83,7 @@ def _database(arguments: argparse.Namespace) -> Iterator[Database]:
 
 
 def _present(database: Database) -> str:
-    from runvitals.store.metadata.migration import present
+    from runvitals.server.database.migration import present
 
     revision = present(database)
     if revision is None:

@@ -35,7 +35,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from runvitals.client.sweeps import functions
+    from runvitals.readers.servers.sweeps import functions
 
     if arguments.order is None:
         made = functions.sweep(arguments.sweep, arguments.entity, arguments.project, name=arguments.name)

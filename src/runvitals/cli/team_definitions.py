@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from runvitals.cli.formatting import inert
 
 if TYPE_CHECKING:
-    from runvitals.client.connection import ApiConnection
+    from runvitals.readers.servers.connection import ApiConnection
 
 
 def add_server(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def add_listings(actions: Any, listings: Iterable[tuple[str, str]]) -> None:
 @contextmanager
 def connected(arguments: argparse.Namespace) -> Iterator[ApiConnection]:
     """A connection to the server of `--server`."""
-    from runvitals.client.connection import ApiConnection
+    from runvitals.readers.servers.connection import ApiConnection
     from runvitals.relay.destinations.runvitals import login
 
     url = login.known_server(arguments.server, os.environ)
@@ -112,7 +112,7 @@ def send_definition(
     Raises:
         ValueError: the server rejected it.
     """
-    from runvitals.client.connection import ServerError
+    from runvitals.readers.servers.connection import ServerError
 
     try:
         return server.send(method, path, body)

@@ -13,7 +13,7 @@ from runvitals.model.limits import INT64
 from runvitals.model.numbers import parse_integer
 
 if TYPE_CHECKING:
-    from runvitals.store.metadata import MetadataStore
+    from runvitals.server.metadata_store import MetadataStore
 
 
 def add(subparsers: Any) -> None:
@@ -40,8 +40,8 @@ def _number(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from runvitals.server.metadata_store import open_metadata_store
     from runvitals.store.errors import MetadataStoreError
-    from runvitals.store.metadata import open_metadata_store
 
     now_ms = time.time_ns() // 1_000_000
     try:

@@ -39,7 +39,7 @@ def _interval(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from runvitals.top import live, snapshot
+    from runvitals.terminal.top import live, snapshot
 
     values = resolve({}, os.environ, os.getcwd())
     is_screen = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
@@ -56,12 +56,12 @@ def run(arguments: argparse.Namespace) -> int:
 def _interactive(values: Mapping[str, Any], arguments: argparse.Namespace) -> int | None:
     """Run leet's screen; None if the extra for it is not installed."""
     try:
-        from runvitals.leet.config import Config
-        from runvitals.leet.machine.machine_app import MachineApp
-        from runvitals.leet.machine.machine_data import MachineData
+        from runvitals.terminal.leet.config import Config
+        from runvitals.terminal.leet.machine.machine_app import MachineApp
+        from runvitals.terminal.leet.machine.machine_data import MachineData
     except ModuleNotFoundError:
         return None
-    from runvitals.leet.sources.run_source import now_ms
+    from runvitals.terminal.leet.sources.run_source import now_ms
 
     data = MachineData(values, arguments.interval, platform.node(), now_ms)
     app = MachineApp(data, arguments.interval, arguments.readonly, Config.of_user(os.environ))

@@ -8,11 +8,11 @@ import sys
 import webbrowser
 from typing import Any
 
+from runvitals.base.terminal_text import inert
 from runvitals.cli import quick_start
 from runvitals.cli.argument_types import integer_between
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
-from runvitals.terminal import inert
 
 DEFAULT_PORT = 8900
 

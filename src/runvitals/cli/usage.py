@@ -12,10 +12,10 @@ from runvitals.cli.formatting import inert, table
 from runvitals.cli.store_options import add_store, existing_metadata_address, open_sample_store
 
 if TYPE_CHECKING:
+    from runvitals.server.metadata_store import MetadataStore
     from runvitals.server.usage.report import UsageSelection
     from runvitals.server.usage.reports import UsageReports
-    from runvitals.store.metadata import MetadataStore
-    from runvitals.store.metadata.usage.statements import Statement
+    from runvitals.server.usage.storage.statements import Statement
 
 _SHOWN = (
     "runs",
@@ -58,9 +58,9 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from runvitals.server.metadata_store import open_metadata_store
     from runvitals.server.usage.reports import UsageReports
     from runvitals.store.errors import MetadataStoreError
-    from runvitals.store.metadata import open_metadata_store
 
     try:
         with open_metadata_store(existing_metadata_address(arguments)) as metadata_store:
@@ -84,8 +84,8 @@ def _now_ms() -> int:
 
 def _rebuild(arguments: argparse.Namespace, metadata_store: MetadataStore, reports: UsageReports) -> int:
     """Compute a month again from the samples. The sample store allows one process at a time."""
+    from runvitals.server.usage.days import Month
     from runvitals.server.usage.rollup import UsageRollup
-    from runvitals.usage.days import Month
 
     month = reports.this_month() if arguments.month is None else Month.named(arguments.month)
     with open_sample_store(arguments) as store:
@@ -95,10 +95,10 @@ def _rebuild(arguments: argparse.Namespace, metadata_store: MetadataStore, repor
 
 
 def _statements(metadata_store: MetadataStore, words: list[str], month: str | None) -> str:
+    from runvitals.server.organisation.storage.audit import CLI
+    from runvitals.server.usage.statement_lines import money
     from runvitals.server.usage.statements import Statements
-    from runvitals.store.metadata.accounts.audit import CLI
-    from runvitals.store.metadata.usage.statements import StatementConflict, Wanted
-    from runvitals.usage.statements import money
+    from runvitals.server.usage.storage.statements import StatementConflict, Wanted
 
     stored = metadata_store.usage.statements
     action, name = (*words, "", "")[:2] if words else ("list", "")
@@ -128,14 +128,14 @@ def _statements(metadata_store: MetadataStore, words: list[str], month: str | No
 
 
 def _statement(one: Statement) -> list[str]:
-    from runvitals.usage.statements import money
+    from runvitals.server.usage.statement_lines import money
 
     total = f"{money(one.total_micro, one.currency)} {one.currency}"
     return [str(one.id), one.number or "-", one.period, inert(one.scope_name), one.state, total]
 
 
 def _show(arguments: argparse.Namespace, metadata_store: MetadataStore, reports: UsageReports) -> None:
-    from runvitals.server.api.csv_response import csv_text
+    from runvitals.server.http.csv_response import csv_text
     from runvitals.server.usage.focus import COLUMNS, focus_rows
     from runvitals.server.usage.reports import dimensions
 

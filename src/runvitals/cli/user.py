@@ -22,8 +22,8 @@ from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.first_administrator import tell_removed
 
 if TYPE_CHECKING:
-    from runvitals.store.metadata.accounts.account_store import AccountStore
-    from runvitals.store.metadata.accounts.audit import Actor
+    from runvitals.server.accounts.storage.account_store import AccountStore
+    from runvitals.server.organisation.storage.audit import Actor
 
 
 def add(subparsers: Any) -> None:
@@ -157,7 +157,7 @@ def _delete(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, no
 
 
 def _hashed(name: str, addresses: tuple[str, ...]) -> str:
-    from runvitals.accounts.passwords import Passwords, password_problem
+    from runvitals.server.accounts.passwords import Passwords, password_problem
 
     password = read_password("Password")
     problem = password_problem(password, name=name, addresses=addresses)

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
-from runvitals.backoff import Backoff
-from runvitals.terminal import inert
+from runvitals.base.backoff import Backoff
+from runvitals.base.terminal_text import inert
 
 _HEALTHY_S = 30.0
 """A process that ran this long is started again at once when it dies."""

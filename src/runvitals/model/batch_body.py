@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from runvitals import zstd
-from runvitals.buckets import Floats, Integers
+from runvitals.base import zstd
+from runvitals.base.buckets import Floats, Integers
 from runvitals.model.body_header import HEADER, NONE, ZLIB, ZSTD
 
 __all__ = ["HEADER_BYTES", "NONE", "ZLIB", "ZSTD", "pack", "rows", "unpack", "unpack_column"]

@@ -10,7 +10,7 @@ from heapq import merge
 from typing import Any, NamedTuple
 
 from runvitals.journal.clock import RunClock
-from runvitals.query.history import leaves
+from runvitals.readers.journals.history import leaves
 
 EVENT, LIFECYCLE, INFO, CONSOLE, MEDIA = "event", "lifecycle", "info", "console", "media"
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from runvitals.journal import paths
-from runvitals.query.runs import RunList
+from runvitals.readers.journals.runs import RunList
 from runvitals.relay.engine.backlog import hosts_of_run
 from runvitals.relay.engine.cursor import Cursor
 from runvitals.relay.engine.delivery import RunDelivery

@@ -22,10 +22,10 @@ from collections.abc import Callable, Mapping
 from stat import S_IWGRP, S_IWOTH
 from typing import Final
 
-from runvitals.environment import redaction
+from runvitals.agent.environment import redaction
+from runvitals.base.terminal_text import inert
 from runvitals.journal.paths import config_dir
 from runvitals.sdk.settings_files import parsed, read
-from runvitals.terminal import inert
 
 FILE: Final = "commands.toml"
 TIMEOUT_S: Final = 60.0

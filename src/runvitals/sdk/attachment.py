@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from runvitals.environment import redaction
+from runvitals.agent.environment import redaction
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import RunClock, boot_id
 from runvitals.journal.records import Record
@@ -82,7 +82,7 @@ def monitor_spec(
     clock: RunClock,
     identity: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The spec of a run's monitor: see `runvitals.monitor.launch.connect`.
+    """The spec of a run's monitor: see `runvitals.agent.monitor.launch.connect`.
 
     Args:
         identity: what to record of the run besides its settings; see `RunIdentity.about`.

@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from runvitals.base.terminal_text import inert
 from runvitals.journal.json_codec import dumps
 from runvitals.model import destination_kinds
 from runvitals.sdk.data_folder import working_folder
 from runvitals.sdk.messages import notify
 from runvitals.sdk.setting_definition import SettingError
 from runvitals.sdk.settings import SETTINGS, resolve
-from runvitals.terminal import inert
 
 # Added to the relay's own timeout, for its answer to arrive.
 _ANSWER_GRACE_S = 1.0
@@ -71,7 +71,7 @@ def wait_for_delivery(values: Mapping[str, Any], run_id: str, directory: str, sa
         return
     message = {"op": "flush", "run": run_id, "timeout_s": timeout_s}
     try:
-        from runvitals.monitor import relay_connection  # runs without a destination need not import it
+        from runvitals.agent.monitor import relay_connection  # runs without a destination need not import it
 
         answer = relay_connection.ask(directory, message, timeout_s + _ANSWER_GRACE_S)
     except (OSError, ImportError):  # the process is out of file descriptors

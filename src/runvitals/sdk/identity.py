@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from runvitals.environment import launcher
+from runvitals.agent.environment import launcher
 from runvitals.journal import paths
 from runvitals.sdk.run_names import free_name, names_of
 from runvitals.sdk.settings import SETTINGS

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TextIO
 
-from runvitals.terminal import inert
+from runvitals.base.terminal_text import inert
 
 ANNOUNCED = "RUNVITALS_ANNOUNCED"
 """In the environment of a command that `runvitals run` has started: the run whose name and folder it has
@@ -23,7 +23,7 @@ def notify(text: str) -> None:
     if stream is None or not _is_open(stream):
         return
     if _may_hold_a_secret(text):
-        from runvitals.environment import redaction  # 1 ms, not needed for most messages
+        from runvitals.agent.environment import redaction  # 1 ms, not needed for most messages
 
         text = redaction.text(text)
     try:

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from runvitals.backoff import Backoff
-from runvitals.monitor import launch
+from runvitals.agent.monitor import launch
+from runvitals.base.backoff import Backoff
 from runvitals.sdk.messages import notify
 
 # The first replacement starts immediately, later ones after 1, 2, 4 … s: a monitor that cannot run on this
@@ -25,7 +25,7 @@ class MonitorConnection:
     """Keeps a connection to the monitor that `spec` describes.
 
     Args:
-        spec: see `runvitals.monitor.launch.connect`.
+        spec: see `runvitals.agent.monitor.launch.connect`.
         connect: makes the connection; `launch.connect`.
         clock: monotonic seconds.
 

@@ -10,7 +10,7 @@ import os
 import time
 from typing import Any
 
-from runvitals.backoff import Backoff
+from runvitals.base.backoff import Backoff
 from runvitals.journal import frames, paths
 from runvitals.journal.records import json_records
 

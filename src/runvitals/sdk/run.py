@@ -263,7 +263,7 @@ class Run(RunArtifacts):
         """The files saved so far by all processes of the run on this machine, by name."""
         if self.disabled:
             return []
-        from runvitals.query.media import saved_files  # few runs need it
+        from runvitals.readers.journals.media import saved_files  # few runs need it
 
         return saved_files(self.dir)
 

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from runvitals.environment import redaction
+from runvitals.agent.environment import redaction
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import boot_id
 from runvitals.journal.writer import JournalWriter

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from runvitals.base.terminal_text import inert
 from runvitals.errors import UsageError
-from runvitals.terminal import inert
 
 # Settings that an untrusted project file may change: they name no server, team, path, command or regular
 # expression, and cause nothing to be sent that would not be sent anyway.
@@ -85,7 +85,7 @@ class Setting:
         try:
             return self.check(value)
         except (ValueError, TypeError, OverflowError, RecursionError):
-            from runvitals.environment import redaction
+            from runvitals.agent.environment import redaction
 
             shown = repr(redaction.entries(self.shown(value)))
             if len(shown) > _LONGEST_SHOWN:

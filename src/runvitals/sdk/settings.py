@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from runvitals.environment import launcher
+from runvitals.agent.environment import launcher
+from runvitals.base.terminal_text import inert
 from runvitals.sdk import setting_checks as checks
 from runvitals.sdk import source_settings, trust
 from runvitals.sdk.setting_definition import Setting
 from runvitals.sdk.setting_definition import SettingError as SettingError
 from runvitals.sdk.settings_files import parsed, project_file, read, user_file
-from runvitals.terminal import inert
 
 MODES = ("online", "offline", "disabled")
 RESUMES = ("allow", "must", "never")

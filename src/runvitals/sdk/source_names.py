@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from runvitals.collectors import sources
-from runvitals.collectors.selection import Selection
+from runvitals.agent.collectors import sources
+from runvitals.agent.collectors.selection import Selection
+from runvitals.base.terminal_text import inert
 from runvitals.sdk.attachment import site_folders
 from runvitals.sdk.setting_definition import SettingError
-from runvitals.terminal import inert
 
 
 def check_collectors(values: Mapping[str, Any], origin: str) -> None:

@@ -22,7 +22,7 @@ def endpoints(value: Any) -> dict[str, str]:
         >>> endpoints("dcgm=http://localhost:9400/metrics vllm=http://localhost:8000/metrics")
         {'dcgm': 'http://localhost:9400/metrics', 'vllm': 'http://localhost:8000/metrics'}
     """
-    from runvitals.collectors.plumbing.http import HttpAddress
+    from runvitals.agent.collectors.plumbing.http import HttpAddress
 
     table = _table(value)
     for name, url in table.items():
@@ -35,7 +35,7 @@ def endpoints(value: Any) -> dict[str, str]:
 
 def url(value: Any) -> str:
     """A URL that the HTTP client supports."""
-    from runvitals.collectors.plumbing.http import HttpAddress
+    from runvitals.agent.collectors.plumbing.http import HttpAddress
 
     if not isinstance(value, str):
         raise TypeError
@@ -78,7 +78,7 @@ def file(value: Any) -> str:
 
 def without_secrets(value: Any) -> Any:
     """URLs, valid or not, with passwords and tokens redacted."""
-    from runvitals.environment import redaction
+    from runvitals.agent.environment import redaction
 
     if isinstance(value, Mapping):
         return {name: redaction.text(str(url)) for name, url in value.items()}
@@ -89,14 +89,14 @@ def without_secrets(value: Any) -> Any:
 
 def hidden(value: Any) -> Any:
     """Labels, valid or not, with values redacted that look secret or have a secret's name."""
-    from runvitals.environment import redaction
+    from runvitals.agent.environment import redaction
 
     return redaction.entries(value) if isinstance(value, dict) else redaction.text(str(value))
 
 
 def names_only(value: Any) -> Any:
     """Headers with all values redacted: custom headers usually carry credentials."""
-    from runvitals.environment.redaction import HIDDEN
+    from runvitals.agent.environment.redaction import HIDDEN
 
     return dict.fromkeys(value, HIDDEN) if isinstance(value, Mapping) else HIDDEN
 

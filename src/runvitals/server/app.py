@@ -17,30 +17,31 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
 import runvitals
-from runvitals.deadline import ClientLeft, TooSlow
-from runvitals.environment import redaction
+from runvitals.agent.environment import redaction
+from runvitals.base.deadline import ClientLeft, TooSlow
 from runvitals.journal.paths import data_dir
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
-from runvitals.query.run_handle import now_ms
-from runvitals.server import api, page
+from runvitals.readers.journals.run_handle import now_ms
+from runvitals.server import routes as api
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.same_origin import LoopbackOnly
-from runvitals.server.api.component_names import use_plain_names
-from runvitals.server.api.known_parameters import check_known_parameters
-from runvitals.server.api.responses import REFUSALS, SHARED_ERRORS, ErrorResponses
-from runvitals.server.disk_space import NO_SPACE
-from runvitals.server.errors import DetailedError, field_name
+from runvitals.server.health.disk_space import NO_SPACE
+from runvitals.server.http import page
 from runvitals.server.http.buffered_body import BufferedBodies
+from runvitals.server.http.errors import DetailedError, field_name
+from runvitals.server.http.response_memory import BoundedResponses, ResponseLimits, ResponseMemory
+from runvitals.server.http.responses import REFUSALS, SHARED_ERRORS, ErrorResponses
+from runvitals.server.http.router import ImportedRoutes, LazyRoute, Router, RouterModule, lazy_routes
+from runvitals.server.http.secret_fields import is_secret_field
+from runvitals.server.http.unknown_paths import ANY_METHOD, refuse_other_methods
+from runvitals.server.http.workers import DEADLINE_S, Busy
 from runvitals.server.ingest.request_body import ClientDisconnected
 from runvitals.server.live.feed import RunFeeds
 from runvitals.server.live.open_streams import OpenStreams
-from runvitals.server.local.run_library import JournalLibrary
-from runvitals.server.response_memory import BoundedResponses, ResponseLimits, ResponseMemory
-from runvitals.server.router import ImportedRoutes, LazyRoute, Router, RouterModule, lazy_routes
-from runvitals.server.run_library import Library
-from runvitals.server.secret_fields import is_secret_field
-from runvitals.server.unknown_paths import ANY_METHOD, refuse_other_methods
-from runvitals.server.workers import DEADLINE_S, Busy
+from runvitals.server.runs.local.run_library import JournalLibrary
+from runvitals.server.runs.routes.component_names import use_plain_names
+from runvitals.server.runs.routes.known_parameters import check_known_parameters
+from runvitals.server.runs.run_library import Library
 from runvitals.store.errors import (
     LastAdministrator,
     LimitReached,

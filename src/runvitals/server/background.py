@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from runvitals.server.clock import Clock
+from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
-from runvitals.server.received_files import ReceivedFiles
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.runs.stored.statistics_updater import StatisticsUpdater
 from runvitals.server.shared_server import SharedServer
-from runvitals.server.stored.statistics_updater import StatisticsUpdater
 from runvitals.server.usage.rollup import UsageRollup
 from runvitals.server.usage.settings import UsageSettings
 from runvitals.server.usage.usage_alerts import check_limits
-from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 
 

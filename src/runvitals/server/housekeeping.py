@@ -12,17 +12,17 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import TracebackType
 
-from runvitals.accounts.organisation_settings import with_defaults
-from runvitals.mail.mailer import Mailer
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
-from runvitals.server.account_housekeeping import AccountHousekeeping
-from runvitals.server.account_trash import AccountTrash
+from runvitals.server.accounts.account_housekeeping import AccountHousekeeping
+from runvitals.server.accounts.account_trash import AccountTrash
+from runvitals.server.alerts.storage import firings, outbox, run_events
+from runvitals.server.mail.mailer import Mailer
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.sweeps.outcomes import note_all_ended
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.alerts import firings, outbox, run_events
+from runvitals.server.usage.days import LATEST_MS
 from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
-from runvitals.usage.days import LATEST_MS
 
 _INTERVAL_MS = 5 * MINUTE_MS
 _AGE_CHECK_MS = HOUR_MS

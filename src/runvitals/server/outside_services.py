@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Request
 
-from runvitals.accounts.organisation_settings import with_defaults
-from runvitals.accounts.secret_box import SecretBox
-from runvitals.mail.settings import URL_ENVIRONMENT, server_url
-from runvitals.outbound.fetcher import Fetcher
-from runvitals.outbound.policy import OutboundPolicy, outbound_policy
-from runvitals.server.audit_webhook import AuditWebhook
-from runvitals.server.made_once import MadeOnce
-from runvitals.server.slack_app import SlackApp
-from runvitals.server.workers import Workers
-from runvitals.store.metadata import MetadataStore
-from runvitals.user_content.image_links import PURPOSE, ImageLinks
-from runvitals.user_content.outside_images import OutsideImages
+from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.alerts.slack_app import SlackApp
+from runvitals.server.http.made_once import MadeOnce
+from runvitals.server.http.workers import Workers
+from runvitals.server.mail.settings import URL_ENVIRONMENT, server_url
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.organisation.audit_webhook import AuditWebhook
+from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.outbound.fetcher import Fetcher
+from runvitals.server.outbound.policy import OutboundPolicy, outbound_policy
+from runvitals.server.user_content.image_links import PURPOSE, ImageLinks
+from runvitals.server.user_content.outside_images import OutsideImages
 
 if TYPE_CHECKING:
-    from runvitals.single_sign_on.discovery import Discovery
-    from runvitals.single_sign_on.service_tokens import ServiceTokens
-    from runvitals.single_sign_on.sign_on import SingleSignOn
+    from runvitals.server.sign_on.discovery import Discovery
+    from runvitals.server.sign_on.service_tokens import ServiceTokens
+    from runvitals.server.sign_on.sign_on import SingleSignOn
 
 _THREADS = 8
 _DEADLINE_S = 60.0
@@ -70,19 +70,19 @@ class OutsideServices:
 
         # What signs users in needs packages that take 0.07 s to import.
         def sign_on() -> SingleSignOn:
-            from runvitals.single_sign_on.sign_on import SingleSignOn
+            from runvitals.server.sign_on.sign_on import SingleSignOn
 
             return SingleSignOn(
                 metadata_store, box, fetcher, clock, monotonic, self.server_url, asks_second_factor
             )
 
         def discovery() -> Discovery:
-            from runvitals.single_sign_on.discovery import Discovery
+            from runvitals.server.sign_on.discovery import Discovery
 
             return Discovery(fetcher, monotonic)
 
         def service_tokens() -> ServiceTokens:
-            from runvitals.single_sign_on.service_tokens import ServiceTokens
+            from runvitals.server.sign_on.service_tokens import ServiceTokens
 
             return ServiceTokens(metadata_store, self.discovery, clock)
 

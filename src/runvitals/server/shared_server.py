@@ -17,25 +17,24 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.passwords import Passwords
-from runvitals.accounts.resources import Organisation
-from runvitals.accounts.secret_box import SecretBox, temporary_secret_box
-from runvitals.mail.mailer import Mailer
-from runvitals.outbound.fetcher import Fetcher
-from runvitals.server import page
 from runvitals.server.access import idempotency_openapi
+from runvitals.server.access.actions import Action
 from runvitals.server.access.authenticator import KNOWN_WHILE_AWAY_S
 from runvitals.server.access.idempotency_keys import IdempotencyKeys
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.requester import Requester, requester_of
+from runvitals.server.access.resources import Organisation
 from runvitals.server.access.sender_rights import may_of_sender
 from runvitals.server.access.server_access import ServerAccess
 from runvitals.server.access.token_required import METRICS_PATH
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
-from runvitals.server.alerting import Alerting
-from runvitals.server.api import uploads
-from runvitals.server.api.accounts.services import AccountServices
+from runvitals.server.accounts.passwords import Passwords
+from runvitals.server.accounts.routes.services import AccountServices
+from runvitals.server.accounts.secret_box import SecretBox, temporary_secret_box
+from runvitals.server.alerts.alerting import Alerting
+from runvitals.server.alerts.delivery.automation_thread import AutomationThread
+from runvitals.server.alerts.delivery.channels import Channels
+from runvitals.server.alerts.delivery.delivery import NotificationDelivery, hold_back_messages
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
 from runvitals.server.doors.mlflow.requests import with_common_prefix
@@ -49,30 +48,31 @@ from runvitals.server.doors.remote_write import routes as remote_write
 from runvitals.server.doors.remote_write.receiver import RemoteWrite
 from runvitals.server.doors.routers import DOOR_ROUTERS
 from runvitals.server.doors.wandb.resuming_clients import ResumingClients
+from runvitals.server.files.received_files import ReceivedFiles
+from runvitals.server.files.routes import uploads
+from runvitals.server.health.other_servers import OtherServers
+from runvitals.server.health.self_metrics import SelfMetrics, leader_text, waiting_text
+from runvitals.server.health.store_condition import StoreCondition
 from runvitals.server.housekeeping import HousekeepingTotals
+from runvitals.server.http import page
 from runvitals.server.http.fast_path import Headers
+from runvitals.server.http.latest_reading import MOMENT_S
+from runvitals.server.http.response_memory import ResponseLimits, ResponseMemory
+from runvitals.server.http.router import Router, RouterModule
 from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.openapi import describe
 from runvitals.server.ingest.recorder import Recorder
-from runvitals.server.latest_reading import MOMENT_S
-from runvitals.server.notifications.automation_thread import AutomationThread
-from runvitals.server.notifications.channels import Channels
-from runvitals.server.notifications.delivery import NotificationDelivery, hold_back_messages
-from runvitals.server.other_servers import OtherServers
+from runvitals.server.mail.mailer import Mailer
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outside_services import OutsideServices
-from runvitals.server.received_files import ReceivedFiles
-from runvitals.server.response_memory import ResponseLimits, ResponseMemory
-from runvitals.server.router import Router, RouterModule
-from runvitals.server.self_metrics import SelfMetrics, leader_text, waiting_text
-from runvitals.server.store_condition import StoreCondition
-from runvitals.server.stored.run_library import StoredLibrary
+from runvitals.server.runs.stored.run_library import StoredLibrary
 from runvitals.server.usage.gauges import UsageGauges
 from runvitals.server.usage.payments import payment_provider
 from runvitals.server.usage.reports import UsageReports
 from runvitals.server.usage.statements import Statements
 from runvitals.store.errors import MetadataStoreUnavailable
-from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from runvitals.backoff import Backoff
+from runvitals.base.backoff import Backoff
 from runvitals.store.errors import MetadataStoreUnavailable
 
 _LAST_TURNS = 3

@@ -18,8 +18,8 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
 
-from runvitals.metrics import DEFINITIONS
-from runvitals.metrics.metric import placeholders
+from runvitals.model.metrics import DEFINITIONS
+from runvitals.model.metrics.metric import placeholders
 from runvitals.relay.destination import Retry
 from runvitals.relay.destinations.otel.destination import endpoint
 from runvitals.relay.destinations.otel.naming import named

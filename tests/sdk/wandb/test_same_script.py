@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from runvitals.query import open_run
-from runvitals.query.run_handle import OpenRun
-from runvitals.wandb_files.importer import import_file
+from runvitals.readers.journals import open_run
+from runvitals.readers.journals.run_handle import OpenRun
+from runvitals.readers.wandb_files.importer import import_file
 from tests.patience import PATIENCE_S
 
 SCRIPT = """

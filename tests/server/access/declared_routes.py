@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runvitals.server.access.permission import FILTERED, RoutePermission
-from runvitals.server.router import lazy_routes
+from runvitals.server.http.router import lazy_routes
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,9 @@ from typing import Any
 
 import httpx
 
-from runvitals.store.metadata import WriterRegistration
-from runvitals.store.metadata.accounts.account_store import AccountStore
-from runvitals.store.metadata.accounts.audit import CLI
-from runvitals.store.metadata.writer_registration import Sender
+from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import httpx
 
+from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.sweeps.sources import from_json
-from runvitals.store.metadata.accounts.audit import CLI
-from runvitals.store.metadata.sweeps.rows import NewSweep
+from runvitals.server.sweeps.storage.rows import NewSweep
 from tests.server.access.organisation import NOW, ServedOrganisation
 
 Undo = Callable[[ServedOrganisation], None]

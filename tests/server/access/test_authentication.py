@@ -13,13 +13,13 @@ import pytest
 from fastapi import Request
 from starlette.responses import Response
 
-from runvitals.accounts.attempt_limits import WRONG_KEYS
 from runvitals.server.access.credentials import clear_session_cookie, set_session_cookie
 from runvitals.server.access.long_request import RECHECK_S
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.router import Router
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.server.accounts.attempt_limits import WRONG_KEYS
+from runvitals.server.http.router import Router
+from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.access.organisation import NOW, ServedOrganisation
 from tests.server.serving import serving

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.store.metadata.accounts.audit import AuditFilter
+from runvitals.server.organisation.storage.audit import AuditFilter
 from tests.server.access.organisation import ServedOrganisation, served_organisation
 from tests.server.client import Client
 

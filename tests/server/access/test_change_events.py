@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from runvitals.store.metadata import StoredEvent, WriterRegistration
-from runvitals.store.metadata.accounts.audit import CLI
-from runvitals.store.metadata.writer_registration import Sender
+from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.runs.storage.events import StoredEvent
+from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.server.access.organisation import NOW, TEAM, ServedOrganisation
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
-from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
+from runvitals.server.organisation.storage.audit import CLI, AuditFilter
 from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import declared_routes
 from tests.server.access.organisation import NOW, TEAM, ServedOrganisation
-from tests.server.api.accounts.people import PASSWORD, People, serving_people, token_in
+from tests.server.accounts.routes.people import PASSWORD, People, serving_people, token_in
 
 OF_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain", "")
 """What a page of another site can send without asking; the last by `navigator.sendBeacon`."""

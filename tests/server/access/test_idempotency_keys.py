@@ -13,15 +13,15 @@ import pytest
 from fastapi import Body, HTTPException
 from sqlalchemy import select
 
-from runvitals.accounts.secret_box import SecretBox
 from runvitals.server.access.idempotency_keys import MAX_ANSWER
 from runvitals.server.access.permission import needs
-from runvitals.server.router import Router
-from runvitals.store.metadata.accounts.audit import CLI
-from runvitals.store.metadata.accounts.idempotent_requests import KEPT_MS, LEASE_MS
-from runvitals.store.metadata.accounts.request_tables import idempotent_request
+from runvitals.server.access.storage.idempotent_requests import KEPT_MS, LEASE_MS
+from runvitals.server.access.storage.request_tables import idempotent_request
+from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.http.router import Router
+from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import PATIENCE_S
-from tests.server.api.accounts.people import People, serving_people
+from tests.server.accounts.routes.people import People, serving_people
 from tests.server.serving import serving
 
 KEY = {"idempotency-key": "5f0e7c1e-2a55-4f2b-93bd-96cf4e6c1f5d"}

@@ -15,13 +15,13 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.decision import Decision
-from runvitals.accounts.identity import Credential
-from runvitals.accounts.principals import Anonymous, Principal
-from runvitals.accounts.resources import Organisation, Project, ProjectItem, Resource
+from runvitals.server.access.actions import Action
+from runvitals.server.access.decision import Decision
+from runvitals.server.access.identity import Credential
 from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, FILTERED, OWN_PASSWORD, PUBLIC
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.server.access.principals import Anonymous, Principal
+from runvitals.server.access.resources import Organisation, Project, ProjectItem, Resource
+from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import DeclaredRoute, declared_routes
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, VISIBILITIES, ServedOrganisation

@@ -23,11 +23,11 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.core.failures import Failure, FailureGroup
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
-from runvitals.accounts.passwords import Passwords
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.server.accounts.passwords import Passwords
+from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation
-from tests.server.api.accounts.people import CountingHasher
+from tests.server.accounts.routes.people import CountingHasher
 from tests.server.serving import serving
 
 CHECKS: Final = [not_a_server_error, status_code_conformance, response_schema_conformance]

@@ -9,10 +9,10 @@ import pytest
 
 from runvitals.model.durations import DAY_MS, MINUTE_MS
 from runvitals.server.access.refusals import RECORDED_PER_MINUTE
-from runvitals.store.metadata.accounts.audit import CLI, AuditEvent, AuditFilter
+from runvitals.server.organisation.storage.audit import CLI, AuditEvent, AuditFilter
 from tests.patience import eventually
 from tests.server.accounts_server import AccountsServer, accounts_server
-from tests.server.api.entities.conftest import add_run
+from tests.server.projects.routes.conftest import add_run
 
 DENIED = AuditFilter(outcome="denied")
 

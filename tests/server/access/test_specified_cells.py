@@ -17,8 +17,8 @@ from typing import Final
 import httpx
 import pytest
 
-from runvitals.server.received_files import ReceivedFiles
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.server.files.received_files import ReceivedFiles
+from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import declared_routes
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, VISIBILITIES, ServedOrganisation
@@ -33,19 +33,19 @@ from tests.server.access.specified_calls import (
     logged_run,
 )
 from tests.server.access.test_matrix import REFUSED, WHO, Walk, pairs
-from tests.store.metadata.artifacts.making import logged, md5
+from tests.server.database.artifacts.making import logged, md5
 
 ROWS: Final = list(
     csv.DictReader((Path(__file__).parents[2] / "accounts" / "permissions.csv").read_text().splitlines())
 )
 REQUESTERS: Final = {**WHO, "self": "selma"}
 WITHOUT_A_RIGHT: Final = {
-    "a deleted account is not kept": "tests/server/api/accounts/test_own_account.py",
-    "names are unique": "tests/server/api/teams/test_teams.py",
-    "names never change": "tests/server/api/teams/test_teams.py",
-    "the primary address is verified": "tests/server/api/accounts/test_own_account.py",
-    "the primary address stays": "tests/server/api/accounts/test_own_account.py",
-    "custom roles are checked": "tests/server/api/organisation/test_roles.py",
+    "a deleted account is not kept": "tests/server/accounts/routes/test_own_account.py",
+    "names are unique": "tests/server/teams/routes/test_teams.py",
+    "names never change": "tests/server/teams/routes/test_teams.py",
+    "the primary address is verified": "tests/server/accounts/routes/test_own_account.py",
+    "the primary address stays": "tests/server/accounts/routes/test_own_account.py",
+    "custom roles are checked": "tests/server/organisation/routes/test_roles.py",
     "attribution decides": "tests/server/ingest/test_accounts.py",
     "billing decides": "tests/server/usage/test_limits.py",
 }

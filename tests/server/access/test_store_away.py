@@ -9,11 +9,11 @@ import anyio
 import pytest
 from starlette.types import Scope
 
-from runvitals.accounts.directory import Directory
 from runvitals.server.access.authenticator import KNOWN_WHILE_AWAY_S, Authenticator
+from runvitals.server.access.directory import Directory
 from runvitals.server.ingest.errors import HttpRejection
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.organisation.storage.audit import CLI
 from tests.empty_metadata import new_metadata_store
 
 NOW = 1_790_812_800_000

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from runvitals.server.organisation.storage.audit import AuditFilter
+from runvitals.server.sweeps.configuration import InvalidConfiguration
 from runvitals.server.sweeps.sources import from_yaml
-from runvitals.store.metadata.accounts.audit import AuditFilter
-from runvitals.sweeps.configuration import InvalidConfiguration
 from tests.server.access.organisation import ServedOrganisation, served_organisation
 
 PATH = "/api/v1/entities/vision/projects/team/sweeps"

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from runvitals.store.metadata.accounts import saved_views
+from runvitals.server.projects.storage import saved_views
 from tests.server.access.organisation import ServedOrganisation, served_organisation
 from tests.server.client import Client
 

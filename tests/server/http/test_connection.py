@@ -14,7 +14,7 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from runvitals import deadline
+from runvitals.base import deadline
 from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.http.serve import Server, listen

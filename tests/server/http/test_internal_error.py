@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.server.access.permission import PUBLIC, needs
-from runvitals.server.router import Router
+from runvitals.server.http.router import Router
 from tests.patience import eventually
 from tests.server.serving import serving
 

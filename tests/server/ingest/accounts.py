@@ -8,15 +8,16 @@ from typing import Any
 import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from runvitals.accounts.directory import Directory
-from runvitals.accounts.identity import Credential
+from runvitals.server.access.directory import Directory
+from runvitals.server.access.identity import Credential
 from runvitals.server.access.ingest_access import AccountIngestAccess, Headers
 from runvitals.server.access.refusals import Refusals
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.ingest.endpoint import IngestEndpoint
 from runvitals.server.ingest.limits import Limits
-from runvitals.store.metadata import MetadataStore, RunRow
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.runs.storage.run_rows import RunRow
 from tests.server.ingest.server import NOW, Server
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import anyio
 import httpx
 
+from runvitals.model.filter import Filter
 from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.recorder import Recorder
-from runvitals.store.metadata import Filter, MetadataStore
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.store.samples.sqlite import SqliteChunks
 from tests.empty_metadata import new_metadata_store
 
 NOW = 1_760_000_000_000

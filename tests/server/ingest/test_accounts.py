@@ -11,8 +11,8 @@ import anyio
 import pytest
 from sqlalchemy import event
 
-from runvitals.store.metadata.accounts.audit import CLI
-from runvitals.store.metadata.projects import ProjectOwner, ensure_projects
+from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.projects.storage.projects import ProjectOwner, ensure_projects
 from tests.server.ingest.accounts import AccountServer, envelope
 from tests.server.ingest.server import NOW
 

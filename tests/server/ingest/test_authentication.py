@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from runvitals.server.ingest.endpoint import PATH
+from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.shared_server import SharedServer
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite import SqliteChunks
 from tests.empty_metadata import new_metadata_store
 
 NOW = 1_760_000_000_000

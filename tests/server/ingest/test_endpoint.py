@@ -15,11 +15,12 @@ import pytest
 import zstandard
 
 from runvitals.model import batch_body
+from runvitals.model.filter import Filter, Predicate
+from runvitals.model.run_sort import RunSort
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.openapi import JsonEnvelope
-from runvitals.store.metadata import Filter, Predicate, RunSort
-from runvitals.store.metadata.log_summaries import summary_of
+from runvitals.server.runs.storage.log_summaries import summary_of
 from tests.server.ingest.server import NOW, Server
 
 ROW = {"run": "abc", "writer": "curl", "seq": 1, "keys": ["cpu", "disk"], "t": [NOW, NOW + 1000]}

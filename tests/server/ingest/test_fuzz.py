@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from runvitals.server.app import application
 from runvitals.server.ingest.limits import Limits
-from runvitals.server.stored.run_library import StoredLibrary
+from runvitals.server.runs.stored.run_library import StoredLibrary
 from tests.server.client import Client
 from tests.server.ingest.server import NOW, Server
 

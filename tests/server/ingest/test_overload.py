@@ -17,7 +17,7 @@ from runvitals.server.ingest.endpoint import PATH
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.sample_commits import SampleCommits
 from runvitals.store.samples.interface import CommitAck, SampleBatch
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite import SqliteChunks
 from tests.patience import PATIENCE_S
 from tests.server.ingest.server import NOW, Server
 from tests.server.serving import answered, serving

@@ -15,13 +15,13 @@ from runvitals.server.ingest.endpoint import IngestEndpoint
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.ingest.summary_recovery import restore_summaries
-from runvitals.store.metadata import open_metadata_store
-from runvitals.store.metadata.log_summaries import summary_of
-from runvitals.store.metadata.pending_summaries import PendingSummaries
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.server.metadata_store import open_metadata_store
+from runvitals.server.runs.storage.log_summaries import summary_of
+from runvitals.server.runs.storage.pending_summaries import PendingSummaries
+from runvitals.store.samples.sqlite import SqliteChunks
 from tests.patience import PATIENCE_S, eventually
+from tests.server.database import postgresql as postgres
 from tests.server.ingest.server import NOW, Counters, Server
-from tests.store.metadata import postgresql as postgres
 
 KINDS = {name: {"summary": name} for name in ("min", "max", "mean")}
 NAMES = [*KINDS, "last"]

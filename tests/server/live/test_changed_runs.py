@@ -10,13 +10,13 @@ from typing import Any
 import anyio
 import pytest
 
-from runvitals.query.reader import RunReader
+from runvitals.readers.journals.reader import RunReader
 from runvitals.server.live import changed_runs
 from runvitals.server.live.changed_runs import ChangedRuns, stream
-from runvitals.server.local.journal_run import JournalView
-from runvitals.server.named_runs import NamedRun
-from runvitals.server.run_library import RunVersion, RunView
-from tests.query.journals import T0, Training
+from runvitals.server.runs.local.journal_run import JournalView
+from runvitals.server.runs.named_runs import NamedRun
+from runvitals.server.runs.run_library import RunVersion, RunView
+from tests.readers.journals.journals import T0, Training
 
 
 class Opened:

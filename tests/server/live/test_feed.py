@@ -12,15 +12,15 @@ from typing import Any
 import anyio
 import pytest
 
-from runvitals import deadline
+from runvitals.base import deadline
 from runvitals.model.errors import UnknownRun
-from runvitals.query.reader import RunReader
+from runvitals.readers.journals.reader import RunReader
 from runvitals.server.live import feed as feeds
 from runvitals.server.live.feed import RunFeeds
 from runvitals.server.live.follower import Follower
-from runvitals.server.local.journal_run import JournalView
-from runvitals.server.run_library import RunVersion, RunView
-from tests.query.journals import T0, Training
+from runvitals.server.runs.local.journal_run import JournalView
+from runvitals.server.runs.run_library import RunVersion, RunView
+from tests.readers.journals.journals import T0, Training
 
 
 class Opened:

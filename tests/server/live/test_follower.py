@@ -12,15 +12,16 @@ from typing import Any
 import httpx
 import pytest
 
-from runvitals.query.reader import RunReader
-from runvitals.server import create_app, series
+from runvitals.readers.journals.reader import RunReader
+from runvitals.server import create_app
+from runvitals.server.charts import series
 from runvitals.server.http.serve import Server, listen
 from runvitals.server.live import follower
 from runvitals.server.live.follower import Follower, parse_position
-from runvitals.server.local.journal_run import JournalView
-from runvitals.server.run_library import SeriesSelection
+from runvitals.server.runs.local.journal_run import JournalView
+from runvitals.server.runs.run_library import SeriesSelection
 from tests.patience import PATIENCE_S
-from tests.query.journals import T0, Monitor, Trainer, Training
+from tests.readers.journals.journals import T0, Monitor, Trainer, Training
 
 
 class Page:

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runvitals.accounts.organisation_settings import checked_settings
 from runvitals.model.device import RunDevice
 from runvitals.model.ending import Ending
+from runvitals.server.organisation.settings import checked_settings
+from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.runs.storage.writer_registration import RegisteredWriter, Sender, WriterRegistration
+from runvitals.server.runs.storage.writers import WriterEnd, WriterHeartbeat
+from runvitals.server.usage.days import Calendar
 from runvitals.server.usage.rollup import UsageRollup
-from runvitals.store.metadata import RegisteredWriter, WriterEnd, WriterHeartbeat, WriterRegistration
-from runvitals.store.metadata.accounts.audit import CLI
-from runvitals.store.metadata.usage.marks import DirtyDay, UsageMarks
-from runvitals.store.metadata.writer_registration import Sender
+from runvitals.server.usage.storage.marks import DirtyDay, UsageMarks
 from runvitals.store.samples.interface import SampleBatch
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
-from runvitals.usage.days import Calendar
+from runvitals.store.samples.sqlite import SqliteChunks
 from tests.empty_metadata import new_metadata_store
-from tests.usage.cluster import HostSamples, SimulatedCluster
+from tests.server.usage.figures.cluster import HostSamples, SimulatedCluster
 
 INTERVAL_S = 180.0  # so that 15 minutes of silence are a gap
 SETTINGS = {"idle_minutes": 45, "time_zone": "Europe/Berlin"}

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pypdf import PdfReader
 
-from runvitals.accounts.secret_box import SecretBox
 from runvitals.cli import main
-from runvitals.mail.mailer import Mailer
-from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
+from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.mail.mailer import Mailer
+from runvitals.server.organisation.storage.audit import CLI, AuditFilter
 from tests.server.accounts_server import AccountsServer, accounts_server
 from tests.server.usage.used import HOUR_MS, use
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.usage.usage_alerts import check_limits
-from runvitals.store.metadata.accounts.audit import CLI
 from tests.server.accounts_server import AccountsServer, accounts_server
 from tests.server.usage.used import use
 

@@ -11,12 +11,12 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from runvitals.outbound.fetcher import Fetcher
-from runvitals.outbound.policy import outbound_policy
+from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.outbound.fetcher import Fetcher
+from runvitals.server.outbound.policy import outbound_policy
+from runvitals.server.usage.days import Month
 from runvitals.server.usage.payments import PaymentFailed, PaymentRequest, payment_provider
 from runvitals.server.usage.stripe_payments import StripePayments
-from runvitals.store.metadata.accounts.audit import CLI
-from runvitals.usage.days import Month
 from tests.server.accounts_server import AccountsServer, accounts_server
 from tests.server.usage.used import use
 

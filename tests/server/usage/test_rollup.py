@@ -13,27 +13,27 @@ import pytest
 from sqlalchemy import Table, select
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.account_trash import AccountTrash
+from runvitals.server.accounts.account_trash import AccountTrash
+from runvitals.server.database.tables import run
+from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.runs.storage.device_tables import device
+from runvitals.server.runs.storage.sections import SectionUpdate
+from runvitals.server.runs.storage.writer_registration import RegisteredWriter, Sender
+from runvitals.server.usage.days import Month
 from runvitals.server.usage.report import UsageSelection
 from runvitals.server.usage.reports import UsageReports
 from runvitals.server.usage.statements import Statements
-from runvitals.store.metadata import RegisteredWriter, SectionUpdate
-from runvitals.store.metadata.accounts.audit import CLI
-from runvitals.store.metadata.device_tables import device
-from runvitals.store.metadata.tables import run
-from runvitals.store.metadata.usage.rates import StoredRate
-from runvitals.store.metadata.usage.statements import Wanted
-from runvitals.store.metadata.usage.tables import (
+from runvitals.server.usage.storage.rates import StoredRate
+from runvitals.server.usage.storage.statements import Wanted
+from runvitals.server.usage.storage.tables import (
     usage_device_run_day,
     usage_dirty,
     usage_host_run_day,
     usage_run_day,
 )
-from runvitals.store.metadata.writer_registration import Sender
-from runvitals.usage.days import Month
+from tests.server.usage.figures.cluster import MINUTE_MS, SimulatedCluster, SlowMonth, simulate
 from tests.server.usage.stored_cluster import UsageStores, replay
 from tests.server.usage.used import use
-from tests.usage.cluster import MINUTE_MS, SimulatedCluster, SlowMonth, simulate
 
 HOUR_MS = 3_600_000
 

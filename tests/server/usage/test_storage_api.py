@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runvitals.store.metadata import WriterRegistration
-from runvitals.store.metadata.accounts.audit import CLI
-from runvitals.store.metadata.console import ConsoleLine
-from runvitals.store.metadata.usage.figures import StorageRow
-from runvitals.store.metadata.writer_registration import Sender
+from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.runs.storage.console import ConsoleLine
+from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
+from runvitals.server.usage.storage.figures import StorageRow
 from runvitals.store.samples.interface import SampleBatch
 from tests.server.accounts_server import AccountsServer, accounts_server
 

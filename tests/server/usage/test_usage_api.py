@@ -14,11 +14,11 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 from runvitals.cli import main
+from runvitals.server.database.tables import run
+from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.sweeps.storage.tables import sweep, sweep_run
 from runvitals.server.usage.focus import COLUMNS
 from runvitals.server.usage.reports import CSV_COLUMNS
-from runvitals.store.metadata.accounts.audit import CLI
-from runvitals.store.metadata.sweeps.tables import sweep, sweep_run
-from runvitals.store.metadata.tables import run
 from tests.server.accounts_server import AccountsServer, accounts_server
 from tests.server.usage.used import A100, H100, use
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from runvitals.buckets import Buckets, grid
+from runvitals.base.buckets import Buckets, grid
 from runvitals.store.samples.interface import SampleStore
 
 

@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from runvitals.buckets import Grid, grid
+from runvitals.base.buckets import Grid, grid
 from runvitals.store.samples.interface import (
     END_OF_TIME_MS,
     CommitAck,

@@ -11,8 +11,8 @@ import os
 import sys
 
 from runvitals.store.samples.interface import StoreUnavailable
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
-from runvitals.store.samples.sqlite_chunks.check import check
+from runvitals.store.samples.sqlite import SqliteChunks
+from runvitals.store.samples.sqlite.check import check
 from tests.store.samples.conformance import T0
 from tests.store.samples.writer_process import SETTINGS, TICKS, batch
 

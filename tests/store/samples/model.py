@@ -8,7 +8,7 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from runvitals.buckets import Grid, reduce
+from runvitals.base.buckets import Grid, reduce
 from runvitals.store.samples.interface import (
     Capabilities,
     CommitAck,

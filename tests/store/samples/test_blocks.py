@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from runvitals.store.samples.sqlite_chunks.blocks import groups, on_disk
+from runvitals.store.samples.sqlite.blocks import groups, on_disk
 
 
 def test_metrics_of_the_same_sets_of_columns_are_one_group() -> None:

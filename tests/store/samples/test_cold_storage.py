@@ -12,17 +12,17 @@ import boto3
 import numpy as np
 import pytest
 
-from runvitals import deadline
-from runvitals.buckets import grid
+from runvitals.base import deadline
+from runvitals.base.buckets import grid
+from runvitals.server.pairing.repair import repair
 from runvitals.store.files.folder_store import FolderFileStore
-from runvitals.store.repair import repair
+from runvitals.store.samples.cold.mover import KEPT_MS
+from runvitals.store.samples.cold.storage import CACHE_FOLDER, ColdSettings
 from runvitals.store.samples.interface import StoreError
-from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
-from runvitals.store.samples.sqlite_chunks.backup import backup, cold_of
-from runvitals.store.samples.sqlite_chunks.check import check
-from runvitals.store.samples.sqlite_chunks.cold.mover import KEPT_MS
-from runvitals.store.samples.sqlite_chunks.cold.storage import CACHE_FOLDER, ColdSettings
-from runvitals.store.samples.sqlite_chunks.inventory import inventory
+from runvitals.store.samples.sqlite import SqliteChunks, StoreSettings
+from runvitals.store.samples.sqlite.backup import backup, cold_of
+from runvitals.store.samples.sqlite.check import check
+from runvitals.store.samples.sqlite.inventory import inventory
 from tests.moto import aws_environment, moto_server
 from tests.patience import PATIENCE_S, eventually
 from tests.store.samples.conformance import ALL, DAY, T0, Conformance, batch, samples_of

@@ -9,10 +9,10 @@ import sqlite3
 import numpy as np
 import pytest
 
-from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
-from runvitals.store.samples.sqlite_chunks.compaction import Compactor
-from runvitals.store.samples.sqlite_chunks.inventory import inventory
-from runvitals.store.samples.sqlite_chunks.month_files import MonthFiles
+from runvitals.store.samples.sqlite import SqliteChunks, StoreSettings
+from runvitals.store.samples.sqlite.compaction import Compactor
+from runvitals.store.samples.sqlite.inventory import inventory
+from runvitals.store.samples.sqlite.month_files import MonthFiles
 from tests.store.samples.conformance import DAY, T0, batch
 
 SMALL = StoreSettings(chunk_ticks=100, pack_ticks=20, compact_ticks=250)

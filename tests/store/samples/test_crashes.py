@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runvitals.buckets import grid
-from runvitals.store.check import check_metadata_store
+from runvitals.base.buckets import grid
+from runvitals.server.pairing.check import check_metadata_store
 from runvitals.store.samples.interface import StoreError
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
-from runvitals.store.samples.sqlite_chunks.check import check
-from runvitals.store.samples.sqlite_chunks.month_files import SET_ASIDE
+from runvitals.store.samples.sqlite import SqliteChunks
+from runvitals.store.samples.sqlite.check import check
+from runvitals.store.samples.sqlite.month_files import SET_ASIDE
 from tests.patience import PATIENCE_S
 from tests.store.samples.conformance import T0
 from tests.store.samples.writer_process import METRICS, SETTINGS, TICKS, batch
@@ -133,9 +133,9 @@ def test_a_full_disk_rejects_batches_and_keeps_acknowledged_ones(tmp_path: Path)
 def test_a_store_on_a_read_only_file_system_can_be_checked_but_not_opened(tmp_path: Path) -> None:
     program = """
 import sys
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
-from runvitals.store.samples.sqlite_chunks.check import check
-from runvitals.store.samples.sqlite_chunks.inventory import inventory
+from runvitals.store.samples.sqlite import SqliteChunks
+from runvitals.store.samples.sqlite.check import check
+from runvitals.store.samples.sqlite.inventory import inventory
 print([str(problem) for problem in check(sys.argv[1])], [file.samples for file in inventory(sys.argv[1])])
 try:
     SqliteChunks(sys.argv[1])
@@ -161,8 +161,8 @@ def test_a_store_on_a_read_only_disk_can_be_backed_up(tmp_path: Path, left: str)
     writing = f"""
 import os
 from runvitals.store import pairing
-from runvitals.store.metadata import WriterRegistration, open_metadata_store
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.server.database import WriterRegistration, open_metadata_store
+from runvitals.store.samples.sqlite import SqliteChunks
 from tests.store.samples.writer_process import batch
 store, metadata_store = SqliteChunks({str(folder)!r}), open_metadata_store({str(folder / "catalogue.db")!r})
 pairing.pair(store, metadata_store)

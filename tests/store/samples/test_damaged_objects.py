@@ -11,14 +11,15 @@ from typing import BinaryIO
 import pytest
 
 from runvitals.cli import main
-from runvitals.store import pairing
+from runvitals.server.metadata_store import open_metadata_store
+from runvitals.server.pairing import pairing
+from runvitals.server.pairing.repair import repair
+from runvitals.server.runs.storage.writer_registration import WriterRegistration
 from runvitals.store.files.folder_store import FolderFileStore
-from runvitals.store.metadata import WriterRegistration, open_metadata_store
-from runvitals.store.repair import repair
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
-from runvitals.store.samples.sqlite_chunks.check import check
-from runvitals.store.samples.sqlite_chunks.cold.reading import ColdLost
-from runvitals.store.samples.sqlite_chunks.cold.storage import CACHE_FOLDER, ColdSettings, ColdStorage
+from runvitals.store.samples.cold.reading import ColdLost
+from runvitals.store.samples.cold.storage import CACHE_FOLDER, ColdSettings, ColdStorage
+from runvitals.store.samples.sqlite import SqliteChunks
+from runvitals.store.samples.sqlite.check import check
 from tests.store.samples.conformance import ALL, DAY, T0, batch, samples_of
 from tests.store.samples.test_cold_storage import EXPECTED, SMALL, TICKS, VALUES
 

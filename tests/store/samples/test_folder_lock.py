@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.store.samples.interface import StoreError
-from runvitals.store.samples.sqlite_chunks.folder_lock import NAME, FolderLock
+from runvitals.store.samples.sqlite.folder_lock import NAME, FolderLock
 
 
 def test_a_folder_stays_locked_when_its_lock_file_is_deleted(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import struct
 import pytest
 
 from runvitals.store.samples.interface import StoreError
-from runvitals.store.samples.sqlite_chunks import SqliteChunks, database, log
-from runvitals.store.samples.sqlite_chunks.check import check
-from runvitals.store.samples.sqlite_chunks.database import Format
+from runvitals.store.samples.sqlite import SqliteChunks, database, log
+from runvitals.store.samples.sqlite.check import check
+from runvitals.store.samples.sqlite.database import Format
 from tests.store.samples import format_1
 
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from runvitals.store.samples.interface import CommitAck, StoreError
-from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
-from runvitals.store.samples.sqlite_chunks.backup import backup
-from runvitals.store.samples.sqlite_chunks.check import check
-from runvitals.store.samples.sqlite_chunks.inventory import inventory
-from runvitals.store.samples.sqlite_chunks.log import Log
+from runvitals.store.samples.sqlite import SqliteChunks, StoreSettings
+from runvitals.store.samples.sqlite.backup import backup
+from runvitals.store.samples.sqlite.check import check
+from runvitals.store.samples.sqlite.inventory import inventory
+from runvitals.store.samples.sqlite.log import Log
 from tests.patience import PATIENCE_S
 from tests.store.samples.conformance import ALL, DAY, T0, batch, samples_of
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from runvitals.store.samples.interface import MetricAggregate, SampleBatch
-from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
+from runvitals.store.samples.sqlite import SqliteChunks, StoreSettings
 from tests.store.samples.conformance import T0
 
 SMALL = StoreSettings(chunk_ticks=100, pack_ticks=50)

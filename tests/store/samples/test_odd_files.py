@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.store.check import damage
+from runvitals.server.pairing.check import damage
 from runvitals.store.samples.interface import ReadResult, SeriesSamples, StoreError
-from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
-from runvitals.store.samples.sqlite_chunks import repair as repairing
-from runvitals.store.samples.sqlite_chunks.check import check
-from runvitals.store.samples.sqlite_chunks.month_files import SET_ASIDE, MonthFiles
+from runvitals.store.samples.sqlite import SqliteChunks, StoreSettings
+from runvitals.store.samples.sqlite import repair as repairing
+from runvitals.store.samples.sqlite.check import check
+from runvitals.store.samples.sqlite.month_files import SET_ASIDE, MonthFiles
 from tests.store.samples.conformance import ALL, DAY, batch
 
 SMALL = StoreSettings(chunk_ticks=100, pack_ticks=20, compact_ticks=250)

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from runvitals.store.samples.cold.storage import ColdSettings
 from runvitals.store.samples.interface import SampleBatch
-from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
-from runvitals.store.samples.sqlite_chunks.check import check
-from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
+from runvitals.store.samples.sqlite import SqliteChunks, StoreSettings
+from runvitals.store.samples.sqlite.check import check
 from tests.store.samples.comparison import assert_equal
 from tests.store.samples.conformance import DAY, T0
 from tests.store.samples.model import Model

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
+from runvitals.store.samples.sqlite import SqliteChunks, StoreSettings
 from tests.store.samples.conformance import Conformance
 
 SMALL = StoreSettings(chunk_ticks=16, pack_ticks=4, compact_ticks=32, head_bytes=20_000, log_bytes=20_000)

@@ -9,12 +9,8 @@ import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
-from runvitals.store.samples.sqlite_chunks import database, log
-from runvitals.store.samples.sqlite_chunks.stored_batches import (
-    KEPT_RANGES,
-    SequenceRanges,
-    StoredBatches,
-)
+from runvitals.store.samples.sqlite import database, log
+from runvitals.store.samples.sqlite.stored_batches import KEPT_RANGES, SequenceRanges, StoredBatches
 
 RUN, WRITER = 3, 7
 

@@ -12,7 +12,7 @@ import threading
 import numpy as np
 
 from runvitals.store.samples.interface import SampleBatch
-from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
+from runvitals.store.samples.sqlite import SqliteChunks, StoreSettings
 from tests.store.samples.conformance import DAY, T0
 
 TICKS = 5

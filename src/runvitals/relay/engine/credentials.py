@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
-from runvitals.monitor.relay_connection import destination_variables
+from runvitals.agent.monitor.relay_connection import destination_variables
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.sdk.settings import SETTINGS, SettingError, resolve
 

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from runvitals.environment import redaction
+from runvitals.agent.environment import redaction
 from runvitals.journal import paths
 from runvitals.journal.json_codec import dumps, loads
 from runvitals.relay.batch import Batch

@@ -9,7 +9,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 
-from runvitals.backoff import Backoff
+from runvitals.base.backoff import Backoff
 from runvitals.model.destination_kinds import UnknownDestination
 from runvitals.relay.destination import Gone, Paused, Retry, Unauthorized
 from runvitals.relay.engine.cursor import Cursor

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from importlib import import_module
 from typing import cast
 
-from runvitals.environment import redaction
+from runvitals.agent.environment import redaction
 from runvitals.journal.paths import safe_name
 from runvitals.model import destination_kinds
 from runvitals.relay.destination import Context, Destination, Factory

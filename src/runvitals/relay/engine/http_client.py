@@ -16,9 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from runvitals.base.terminal_text import inert
 from runvitals.model.numbers import parse_number
 from runvitals.relay.destination import Rejected, Retry
-from runvitals.terminal import inert
 from runvitals.version import __version__
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from runvitals.metrics import DEFINITIONS
-from runvitals.metrics.prometheus import (
+from runvitals.model.metrics import DEFINITIONS
+from runvitals.model.metrics.prometheus import (
     LOG,
     LOG_STEP,
     Labels,

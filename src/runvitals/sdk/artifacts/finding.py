@@ -36,10 +36,10 @@ def find(place: ArtifactScope, name: str) -> ArtifactSource:
         named.entity or place.entity, named.project or place.project, named.name, named.alias
     )
     if place.server is None:
-        from runvitals.query.artifacts import LocalArtifacts
+        from runvitals.readers.journals.artifacts import LocalArtifacts
 
         return LocalArtifacts(place.folder).find(address)
-    from runvitals.client.artifacts import ServerArtifacts
+    from runvitals.readers.servers.artifacts import ServerArtifacts
 
     return ServerArtifacts.of(place.server).find(address)
 
@@ -52,9 +52,9 @@ def find_content(place: ArtifactScope, name: str, digest: str) -> ArtifactSource
     """
     address = ArtifactAddress(place.entity, place.project, name)
     if place.server is None:
-        from runvitals.query.artifacts import LocalArtifacts
+        from runvitals.readers.journals.artifacts import LocalArtifacts
 
         return LocalArtifacts(place.folder).with_digest(address, digest)
-    from runvitals.client.artifacts import ServerArtifacts
+    from runvitals.readers.servers.artifacts import ServerArtifacts
 
     return ServerArtifacts.of(place.server).with_digest(address, digest)

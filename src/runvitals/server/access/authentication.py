@@ -17,10 +17,10 @@ from fastapi import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from runvitals.accounts.principals import Anonymous, Operator, Principal
 from runvitals.server.access import login_page
 from runvitals.server.access.authenticator import Authenticator, client_of
 from runvitals.server.access.long_request import LongRequest
+from runvitals.server.access.principals import Anonymous, Operator, Principal
 from runvitals.server.access.request_ids import request_id_of
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.access.same_origin import LoopbackNames, is_for_loopback, names_own_origin

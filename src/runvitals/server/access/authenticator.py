@@ -12,14 +12,14 @@ import anyio
 import anyio.to_thread
 from starlette.types import Scope
 
-from runvitals.accounts.attempt_limits import WRONG_KEYS, FailedAttempts, network_of
-from runvitals.accounts.decision_cache import Missing
-from runvitals.accounts.directory import Directory
-from runvitals.accounts.identity import Credential, CredentialKind, Identity
-from runvitals.accounts.principals import Anonymous
 from runvitals.server.access.credentials import MAX_SECRET, credential_of
+from runvitals.server.access.decision_cache import Missing
+from runvitals.server.access.directory import Directory
+from runvitals.server.access.identity import Credential, CredentialKind, Identity
+from runvitals.server.access.principals import Anonymous
 from runvitals.server.access.request_ids import request_id_of
 from runvitals.server.access.requester import Requester, Via
+from runvitals.server.accounts.attempt_limits import WRONG_KEYS, FailedAttempts, network_of
 from runvitals.server.ingest.errors import HttpRejection, unavailable
 from runvitals.store.errors import MetadataStoreError
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from fastapi import HTTPException
 
-from runvitals.accounts.actions import OPERATOR_ACTIONS
+from runvitals.server.access.actions import OPERATOR_ACTIONS
 from runvitals.server.access.permission import AUTHENTICATED, FILTERED, NO_ADMINISTRATOR
 
 _ALLOWED: Final = frozenset((AUTHENTICATED, *(action.value for action in OPERATOR_ACTIONS)))

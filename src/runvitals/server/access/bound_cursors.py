@@ -7,7 +7,7 @@ import hashlib
 import hmac
 from typing import Final
 
-from runvitals.accounts.principals import Anonymous, GuestLink, Principal, ServiceAccount, User
+from runvitals.server.access.principals import Anonymous, GuestLink, Principal, ServiceAccount, User
 
 _SIGNATURE_BYTES: Final = 12
 _SIGNATURE_CHARACTERS: Final = 16

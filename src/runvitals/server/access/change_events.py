@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from runvitals.store.metadata.accounts.audit import Actor
-from runvitals.store.metadata.accounts.run_events import DELETED, RESTORED, change_of_run
-from runvitals.store.metadata.events import StoredEvent
-from runvitals.store.metadata.projects import project_name
+from runvitals.server.organisation.storage.audit import Actor
+from runvitals.server.projects.storage.projects import project_name
+from runvitals.server.runs.storage.events import StoredEvent
+from runvitals.server.runs.storage.project_events import DELETED, RESTORED, change_of_run
 
 _EVENTS: Final = {
     "run.stop": ("stop_requested", "A stop was requested"),

@@ -11,19 +11,17 @@ import anyio
 import anyio.to_thread
 from fastapi import Depends, HTTPException, Request
 
-from runvitals.accounts.actions import NEEDS_SUDO, Action
-from runvitals.accounts.decision import Decision
-from runvitals.accounts.directory import Directory
-from runvitals.accounts.principals import Anonymous, KeyScope, Operator, Principal, ServiceAccount, User
-from runvitals.accounts.resources import Project, ProjectItem, Resource
 from runvitals.model.filter import ReadableRuns
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
 from runvitals.model.run import Run
+from runvitals.server.access.actions import NEEDS_SUDO, Action
 from runvitals.server.access.authentication import CHECKS_KEY
 from runvitals.server.access.authenticator import is_loopback_client
 from runvitals.server.access.before_accounts import check_before_accounts
 from runvitals.server.access.bound_cursors import BoundCursors
 from runvitals.server.access.change_events import change_event
+from runvitals.server.access.decision import Decision
+from runvitals.server.access.directory import Directory
 from runvitals.server.access.moved_resources import check_moved
 from runvitals.server.access.named_resources import NamedResources
 from runvitals.server.access.permission import (
@@ -34,14 +32,16 @@ from runvitals.server.access.permission import (
     PUBLIC,
     Mode,
 )
+from runvitals.server.access.principals import Anonymous, KeyScope, Operator, Principal, ServiceAccount, User
 from runvitals.server.access.refusals import Refusals, beyond_key
 from runvitals.server.access.requester import Requester, requester_of
+from runvitals.server.access.resources import Project, ProjectItem, Resource
 from runvitals.server.access.same_origin import is_for_loopback
-from runvitals.server.errors import DetailedError
+from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.http.errors import DetailedError
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.projects.storage.projects import project_name
 from runvitals.store.errors import UnknownAccount
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.accounts.account_store import AccountStore
-from runvitals.store.metadata.projects import project_name
 
 _MAX_CHECKS: Final = 8
 _MAX_WAITING: Final = 500

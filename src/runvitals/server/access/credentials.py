@@ -9,7 +9,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from runvitals.accounts.identity import Credential
+from runvitals.server.access.identity import Credential
 
 LINK_HEADER: Final = "X-Runvitals-Link"
 SECURE_COOKIE: Final = "__Host-runvitals"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runvitals.accounts.organisation_settings import enforced_switches, with_defaults
-from runvitals.store.metadata.accounts.account_store import AccountStore
-from runvitals.store.metadata.accounts.grants import EntityFacts
+from runvitals.server.access.storage.grants import EntityFacts
+from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.organisation.settings import enforced_switches, with_defaults
 
 
 @dataclass(frozen=True, slots=True)

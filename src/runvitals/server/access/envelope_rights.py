@@ -9,25 +9,25 @@ from typing import Final, Literal
 import anyio
 import anyio.to_thread
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.decision import Decision
-from runvitals.accounts.directory import Directory
-from runvitals.accounts.principals import SCOPE_ACTIONS, ServiceAccount, User
-from runvitals.accounts.resources import Entity, Organisation, Project, ProjectItem, Visibility
-from runvitals.accounts.visibility import visibility_problem
 from runvitals.model.account_names import address_key
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
+from runvitals.server.access.actions import Action
+from runvitals.server.access.decision import Decision
+from runvitals.server.access.directory import Directory
 from runvitals.server.access.entity_defaults import entity_defaults
+from runvitals.server.access.principals import SCOPE_ACTIONS, ServiceAccount, User
 from runvitals.server.access.refusals import Refusals
+from runvitals.server.access.resources import Entity, Organisation, Project, ProjectItem, Visibility
+from runvitals.server.access.visibility import visibility_problem
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.ingest.envelope_access import AdmittedEnvelope, SentEnvelope
 from runvitals.server.ingest.errors import HttpRejection, unavailable
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.organisation.storage.audit import Actor
+from runvitals.server.projects.storage.projects import DEFAULT_PROJECT, ProjectOwner, project_name
+from runvitals.server.runs.storage.run_places import RunPlace
+from runvitals.server.runs.storage.writer_registration import Sender
 from runvitals.store.errors import MetadataStoreUnavailable, UnknownAccount
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.accounts.audit import Actor
-from runvitals.store.metadata.projects import DEFAULT_PROJECT, ProjectOwner, project_name
-from runvitals.store.metadata.run_places import RunPlace
-from runvitals.store.metadata.writer_registration import Sender
 
 ONLY_READS: Final = "this key may only read: create one that may write or ingest"
 _MAX_ADMITTED: Final = 10_000

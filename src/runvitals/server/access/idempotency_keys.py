@@ -17,18 +17,18 @@ import anyio
 import anyio.to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from runvitals.accounts.principals import ServiceAccount, User
-from runvitals.accounts.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.access.authentication import CHECKS_KEY
+from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.access.requester import SCOPE_KEY, Requester
-from runvitals.server.http.buffered_body import error_response, replayed
-from runvitals.server.ingest.errors import HttpRejection, unavailable
-from runvitals.store.errors import MetadataStoreError
-from runvitals.store.metadata.accounts.idempotent_requests import (
+from runvitals.server.access.storage.idempotent_requests import (
     EarlierRequest,
     IdempotentRequestTable,
     RequestLease,
 )
+from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.http.buffered_body import error_response, replayed
+from runvitals.server.ingest.errors import HttpRejection, unavailable
+from runvitals.store.errors import MetadataStoreError
 
 log = logging.getLogger("runvitals.server")
 

@@ -9,14 +9,14 @@ from typing import Final, NamedTuple, Protocol
 import anyio
 from starlette.types import Scope
 
-from runvitals.accounts.directory import Directory
-from runvitals.accounts.principals import Operator, Principal, ServiceAccount, User
+from runvitals.server.access.directory import Directory
 from runvitals.server.access.envelope_rights import Attribution, KeyRights
+from runvitals.server.access.principals import Operator, Principal, ServiceAccount, User
 from runvitals.server.access.refusals import Refusals
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.ingest.envelope_access import UNLIMITED, EnvelopeAccess
 from runvitals.server.ingest.errors import HttpRejection
-from runvitals.store.metadata import MetadataStore
+from runvitals.server.metadata_store import MetadataStore
 
 _MAX_KEYS: Final = 10_000
 _LIFE_S: Final = 30.0

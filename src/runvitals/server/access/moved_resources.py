@@ -7,9 +7,9 @@ from urllib.parse import quote, urlencode
 
 from fastapi import Request
 
-from runvitals.accounts.principals import Principal
 from runvitals.server.access.named_resources import Address, NamedResources
-from runvitals.server.errors import DetailedError
+from runvitals.server.access.principals import Principal
+from runvitals.server.http.errors import DetailedError
 
 _PROJECTS: Final = "/api/v1/entities/"
 

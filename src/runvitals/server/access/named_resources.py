@@ -9,15 +9,15 @@ from typing import Any, Final, NamedTuple
 from fastapi import HTTPException
 from starlette.datastructures import State
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.directory import Directory
-from runvitals.accounts.matrix import ORGANISATION_MATRIX
-from runvitals.accounts.principals import Principal, User
-from runvitals.accounts.resources import Account, Organisation, Project, ProjectItem, Resource
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
-from runvitals.server.errors import DetailedError
+from runvitals.server.access.actions import Action
+from runvitals.server.access.directory import Directory
+from runvitals.server.access.matrix import ORGANISATION_MATRIX
+from runvitals.server.access.principals import Principal, User
+from runvitals.server.access.resources import Account, Organisation, Project, ProjectItem, Resource
+from runvitals.server.http.errors import DetailedError
+from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.errors import UnknownAccount
-from runvitals.store.metadata import MetadataStore
 
 MAX_NAME: Final = 256
 _ACCOUNT_KINDS: Final = ("account", "user")

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.principals import SCOPE_ACTIONS, Principal, ServiceAccount, User
-from runvitals.accounts.resources import Entity, Member, Project, ProjectItem, Registry, Resource
 from runvitals.model.durations import DAY_MS, MINUTE_MS
 from runvitals.model.errors import UnknownProject
-from runvitals.store.metadata.accounts.audit import Actor, AuditFilter
+from runvitals.server.access.actions import Action
+from runvitals.server.access.principals import SCOPE_ACTIONS, Principal, ServiceAccount, User
+from runvitals.server.access.resources import Entity, Member, Project, ProjectItem, Registry, Resource
+from runvitals.server.organisation.storage.audit import Actor, AuditFilter
 
 if TYPE_CHECKING:
-    from runvitals.store.metadata import MetadataStore
+    from runvitals.server.metadata_store import MetadataStore
 
 RECORDED_PER_MINUTE: Final = 10
 """How many refusals of one action by one actor are recorded within a minute; the others are counted."""

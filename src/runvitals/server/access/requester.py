@@ -7,9 +7,9 @@ from typing import Annotated, Final, Literal
 
 from fastapi import Depends, Request
 
-from runvitals.accounts.principals import GuestLink, Operator, Principal, ServiceAccount, User
-from runvitals.store.metadata.accounts.audit import Actor
-from runvitals.store.metadata.accounts.sessions import SessionRow
+from runvitals.server.access.principals import GuestLink, Operator, Principal, ServiceAccount, User
+from runvitals.server.accounts.storage.sessions import SessionRow
+from runvitals.server.organisation.storage.audit import Actor
 
 SCOPE_KEY: Final = "runvitals.requester"
 """Where the ASGI scope has the requester."""

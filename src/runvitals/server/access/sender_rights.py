@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.principals import KeyScope, Principal, ServiceAccount, User
-from runvitals.accounts.resources import ProjectItem
 from runvitals.model.errors import UnknownProject
+from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
+from runvitals.server.access.principals import KeyScope, Principal, ServiceAccount, User
+from runvitals.server.access.resources import ProjectItem
 from runvitals.store.errors import UnknownAccount
 
 

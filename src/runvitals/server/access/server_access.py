@@ -8,20 +8,20 @@ from typing import Any
 from starlette.types import ASGIApp
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from runvitals.accounts.decision_cache import CHECK_S
-from runvitals.accounts.directory import Directory
-from runvitals.accounts.principals import Principal, ServiceAccount, User
 from runvitals.server.access.authentication import Authentication
 from runvitals.server.access.authenticator import Authenticator
 from runvitals.server.access.control import AccessControl
+from runvitals.server.access.decision_cache import CHECK_S
+from runvitals.server.access.directory import Directory
 from runvitals.server.access.envelope_rights import KeyRights
 from runvitals.server.access.ingest_access import AccountIngestAccess
+from runvitals.server.access.principals import Principal, ServiceAccount, User
 from runvitals.server.access.request_ids import RequestIds
 from runvitals.server.access.same_origin import SameOrigin, SecurityHeaders
 from runvitals.server.access.token_required import TokenRequired
 from runvitals.server.http.fast_path import Headers
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.usage.marks import RequestOwner
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.usage.storage.marks import RequestOwner
 from runvitals.store.supervised_thread import SupervisedThread
 
 _LONGEST_PAUSE_S = 5.0

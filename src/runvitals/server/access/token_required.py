@@ -26,8 +26,8 @@ from runvitals.server.http.buffered_body import error_response
 from runvitals.server.http.fast_path import Headers
 from runvitals.server.ingest.errors import HttpRejection, unavailable
 from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
+from runvitals.server.runs.storage.tokens import TokenTable
 from runvitals.store.errors import MetadataStoreUnavailable
-from runvitals.store.metadata.tokens import TokenTable
 
 COOKIE = "runvitals_token"
 OPEN_PATHS = ("/healthz", "/readyz")

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from fastapi import HTTPException, Query, Request
 from pydantic import BaseModel, Field
 
-from runvitals.accounts.actions import Action
+from runvitals.server.access.actions import Action
 from runvitals.server.access.control import access_of
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.mlflow.errors import MlflowError
@@ -18,7 +18,7 @@ from runvitals.server.doors.mlflow.experiments import experiments_of
 from runvitals.server.doors.mlflow.run_numbers import find_run as find_mlflow_run
 from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.run_nodes import find_project, find_run
-from runvitals.server.router import Router
+from runvitals.server.http.router import Router
 
 router: Final = Router(prefix="/api/v1/client-links")
 _MAX_NAME: Final = 512

@@ -16,8 +16,8 @@ from starlette.requests import ClientDisconnect
 
 from runvitals.journal.paths import OPEN_FLAGS
 from runvitals.model.numbers import parse_integer
+from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.received_files import ReceivedFiles
 
 PIECE_BYTES: Final = 1 << 20
 _WAIT_S: Final = 60.0

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 import anyio.to_thread
 from starlette.types import Scope
 
-from runvitals.accounts.directory import Directory
-from runvitals.accounts.principals import ServiceAccount, User
+from runvitals.server.access.directory import Directory
+from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.doors.routing import (
     DEFAULT_RULES,
@@ -19,7 +19,7 @@ from runvitals.server.doors.routing import (
     RoutingRules,
     checked_rules,
 )
-from runvitals.store.metadata import MetadataStore
+from runvitals.server.metadata_store import MetadataStore
 
 KEPT_S: Final = 5.0
 _MAX_KEPT: Final = 10_000

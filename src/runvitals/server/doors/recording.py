@@ -14,7 +14,7 @@ import numpy as np
 from fastapi import Request
 from starlette.types import Scope
 
-from runvitals.buckets import Floats, Integers
+from runvitals.base.buckets import Floats, Integers
 from runvitals.server.ingest.admission import Admission, InFlightRequest
 from runvitals.server.ingest.endpoint import IngestCounters
 from runvitals.server.ingest.envelope import NOT_SENT, Ack, Envelope, WriterDescription

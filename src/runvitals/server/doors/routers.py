@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runvitals.server.router import RouterModule
+from runvitals.server.http.router import RouterModule
 
 DOOR_ROUTERS: Final = (
     RouterModule("doors.client_links", ("/api/v1/client-links",)),

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from runvitals.buckets import Floats
+from runvitals.base.buckets import Floats
 
 ALIGN_MS: Final = 50
 """Times of one request that are this close are taken as one, unless a series has both: senders read the clock

@@ -18,10 +18,10 @@ from urllib.parse import quote, urlencode
 import msgspec
 from fastapi import Request
 
-from runvitals.accounts.identity import CredentialOwner
-from runvitals.accounts.principals import Operator
 from runvitals.server.access.authentication import WANDB_SIGNED
 from runvitals.server.access.control import access_of
+from runvitals.server.access.identity import CredentialOwner
+from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester, Via, requester_of
 from runvitals.server.ingest.errors import HttpRejection
 

@@ -12,8 +12,8 @@ from starlette.responses import JSONResponse, Response
 
 from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.doors.mlflow.errors import ENDPOINT_NOT_FOUND, MlflowError, error_response
-from runvitals.server.router import Endpoint, Router
-from runvitals.server.unknown_paths import ANY_METHOD, refuse_other_methods, wrong_method
+from runvitals.server.http.router import Endpoint, Router
+from runvitals.server.http.unknown_paths import ANY_METHOD, refuse_other_methods, wrong_method
 
 router: Final = Router(include_in_schema=False)
 _MAX_SHOWN: Final = 200
@@ -68,7 +68,7 @@ async def unknown_prometheus(request: Request) -> Response:
 @_last_routes("/scim")
 async def unknown_scim(request: Request) -> Response:
     """An address of SCIM."""
-    from runvitals.server.scim.messages import error_response as scim_error
+    from runvitals.server.doors.scim.messages import error_response as scim_error
 
     text, allowed = wrong_method(request) or (_unknown(request), "")
     return scim_error(405 if allowed else 404, text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from runvitals import deadline
+from runvitals.base import deadline
 from runvitals.model.numbers import parse_integer
 from runvitals.server.ingest.admission import Admission
 from runvitals.server.ingest.errors import HttpRejection

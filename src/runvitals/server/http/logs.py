@@ -19,8 +19,8 @@ from fastapi import FastAPI
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from runvitals.environment import redaction
-from runvitals.terminal import inert
+from runvitals.agent.environment import redaction
+from runvitals.base.terminal_text import inert
 
 LogFormat = Literal["text", "json"]
 SLOW_S = 1.0

@@ -18,7 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
-from runvitals.server.allocator import share_arenas
+from runvitals.server.http.allocator import share_arenas
 from runvitals.server.http.connection import ConnectionConfig, check_timeouts
 from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.http.logs import AccessLog, LogFormat, configure

@@ -12,14 +12,15 @@ from typing import Any, Final
 
 import msgspec
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.principals import Principal
 from runvitals.model import media
 from runvitals.model.artifacts import ArtifactAddress, UnknownArtifact
-from runvitals.store.metadata import MetadataStore, StoredEvent
-from runvitals.store.metadata.artifacts.rows import Entry, NewVersion
-from runvitals.store.metadata.media import StoredMedia
-from runvitals.store.metadata.run_places import RunPlace
+from runvitals.server.access.actions import Action
+from runvitals.server.access.principals import Principal
+from runvitals.server.artifacts.storage.rows import Entry, NewVersion
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.runs.storage.events import StoredEvent
+from runvitals.server.runs.storage.media import StoredMedia
+from runvitals.server.runs.storage.run_places import RunPlace
 
 _MOST_PARTS: Final = 10_000
 MayDo = Callable[[Principal | None, Action, int], bool]

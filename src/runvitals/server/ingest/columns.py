@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runvitals.buckets import Floats, Integers
+from runvitals.base.buckets import Floats, Integers
 from runvitals.model import batch_body
 from runvitals.model.gap import GAP
 from runvitals.model.limits import STEP as MAX_STEP

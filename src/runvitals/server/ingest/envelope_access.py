@@ -11,9 +11,9 @@ from typing import NamedTuple, Protocol
 
 from starlette.types import Scope
 
-from runvitals.accounts.principals import Principal
+from runvitals.server.access.principals import Principal
 from runvitals.server.ingest.envelope import Envelope
-from runvitals.store.metadata.writer_registration import UNKNOWN_SENDER, Sender
+from runvitals.server.runs.storage.writer_registration import UNKNOWN_SENDER, Sender
 
 
 @dataclass(frozen=True, slots=True)

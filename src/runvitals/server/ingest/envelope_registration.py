@@ -13,7 +13,7 @@ from runvitals.server.ingest.envelope_access import AdmittedEnvelope
 from runvitals.server.ingest.heartbeats import Heartbeats
 from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
 from runvitals.server.ingest.writer_registry import KnownWriter, WriterKey, WriterRegistry, writer_key
-from runvitals.store.metadata import KeyList
+from runvitals.server.runs.storage.metrics import KeyList
 
 
 @dataclass(slots=True)

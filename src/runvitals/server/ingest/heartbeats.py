@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Mapping
 from runvitals.server.clock import Clock
 from runvitals.server.ingest.envelope import RequestedCommand
 from runvitals.server.ingest.usage_marks import UsageCollector
-from runvitals.store.metadata import MetadataStore, WriterHeartbeat
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.runs.storage.writers import WriterHeartbeat
+from runvitals.server.usage.days import Calendar
 from runvitals.store.supervised_thread import SupervisedThread
-from runvitals.usage.days import Calendar
 
 EVERY_S = 1.0
 _LONGEST_PAUSE_S = 5.0

@@ -8,12 +8,12 @@ from typing import Literal
 
 import numpy as np
 
-from runvitals.buckets import Floats, Integers
+from runvitals.base.buckets import Floats, Integers
 from runvitals.model.names import RESERVED
 from runvitals.server.ingest.validation import ValidEnvelope
-from runvitals.store.metadata import KeyList
-from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues
-from runvitals.store.metadata.writer_registration import RegisteredWriter
+from runvitals.server.runs.storage.log_summaries import LoggedRows, LoggedValues
+from runvitals.server.runs.storage.metrics import KeyList
+from runvitals.server.runs.storage.writer_registration import RegisteredWriter
 
 
 @dataclass(slots=True)

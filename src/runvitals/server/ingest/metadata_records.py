@@ -10,29 +10,26 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from runvitals.accounts.principals import Principal
 from runvitals.model import json_values
 from runvitals.model import records as valid
 from runvitals.model.device import RunDevice, devices_of
 from runvitals.model.ending import Ending
 from runvitals.model.limits import DEPTH
 from runvitals.model.state import ENDED_STATES, STATES, is_ended
+from runvitals.server.access.principals import Principal
 from runvitals.server.ingest.columns import check_time
 from runvitals.server.ingest.envelope import Envelope, Int64
 from runvitals.server.ingest.errors import HttpRejection, malformed, out_of_range, too_large
 from runvitals.server.ingest.limits import Limits
-from runvitals.store.metadata import (
-    ConsoleLine,
-    SectionUpdate,
-    StoredEvent,
-    StoredProcess,
-    WriterEnd,
-)
-from runvitals.store.metadata.log_summaries import TALLY
-from runvitals.store.metadata.media import StoredMedia
-from runvitals.store.metadata.pending_summaries import GatheredRows
-from runvitals.store.metadata.search_columns import LOGGED
-from runvitals.store.metadata.writer_registration import RegisteredWriter
+from runvitals.server.runs.storage.console import ConsoleLine
+from runvitals.server.runs.storage.events import StoredEvent
+from runvitals.server.runs.storage.log_summaries import TALLY
+from runvitals.server.runs.storage.media import StoredMedia
+from runvitals.server.runs.storage.pending_summaries import GatheredRows
+from runvitals.server.runs.storage.search_columns import LOGGED
+from runvitals.server.runs.storage.sections import SectionUpdate
+from runvitals.server.runs.storage.writer_registration import RegisteredWriter
+from runvitals.server.runs.storage.writers import StoredProcess, WriterEnd
 
 _EVENT_FIELDS = ("t", "name", "level", "text")
 _UNASSIGNED = 0

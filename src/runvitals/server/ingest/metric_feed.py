@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from runvitals.server.ingest.validation import ValidEnvelope
-from runvitals.store.metadata import KeyList
+from runvitals.server.runs.storage.metrics import KeyList
 
 _MOST: Final = 10_000
 """Of batches that wait. Beyond it the oldest are left out: automations are late, but ingest is not."""

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import FastAPI
 
-from runvitals.server.api import models
 from runvitals.server.ingest.endpoint import PATH
 from runvitals.server.ingest.envelope import Ack, Number, WriterDescription
+from runvitals.server.runs.routes import models
 
 
 def _description(text: str) -> msgspec.Meta:

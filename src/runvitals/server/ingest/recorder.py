@@ -14,9 +14,9 @@ from threading import Lock
 
 import numpy as np
 
-from runvitals.accounts.principals import Principal
 from runvitals.model.errors import UnknownRun
 from runvitals.model.limits import OLDEST_SENT_MS
+from runvitals.server.access.principals import Principal
 from runvitals.server.ingest.artifact_commits import ArtifactCommits
 from runvitals.server.ingest.envelope import Ack, Envelope
 from runvitals.server.ingest.envelope_access import AdmittedEnvelope, EnvelopeAccess, SentEnvelope
@@ -33,12 +33,15 @@ from runvitals.server.ingest.summary_recovery import restore_summaries_at_start
 from runvitals.server.ingest.usage_marks import UsageCollector, envelope_bytes
 from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
 from runvitals.server.ingest.writer_registry import KnownWriter, WriterRegistry, sent_interval_s
-from runvitals.server.run_library import RunVersion
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.projects.storage.projects import project_name
+from runvitals.server.runs.run_library import RunVersion
+from runvitals.server.runs.storage.events import StoredEvent
+from runvitals.server.runs.storage.metrics import KeyList
+from runvitals.server.runs.storage.pending_summaries import IDLE_S
+from runvitals.server.runs.storage.writer_registration import RegisteredWriter
 from runvitals.server.usage.settings import organisation_calendar
 from runvitals.store.errors import MetadataStoreUnavailable, QueryFailed
-from runvitals.store.metadata import KeyList, MetadataStore, RegisteredWriter, StoredEvent
-from runvitals.store.metadata.pending_summaries import IDLE_S
-from runvitals.store.metadata.projects import project_name
 from runvitals.store.samples.interface import SampleBatch, SampleStore, StoreError
 from runvitals.store.supervised_thread import SupervisedThread
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from runvitals.model.names import RESERVED, STEP
 from runvitals.model.summary import SummaryRules
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.runs.storage.log_summaries import LoggedRows, LoggedValues
 from runvitals.store.samples.interface import END_OF_TIME_MS, SampleStore, StoreUnavailable
 
 _METRICS = "metrics"

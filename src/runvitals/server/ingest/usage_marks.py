@@ -16,8 +16,8 @@ import msgspec
 
 from runvitals.model.durations import MINUTE_MS
 from runvitals.server.ingest.validation import ValidEnvelope
-from runvitals.store.metadata.usage.marks import DirtyDay, ReceivedAmount, RequestOwner, UsageMarks
-from runvitals.usage.days import LATEST_MS, Calendar
+from runvitals.server.usage.days import LATEST_MS, Calendar
+from runvitals.server.usage.storage.marks import DirtyDay, ReceivedAmount, RequestOwner, UsageMarks
 
 _EVERY_MS: Final = MINUTE_MS
 

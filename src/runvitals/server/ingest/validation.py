@@ -15,8 +15,7 @@ from runvitals.server.ingest.errors import HttpRejection, malformed, out_of_rang
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.metadata_records import EnvelopeMetadata, decode_metadata
 from runvitals.server.ingest.writer_registry import WriterRegistry, registration
-from runvitals.store.metadata import KeyList
-from runvitals.store.metadata.metrics import MAX_KEY, MetricTable
+from runvitals.server.runs.storage.metrics import MAX_KEY, KeyList, MetricTable
 
 _MAX_CACHED_LISTS = 20_000
 _MAX_CACHED_BYTES = 32 << 20

@@ -14,15 +14,17 @@ from runvitals.server.ingest.envelope import Envelope, WriterDescription
 from runvitals.server.ingest.envelope_access import AdmittedEnvelope
 from runvitals.server.ingest.errors import out_of_range
 from runvitals.server.ingest.metadata_commits import GroupCommit
-from runvitals.store.metadata import (
-    KeyList,
-    MetadataStore,
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.runs.storage.metrics import KeyList
+from runvitals.server.runs.storage.sections import SectionUpdate
+from runvitals.server.runs.storage.writer_registration import (
+    MAX_INTERVAL_S,
+    UNKNOWN_SENDER,
     RegisteredWriter,
-    SectionUpdate,
-    StoredProcess,
+    Sender,
     WriterRegistration,
 )
-from runvitals.store.metadata.writer_registration import MAX_INTERVAL_S, UNKNOWN_SENDER, Sender
+from runvitals.server.runs.storage.writers import StoredProcess
 from runvitals.store.supervised_thread import SupervisedThread
 
 _MAX_WRITERS = 100_000

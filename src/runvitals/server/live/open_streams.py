@@ -10,7 +10,7 @@ from fastapi import Request
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from runvitals.server.errors import too_many
+from runvitals.server.http.errors import too_many
 
 CLIENT_KEY: Final = "runvitals.client"
 """Where the ASGI scope of a shared server has whose streams are counted together."""

@@ -1,1 +1,1 @@
-"""Runs sweeps: the commands for agents, and what their runs achieved."""
+"""Sweeps: the search for the best parameters of a training over many runs. Knows neither HTTP nor SQL."""

@@ -10,16 +10,16 @@ import numpy as np
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.errors import UnknownRun
-from runvitals.server.run_library import RunView, TooMuch
-from runvitals.server.series import LoggedSelection
-from runvitals.server.stored.run_library import StoredLibrary
+from runvitals.server.charts.series import LoggedSelection
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.runs.run_library import RunView, TooMuch
+from runvitals.server.runs.stored.run_library import StoredLibrary
+from runvitals.server.sweeps.configuration import Objective, SweepConfiguration
+from runvitals.server.sweeps.early_termination import Hyperband
 from runvitals.server.sweeps.outcomes import note_ended, trials
+from runvitals.server.sweeps.search import next_parameters
+from runvitals.server.sweeps.storage.rows import Sweep, SweepAgent, SweepRun
 from runvitals.server.sweeps.stored_configurations import stored_configuration
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.sweeps.rows import Sweep, SweepAgent, SweepRun
-from runvitals.sweeps.configuration import Objective, SweepConfiguration
-from runvitals.sweeps.early_termination import Hyperband
-from runvitals.sweeps.search import next_parameters
 
 Command = dict[str, Any]
 LOST_MS: Final = 300_000

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.principals import Operator
-from runvitals.accounts.resources import ProjectItem
+from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
+from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester
-from runvitals.store.metadata.sweeps.rows import State, Sweep
+from runvitals.server.access.resources import ProjectItem
+from runvitals.server.sweeps.storage.rows import State, Sweep
 
 Order = Literal["resume", "pause", "stop", "cancel"]
 _LIVE: Final[tuple[State, ...]] = ("pending", "running", "paused")

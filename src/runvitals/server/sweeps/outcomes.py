@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from runvitals.model.state import RUNNING
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.runs.storage.log_summaries import summary_of
+from runvitals.server.runs.storage.search_columns import LOGGED
+from runvitals.server.sweeps.configuration import SweepConfiguration
+from runvitals.server.sweeps.search import Trial
+from runvitals.server.sweeps.storage.rows import Sweep, SweepRun
+from runvitals.server.sweeps.storage.runs import RunOutcome
 from runvitals.server.sweeps.stored_configurations import stored_configuration
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.log_summaries import summary_of
-from runvitals.store.metadata.search_columns import LOGGED
-from runvitals.store.metadata.sweeps.rows import Sweep, SweepRun
-from runvitals.store.metadata.sweeps.runs import RunOutcome
-from runvitals.sweeps.configuration import SweepConfiguration
-from runvitals.sweeps.search import Trial
 
 _LEARNED: Final = 500
 """Runs that a search looks at: the newest ones, and the best."""

@@ -8,7 +8,11 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from runvitals.model.limits import DEPTH
-from runvitals.sweeps.configuration import InvalidConfiguration, SweepConfiguration, parse_configuration
+from runvitals.server.sweeps.configuration import (
+    InvalidConfiguration,
+    SweepConfiguration,
+    parse_configuration,
+)
 
 MAX_CHARACTERS: Final = 256 * 1024
 _MAX_JSON: Final = 1024 * 1024

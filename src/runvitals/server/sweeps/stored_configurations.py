@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final, cast
 
 from runvitals.model.json_values import DAMAGED
-from runvitals.sweeps.configuration import Method, SweepConfiguration, parse_configuration
+from runvitals.server.sweeps.configuration import Method, SweepConfiguration, parse_configuration
 
 _DAMAGED: Final = SweepConfiguration(cast(Method, DAMAGED), ())
 

@@ -1,1 +1,4 @@
-"""Computes what runs used, from the stores: the roll-up, its settings, and what exports and pages show."""
+"""What runs used and what that costs: the figures of docs/operations/usage.md, as pure functions.
+
+Nothing here reads a store, a clock or a setting: callers pass samples, intervals, prices and the time zone.
+"""

@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from runvitals.model.durations import MINUTE_MS
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.usage.covered_time import CoveredTime
+from runvitals.server.usage.days import Day
+from runvitals.server.usage.device_time import NO_STEPS, DeviceFigures, DeviceTime, TimeShare
 from runvitals.server.usage.host_lanes import UsageLane, UsageRun
+from runvitals.server.usage.intervals import Interval, Share, length, overlap, union
 from runvitals.server.usage.series_plan import CPU, CPU_SHARED, HOST, HOST_SHARED, sample_times
 from runvitals.server.usage.step_times import StepTimes
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.usage.figures import DeviceRunDay, HostRunDay, RunDay, UsedDevice
+from runvitals.server.usage.storage.figures import DeviceRunDay, HostRunDay, RunDay, UsedDevice
+from runvitals.server.usage.windows import Rules, window_ends
 from runvitals.store.samples.interface import SampleStore, SeriesSamples
-from runvitals.usage.covered_time import CoveredTime
-from runvitals.usage.days import Day
-from runvitals.usage.device_time import NO_STEPS, DeviceFigures, DeviceTime, TimeShare
-from runvitals.usage.intervals import Interval, Share, length, overlap, union
-from runvitals.usage.windows import Rules, window_ends
 
 _LANES_AT_ONCE: Final = 20
 _MAX_KEPT: Final = 20_000

@@ -14,9 +14,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timezone
 from typing import Final
 
-from runvitals.server.usage.report import Atom, Labels, UsageSelection
-from runvitals.server.usage.reports import UsageReports
-from runvitals.usage.charges import (
+from runvitals.server.usage.charges import (
     DEVICE_HOURS,
     ENERGY,
     INGEST,
@@ -26,7 +24,9 @@ from runvitals.usage.charges import (
     UNITS,
     in_units,
 )
-from runvitals.usage.days import Calendar, Month
+from runvitals.server.usage.days import Calendar, Month
+from runvitals.server.usage.report import Atom, Labels, UsageSelection
+from runvitals.server.usage.reports import UsageReports
 
 COLUMNS: Final = (
     "BilledCost",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from runvitals.server.usage.days import Month
 from runvitals.server.usage.report import UsageSelection
 from runvitals.server.usage.reports import UsageReports
 from runvitals.server.usage.settings import UsageSettings
-from runvitals.usage.days import Month
 
 _GAUGES: Final = {
     "runvitals_usage_tracked_hours": "tracked_hours",

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from runvitals.model.state import MONITOR, deciding_writers, silence_ms
+from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.usage.series_plan import SeriesPlan
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.usage.figures import RunOwner, UsedDevice
-from runvitals.store.metadata.usage.machines import UNKNOWN_MACHINE, MachineFacts
+from runvitals.server.usage.storage.figures import RunOwner, UsedDevice
+from runvitals.server.usage.storage.machines import UNKNOWN_MACHINE, MachineFacts
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from runvitals.accounts.organisation_settings import with_defaults
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.usage.charges import CATEGORIES, CHARGES, LIMITED, MICRO, STORAGE, expect, in_units
+from runvitals.server.usage.days import Month
 from runvitals.server.usage.report import Atom, UsageSelection, atoms
 from runvitals.server.usage.settings import UsageSettings
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.usage.plans import ORGANISATION, PlanLimit, UsagePlan
-from runvitals.usage.charges import CATEGORIES, CHARGES, LIMITED, MICRO, STORAGE, expect, in_units
-from runvitals.usage.days import Month
+from runvitals.server.usage.storage.plans import ORGANISATION, PlanLimit, UsagePlan
 
 _GB: Final = 10**9
 _FULL: Final = 100

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Final, Literal, Protocol, cast
 
-from runvitals.outbound.fetcher import Fetcher
+from runvitals.server.outbound.fetcher import Fetcher
 
 PROVIDER_ENVIRONMENT: Final = "RUNVITALS_PAYMENTS"
 ENTRY_POINTS: Final = "runvitals.payments"

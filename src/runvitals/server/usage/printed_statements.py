@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from runvitals.server.usage.statement_document import StatementDocument, as_html, statement_document
-from runvitals.store.metadata.usage.statements import Statement, StatementTable
+from runvitals.server.usage.storage.statements import Statement, StatementTable
 
 
 def html_of(table: StatementTable, statement: Statement) -> str:

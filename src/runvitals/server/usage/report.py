@@ -10,10 +10,8 @@ from fractions import Fraction
 from typing import Any, Final
 
 from runvitals.model.durations import HOUR_MS
-from runvitals.server.usage.settings import UsageSettings
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.usage.reading import UsageReading, UsedDay, UsedDevices
-from runvitals.usage.charges import (
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.usage.charges import (
     DEVICE_HOURS,
     ENERGY,
     INGEST,
@@ -27,7 +25,9 @@ from runvitals.usage.charges import (
     charge,
     cost,
 )
-from runvitals.usage.days import Month
+from runvitals.server.usage.days import Month
+from runvitals.server.usage.settings import UsageSettings
+from runvitals.server.usage.storage.reading import UsageReading, UsedDay, UsedDevices
 
 DIMENSIONS: Final = (
     "day",

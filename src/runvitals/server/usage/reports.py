@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, Final
 
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.usage.charges import PriceList, expect
+from runvitals.server.usage.days import Month, day_named
 from runvitals.server.usage.limits import Use, uses
 from runvitals.server.usage.report import (
     DIMENSIONS,
@@ -19,12 +22,9 @@ from runvitals.server.usage.report import (
     rows,
 )
 from runvitals.server.usage.settings import UsageSettings, usage_settings
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.usage.cost_centres import CostCentreTable
-from runvitals.store.metadata.usage.plans import PlanTable
-from runvitals.store.metadata.usage.rates import RateTable
-from runvitals.usage.charges import PriceList, expect
-from runvitals.usage.days import Month, day_named
+from runvitals.server.usage.storage.cost_centres import CostCentreTable
+from runvitals.server.usage.storage.plans import PlanTable
+from runvitals.server.usage.storage.rates import RateTable
 
 BY_DEFAULT: Final = ("month", "team", "project", "author", "cost_centre", "model")
 _EXTRA: Final = ("day", "job_type", "service_account", "sweep", "run")

@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 
-from runvitals.buckets import Integers
+from runvitals.base.buckets import Integers
 from runvitals.model.names import STEP
+from runvitals.server.usage.device_time import NO_SERIES, DeviceSeries, TimedValues
 from runvitals.store.samples.interface import SeriesSamples
-from runvitals.usage.device_time import NO_SERIES, DeviceSeries, TimedValues
 
 HOST: Final = "host"
 """The name under which the host's own energy is added up, beside its devices."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.model.durations import MINUTE_MS
-from runvitals.store.metadata import MetadataStore
-from runvitals.usage.days import Calendar
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.usage.days import Calendar
 
 
 @dataclass(frozen=True, slots=True)

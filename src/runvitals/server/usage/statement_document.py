@@ -10,10 +10,10 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from runvitals.model.statement_line import StatementLine
-from runvitals.store.metadata.usage.statements import Statement
-from runvitals.usage.charges import MICRO
-from runvitals.usage.days import Month
-from runvitals.usage.statements import money
+from runvitals.server.usage.charges import MICRO
+from runvitals.server.usage.days import Month
+from runvitals.server.usage.statement_lines import money
+from runvitals.server.usage.storage.statements import Statement
 
 HEADING: Final = "Usage statement – not a tax invoice"
 _COLUMNS: Final = ("Project", "What", "Quantity", "Included")

@@ -10,16 +10,15 @@ from functools import partial
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.model.durations import HOUR_MS
+from runvitals.server.alerts.storage.outbox import Notification
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.organisation.storage.audit import Actor
+from runvitals.server.usage.days import Month
 from runvitals.server.usage.report import Labels, charged
 from runvitals.server.usage.settings import UsageSettings, usage_settings
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.accounts.audit import Actor
-from runvitals.store.metadata.alerts.outbox import Notification
-from runvitals.store.metadata.usage.statements import Draft, Issuing, Scope, Statement
-from runvitals.usage.days import Month
-from runvitals.usage.statements import (
+from runvitals.server.usage.statement_lines import (
     KeyedLine,
     PricedUse,
     late_lines,
@@ -29,6 +28,7 @@ from runvitals.usage.statements import (
     number_text,
     statement_lines,
 )
+from runvitals.server.usage.storage.statements import Draft, Issuing, Scope, Statement
 
 DRAFTS_HOUR: Final = 6
 """The hour of the first day of a month from which the month before has drafts."""

@@ -6,13 +6,13 @@ from typing import Final
 
 import numpy as np
 
-from runvitals.buckets import Integers
+from runvitals.base.buckets import Integers
 from runvitals.model.durations import HOUR_MS
 from runvitals.model.names import STEP
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.usage.device_time import NO_STEPS
 from runvitals.server.usage.host_lanes import UsageRun
-from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore
-from runvitals.usage.device_time import NO_STEPS
 
 _MAX_KEPT: Final = 20_000
 

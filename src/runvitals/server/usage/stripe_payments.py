@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from runvitals.outbound.fetcher import Fetcher, FetchFailed
-from runvitals.outbound.policy import Blocked
+from runvitals.server.outbound.fetcher import Fetcher, FetchFailed
+from runvitals.server.outbound.policy import Blocked
 from runvitals.server.usage.payments import Payment, PaymentFailed, PaymentRequest, PaymentState
 
 KEY_ENVIRONMENT: Final = "RUNVITALS_STRIPE_KEY"

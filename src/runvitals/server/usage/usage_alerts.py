@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from runvitals.server.alerts.storage.outbox import Notification
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.usage.charges import CHARGES, LIMITED, STORAGE, UNITS
+from runvitals.server.usage.days import Month
 from runvitals.server.usage.limits import Use, uses
 from runvitals.server.usage.settings import UsageSettings
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.alerts.outbox import Notification
-from runvitals.store.metadata.usage.alerts import Recipients, UsageAlert, UsageAlertReceiver
-from runvitals.store.metadata.usage.plans import ORGANISATION
-from runvitals.usage.charges import CHARGES, LIMITED, STORAGE, UNITS
-from runvitals.usage.days import Month
+from runvitals.server.usage.storage.alerts import Recipients, UsageAlert, UsageAlertReceiver
+from runvitals.server.usage.storage.plans import ORGANISATION
 
 PERCENT: Final = (85, 100)
 """Percent of a limit at which administrators get a mail, unless they set others."""

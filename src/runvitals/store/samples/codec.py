@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runvitals import zstd
-from runvitals.buckets import Floats, Integers
+from runvitals.base import zstd
+from runvitals.base.buckets import Floats, Integers
 
 try:
     from pcodec import ChunkConfig, DeltaSpec, ModeSpec, standalone

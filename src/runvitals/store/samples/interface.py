@@ -32,7 +32,7 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from runvitals.buckets import Buckets, Floats, Grid, Integers
+from runvitals.base.buckets import Buckets, Floats, Grid, Integers
 from runvitals.store.errors import StoreError as StoreError
 
 END_OF_TIME_MS = 253_402_300_800_000
@@ -280,7 +280,7 @@ class SampleStore(Protocol):
     def read_buckets(
         self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
     ) -> ReadResult[SeriesBuckets]:
-        """The series on a bucket grid; `runvitals.buckets.grid` computes one for a range and a number of
+        """The series on a bucket grid; `runvitals.base.buckets.grid` computes one for a range and a number of
         points."""
 
     def active_runs(self, since_ms: int) -> list[int]:

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from runvitals.model.durations import DAY_MS
 from runvitals.store.samples.interface import ReadResult, SeriesSamples, StoreError
-from runvitals.store.samples.sqlite_chunks.log import Pairing
+from runvitals.store.samples.sqlite.log import Pairing
 
 Ranges = Mapping[int, Sequence[tuple[int, int]]]
 """Writer → ranges of the numbers of its stored batches, both included, ascending."""

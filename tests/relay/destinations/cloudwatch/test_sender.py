@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from runvitals.backoff import Backoff
+from runvitals.base.backoff import Backoff
 from runvitals.relay.destinations.cloudwatch.datum import Datum, MetricSeries
 from runvitals.relay.destinations.cloudwatch.sender import CloudWatchSender
 from runvitals.relay.destinations.cloudwatch.split_request import RequestRejected, ServiceUnavailable

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from runvitals.metrics.mlflow import columns
+from runvitals.model.metrics.mlflow import columns
 from runvitals.relay.batch import Samples
 from runvitals.relay.destinations.mlflow.system_metrics import MetricWindow
 from runvitals.relay.destinations.mlflow.tracking_store import MetricPoint

@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families as text_form
 from runvitals.journal import frames
 from runvitals.journal.clock import RunClock, boot_id
 from runvitals.journal.writer import JournalWriter
-from runvitals.metrics import DEFINITIONS
-from runvitals.metrics.metric import placeholders
+from runvitals.model.metrics import DEFINITIONS
+from runvitals.model.metrics.metric import placeholders
 from runvitals.relay.batch import Batch, LogRow, Note, RunFacts, Samples, WriterFacts
 from runvitals.relay.destinations.prometheus import destination
 from runvitals.relay.destinations.prometheus.exposition import OPENMETRICS, TEXT, content_type, render

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from runvitals.query import open_run
+from runvitals.readers.journals import open_run
+from runvitals.readers.wandb_files.importer import import_file
 from runvitals.relay.batch import CONSOLE, LIFECYCLE, Batch, LogRow, Note, RunFacts, Samples, WriterFacts
 from runvitals.relay.destination import Context, Gone, Rejected, Retry, Unauthorized
 from runvitals.relay.destinations.wandb.account import WandbAddress, authorization
 from runvitals.relay.destinations.wandb.destination import WandbDestination
 from runvitals.relay.engine.destination_spec import DestinationSpec
-from runvitals.wandb_files.importer import import_file
 from tests.patience import PATIENCE_S
 from tests.relay.destinations.wandb.server import KEY, WandbServer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.metrics import DEFINITIONS
+from runvitals.model.metrics import DEFINITIONS
 from runvitals.server.doors.exporters import translated
 from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.exporters.translation import Derived

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runvitals.buckets import Integers
+from runvitals.base.buckets import Integers
 from runvitals.server.doors.mlflow import row_times
 from runvitals.server.doors.mlflow.row_times import RowTimes, StoredRows
 

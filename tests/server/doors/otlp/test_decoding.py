@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from google.protobuf import json_format
 
-from runvitals.protobuf import double, fixed64, text, uint
+from runvitals.base.protobuf import double, fixed64, text, uint
 from runvitals.server.doors.otlp import json_decoding, protobuf_decoding
 from runvitals.server.doors.otlp.message import Resource, SentMetric
 from runvitals.server.ingest.errors import HttpRejection

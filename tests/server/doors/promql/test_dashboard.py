@@ -11,8 +11,8 @@ import httpx
 import numpy as np
 import pytest
 
-from runvitals.metrics.prometheus import named
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.model.metrics.prometheus import named
+from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import T0, accounts_server
 from tests.server.doors.remote_write.messages import post, version_1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runvitals import deadline
+from runvitals.base import deadline
 from runvitals.server.doors.promql.evaluator import MAX_QUERY_POINTS, Evaluator
 from runvitals.server.doors.promql.functions import label_join, label_replace
 from runvitals.server.doors.promql.parser import parse

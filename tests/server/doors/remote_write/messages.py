@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import cramjam
 import httpx
 
-from runvitals.protobuf import double, text, uint, varint
+from runvitals.base.protobuf import double, text, uint, varint
 from tests.patience import PATIENCE_S
 
 STALE = struct.unpack("<d", struct.pack("<Q", 0x7FF0000000000002))[0]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.protobuf import Malformed
+from runvitals.base.protobuf import Malformed
 from runvitals.server.doors.remote_write.message import read_version_1, read_version_2
 from runvitals.server.doors.remote_write.series_numbers import MAX_CHARACTERS
 from runvitals.server.doors.remote_write.series_table import MAX_SERIES, SeriesTable

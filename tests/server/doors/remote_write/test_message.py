@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from runvitals.protobuf import Malformed, double, text, uint
+from runvitals.base.protobuf import Malformed, double, text, uint
 from runvitals.server.doors.remote_write.message import SentSamples, read_version_1, read_version_2
 from runvitals.server.doors.remote_write.native_histograms import UnknownBuckets, decoded
 from runvitals.server.doors.remote_write.series_numbers import Labels, SeriesNumbers

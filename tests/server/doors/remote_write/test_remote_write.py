@@ -14,9 +14,9 @@ import pytest
 import zstandard
 from sqlalchemy import select
 
-from runvitals.protobuf import text, uint, varint
+from runvitals.base.protobuf import text, uint, varint
 from runvitals.server.ingest.limits import Limits
-from runvitals.store.metadata.usage.tables import usage_dirty
+from runvitals.server.usage.storage.tables import usage_dirty
 from tests.patience import PATIENCE_S, eventually
 from tests.server.doors.remote_write.messages import STALE, histogram, post, version_1, version_2
 from tests.server.serving import Served, serving

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from runvitals.protobuf import double, text, uint, varint
+from runvitals.base.protobuf import double, text, uint, varint
 from runvitals.server.ingest.limits import Limits
 from tests.patience import PATIENCE_S, eventually
 from tests.relay.real_servers import ServerProcess, free_port

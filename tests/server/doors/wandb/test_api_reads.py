@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from runvitals.server.doors.wandb import history_reads
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import T0, AccountsServer, accounts_server
 

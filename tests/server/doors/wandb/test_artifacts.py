@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
+from runvitals.server.organisation.storage.audit import CLI, AuditFilter
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from sqlalchemy import delete
 
-from runvitals.store.metadata.media import StoredMedia
-from runvitals.store.metadata.stored_files import StoredFile
-from runvitals.store.metadata.tables import wandb_client
+from runvitals.server.database.tables import wandb_client
+from runvitals.server.files.storage.stored_files import StoredFile
+from runvitals.server.runs.storage.media import StoredMedia
 from tests.patience import PATIENCE_S, eventually
 from tests.server.doors.wandb.conftest import Door
 from tests.server.doors.wandb.test_client import environment

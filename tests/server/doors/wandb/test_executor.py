@@ -12,8 +12,8 @@ import pytest
 from fastapi import Request
 from graphql import build_schema
 
-from runvitals import deadline
-from runvitals.accounts.principals import Operator
+from runvitals.base import deadline
+from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester
 from runvitals.server.doors.wandb import executor
 from runvitals.server.doors.wandb.context import GraphQLContext

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from runvitals.model.ending import Ending
 from runvitals.model.filter import Filter
 from runvitals.model.run import Run
-from runvitals.query import run_filter
+from runvitals.readers.journals import run_filter
 from runvitals.server.doors.wandb.run_filters import BadFilter, parse_filters, parse_order
 
 T0 = 1_760_000_000_000  # 2025-10-09T08:53:20Z

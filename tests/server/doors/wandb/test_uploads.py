@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from runvitals.accounts.identity import CredentialOwner
+from runvitals.server.access.identity import CredentialOwner
 from runvitals.server.doors.signed_paths import SignedPaths
 from runvitals.server.doors.wandb.uploads import FileOfRun
+from runvitals.server.files.received_files import FileLimits
 from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.received_files import FileLimits
 from tests.patience import PATIENCE_S, eventually
 from tests.server.doors.wandb.conftest import Door
 

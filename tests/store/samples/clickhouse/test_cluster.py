@@ -15,8 +15,8 @@ from runvitals.store.samples.clickhouse.connection import ClickHouse
 from runvitals.store.samples.clickhouse.schema import TABLES
 from runvitals.store.samples.interface import CommitAck, StoreError
 from runvitals.store.samples.migration import migrate
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
-from runvitals.store.samples.sqlite_chunks.log import Pairing
+from runvitals.store.samples.sqlite import SqliteChunks
+from runvitals.store.samples.sqlite.log import Pairing
 from tests.patience import eventually
 from tests.store.samples.clickhouse.cluster import Cluster, installed
 from tests.store.samples.clickhouse.server import open_store

@@ -20,7 +20,7 @@ from runvitals.store.samples.clickhouse.insertion import Insertion
 from runvitals.store.samples.clickhouse.rows import AcceptedBatch
 from runvitals.store.samples.clickhouse.waiting_batches import WaitingBatches
 from runvitals.store.samples.interface import CommitAck, StoreError, StoreUnavailable
-from runvitals.store.samples.sqlite_chunks.log import Pairing
+from runvitals.store.samples.sqlite.log import Pairing
 from tests.patience import PATIENCE_S, eventually
 from tests.store.samples.clickhouse.server import PROMPT, ClickHouseServer, installed, open_store
 from tests.store.samples.conformance import ALL, batch, samples_of

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from runvitals.buckets import grid
+from runvitals.base.buckets import grid
 from runvitals.store.samples.clickhouse import ClickHouseSettings
 from runvitals.store.samples.interface import SampleBatch
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite import SqliteChunks
 from tests.store.samples.clickhouse.server import ClickHouseServer, open_store
 from tests.store.samples.comparison import assert_equal
 from tests.store.samples.conformance import ALL, DAY, T0

@@ -11,9 +11,9 @@ from runvitals.cli import main
 from runvitals.store.samples.clickhouse import ClickHouseAddress
 from runvitals.store.samples.interface import CommitAck, SampleBatch, StoreError
 from runvitals.store.samples.migration import MigrationTotals, checksum, migrate
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
-from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
-from runvitals.store.samples.sqlite_chunks.log import Pairing
+from runvitals.store.samples.sqlite import SqliteChunks
+from runvitals.store.samples.sqlite.folder_lock import FolderLock
+from runvitals.store.samples.sqlite.log import Pairing
 from tests.store.samples.clickhouse.server import open_store
 from tests.store.samples.comparison import assert_equal
 from tests.store.samples.conformance import ALL, DAY, T0, batch

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from math import nan
 
-from runvitals.query.run_handle import open_run
+from runvitals.readers.journals.run_handle import open_run
 from runvitals.relay.destinations.cloudwatch.datum import MetricReading, MetricSeries
 from runvitals.relay.destinations.cloudwatch.dimensions import RUNTIME_TAG
 from runvitals.relay.destinations.cloudwatch.estimate import Estimate

@@ -7,8 +7,8 @@ from functools import lru_cache
 from math import isnan
 from typing import NamedTuple
 
-from runvitals.metrics import DEFINITIONS
-from runvitals.query.rates import Rate, between, rate_of
+from runvitals.model.metrics import DEFINITIONS
+from runvitals.readers.journals.rates import Rate, between, rate_of
 from runvitals.relay.batch import Batch
 from runvitals.relay.destinations.cloudwatch.datum import MetricReading, MetricSeries
 from runvitals.relay.destinations.cloudwatch.limits import valid_name

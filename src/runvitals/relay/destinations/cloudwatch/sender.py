@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from runvitals.backoff import Backoff
+from runvitals.base.backoff import Backoff
 from runvitals.relay.destinations.cloudwatch.datum import Datum
 from runvitals.relay.destinations.cloudwatch.split_request import (
     RefusedReadings,

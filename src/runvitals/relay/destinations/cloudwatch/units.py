@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from runvitals.metrics import Metric
+from runvitals.model.metrics import Metric
 
 
 class CloudWatchUnit(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from runvitals.journal.json_codec import dumps
 from runvitals.model.run_json import finite
-from runvitals.query.history import leaves
+from runvitals.readers.journals.history import leaves
 from runvitals.relay.batch import Batch
 
 _EPOCH = date(1970, 1, 1).toordinal()

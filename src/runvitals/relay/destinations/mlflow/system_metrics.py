@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from math import isnan
 from typing import Any
 
-from runvitals.metrics.mlflow import MlflowColumn, columns
+from runvitals.model.metrics.mlflow import MlflowColumn, columns
 from runvitals.relay.batch import Samples, in_order
 from runvitals.relay.destinations.mlflow.tracking_store import MetricPoint
 

@@ -12,9 +12,9 @@ from functools import lru_cache
 from math import isfinite, isnan
 from typing import Any
 
+from runvitals.base.protobuf import fixed64, text, uint, varint
 from runvitals.journal.json_codec import dumps, loads
-from runvitals.metrics.prometheus import Labels, MetricFamily
-from runvitals.protobuf import fixed64, text, uint, varint
+from runvitals.model.metrics.prometheus import Labels, MetricFamily
 from runvitals.relay.timeseries.batch_series import SeriesPoints
 from runvitals.version import __version__
 

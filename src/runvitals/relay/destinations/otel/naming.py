@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import unquote
 
-from runvitals.metrics import DEFINITIONS
-from runvitals.metrics.otel import attributes_of
-from runvitals.metrics.prometheus import Labels, MetricFamily
-from runvitals.metrics.unit import UNITS
+from runvitals.model.metrics import DEFINITIONS
+from runvitals.model.metrics.otel import attributes_of
+from runvitals.model.metrics.prometheus import Labels, MetricFamily
+from runvitals.model.metrics.unit import UNITS
 from runvitals.relay.batch import Batch
 from runvitals.relay.timeseries.naming import Namer
 

@@ -16,11 +16,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from runvitals.base.terminal_text import inert
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context, Destination
 from runvitals.relay.destinations.prometheus.exposition import Sample, content_type, render
 from runvitals.relay.destinations.prometheus.latest_values import LatestRunValues
-from runvitals.terminal import inert
 from runvitals.version import __version__
 
 HOST, PORT = "127.0.0.1", 9401

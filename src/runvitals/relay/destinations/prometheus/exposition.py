@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from runvitals.metrics.prometheus import Labels, MetricFamily
+from runvitals.model.metrics.prometheus import Labels, MetricFamily
 from runvitals.model.numbers import parse_number
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from runvitals.metrics.prometheus import Labels, MetricFamily
+from runvitals.model.metrics.prometheus import Labels, MetricFamily
 from runvitals.model.state import silence_ms
 from runvitals.relay.batch import Batch, WriterFacts
 from runvitals.relay.destinations.prometheus.exposition import Sample

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from runvitals.protobuf import varint
+from runvitals.base.protobuf import varint
 
 try:
     from cramjam import snappy as _snappy

@@ -12,8 +12,8 @@ from array import array
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from runvitals.metrics.prometheus import MetricFamily
-from runvitals.protobuf import text, uint, varint
+from runvitals.base.protobuf import text, uint, varint
+from runvitals.model.metrics.prometheus import MetricFamily
 from runvitals.relay.timeseries.batch_series import SeriesPoints, Values
 from runvitals.relay.timeseries.naming import LabeledSeries
 

@@ -20,9 +20,9 @@ from math import isnan
 from typing import NamedTuple
 
 from runvitals.journal.paths import safe_name
-from runvitals.metrics import DEFINITIONS
-from runvitals.query.history import leaves
-from runvitals.query.rates import Rate, between, rate_of
+from runvitals.model.metrics import DEFINITIONS
+from runvitals.readers.journals.history import leaves
+from runvitals.readers.journals.rates import Rate, between, rate_of
 from runvitals.relay.batch import EVENT, LIFECYCLE, Batch, Moment, Note
 from runvitals.relay.destination import Context, Destination
 from runvitals.relay.destinations.tensorboard import event_messages

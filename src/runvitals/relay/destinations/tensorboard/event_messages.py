@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from runvitals.protobuf import double, single, text, uint
+from runvitals.base.protobuf import double, single, text, uint
 
 VERSION = "brain.Event:2"
 _DT_FLOAT, _DT_STRING = 1, 7

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from runvitals.journal.paths import safe_name
-from runvitals.query.history import leaves
+from runvitals.readers.journals.history import leaves
 from runvitals.relay.batch import LIFECYCLE, Batch, Note
 from runvitals.relay.destination import Context, Destination, Gone
 from runvitals.relay.destinations.wandb.account import WandbAddress

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from math import isfinite, isnan
 from typing import Any, NamedTuple
 
-from runvitals.metrics import DEFINITIONS
+from runvitals.model.metrics import DEFINITIONS
 from runvitals.relay.batch import CONSOLE, Batch
 
 _MOST_OPEN_LINE = 100_000  # characters of an unterminated console line

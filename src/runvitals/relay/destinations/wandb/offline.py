@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from runvitals.readers.wandb_files import encoding
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context
 from runvitals.relay.destinations.wandb.account import WandbAddress
 from runvitals.relay.destinations.wandb.lines import RunUpdate
 from runvitals.relay.engine.exactly_once import append
-from runvitals.wandb_files import encoding
 
 
 class OfflineRun:

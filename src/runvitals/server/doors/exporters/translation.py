@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final, NamedTuple
 
-from runvitals.metrics import DEFINITIONS
+from runvitals.model.metrics import DEFINITIONS
 
 Values = Mapping[str, float]
 _SLACK: Final = 1.1

@@ -15,11 +15,9 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from runvitals.accounts.actions import Action
+from runvitals.server.access.actions import Action
 from runvitals.server.access.control import access_of
 from runvitals.server.access.permission import needs
-from runvitals.server.api.content_response import content_response
-from runvitals.server.api.uploads import server_files
 from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.mlflow.errors import (
     RESOURCE_DOES_NOT_EXIST,
@@ -31,10 +29,12 @@ from runvitals.server.doors.mlflow.logged_models import LoggedModels
 from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_router
 from runvitals.server.doors.mlflow.run_numbers import find_run
 from runvitals.server.doors.recording import door_recorder
-from runvitals.server.run_library import OpenedContent
-from runvitals.server.unknown_paths import ANY_METHOD
-from runvitals.store.metadata.mlflow_files import PathEntry, PathTaken
-from runvitals.store.metadata.stored_files import StoredFile
+from runvitals.server.files.routes.content_response import content_response
+from runvitals.server.files.routes.uploads import server_files
+from runvitals.server.files.storage.mlflow_files import PathEntry, PathTaken
+from runvitals.server.files.storage.stored_files import StoredFile
+from runvitals.server.http.unknown_paths import ANY_METHOD
+from runvitals.server.runs.run_library import OpenedContent
 
 MAX_PATH: Final = 1000
 _MODELS: Final = "models"

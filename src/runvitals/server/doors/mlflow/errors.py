@@ -9,10 +9,10 @@ from fastapi import HTTPException
 from fastapi.exceptions import RequestValidationError
 from starlette.responses import JSONResponse, Response
 
-from runvitals.deadline import TooSlow
+from runvitals.base.deadline import TooSlow
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
+from runvitals.server.http.workers import Busy
 from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.workers import Busy
 from runvitals.store.errors import UnknownAccount
 
 INVALID_PARAMETER_VALUE: Final = "INVALID_PARAMETER_VALUE"

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from runvitals.accounts.actions import Action
+from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.mlflow.errors import (
     INVALID_STATE,
@@ -26,7 +26,7 @@ from runvitals.server.doors.mlflow.search_text import (
     parse_filter,
     parse_order,
 )
-from runvitals.store.metadata.mlflow_experiments import StoredExperiment
+from runvitals.server.doors.mlflow.storage.experiments import StoredExperiment
 
 DEFAULT_PAGE: Final = 1000
 MAX_PAGE: Final = 50_000

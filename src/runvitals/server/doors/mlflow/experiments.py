@@ -8,13 +8,13 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, HTTPException, Request
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.principals import Operator, ServiceAccount, User
-from runvitals.accounts.resources import Project
 from runvitals.model.errors import UnknownProject
 from runvitals.model.names import can_be_addressed
+from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, access_of
+from runvitals.server.access.principals import Operator, ServiceAccount, User
 from runvitals.server.access.requester import Requester, requester_of
+from runvitals.server.access.resources import Project
 from runvitals.server.doors.mlflow.errors import (
     INVALID_STATE,
     RESOURCE_ALREADY_EXISTS,
@@ -23,11 +23,11 @@ from runvitals.server.doors.mlflow.errors import (
     invalid,
     unknown_experiment,
 )
+from runvitals.server.doors.mlflow.storage.experiments import StoredExperiment
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.projects.storage.owned_projects import MAX_PROJECT_NAME
+from runvitals.server.projects.storage.projects import DEFAULT_PROJECT, NOBODY
 from runvitals.store.errors import NameTaken, UnknownAccount
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.accounts.owned_projects import MAX_PROJECT_NAME
-from runvitals.store.metadata.mlflow_experiments import StoredExperiment
-from runvitals.store.metadata.projects import DEFAULT_PROJECT, NOBODY
 
 DEFAULT_ID: Final = "0"
 """What clients name when they have chosen no experiment: the project `default`."""

@@ -7,16 +7,16 @@ from typing import Any, Final
 from fastapi import Request
 from starlette.responses import Response
 
-from runvitals.accounts.actions import Action
+from runvitals.server.access.actions import Action
 from runvitals.server.access.control import access_of
 from runvitals.server.access.permission import needs
+from runvitals.server.artifacts.storage.run_lineage import Lineage
 from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.experiments import TheExperiments
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, integer, mlflow_router
 from runvitals.server.doors.mlflow.run_numbers import find_run
 from runvitals.server.doors.mlflow.run_search import DATASET_CONTEXT
 from runvitals.store.errors import LimitReached
-from runvitals.store.metadata.run_lineage import Lineage
 
 _DATASET_FIELDS: Final = {
     "name": 500,

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from fastapi import Path, Request
 from starlette.responses import Response
 
-from runvitals.accounts.actions import Action
+from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid
 from runvitals.server.doors.mlflow.limits import checked_param, checked_tag, sent_params, sent_tags
@@ -16,7 +16,7 @@ from runvitals.server.doors.mlflow.logged_models import STATUSES, LoggedModels, 
 from runvitals.server.doors.mlflow.pages import max_results, page_of
 from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_router
 from runvitals.server.doors.mlflow.run_numbers import find_run
-from runvitals.store.metadata.logged_models import LoggedModel
+from runvitals.server.registry.storage.logged_models import LoggedModel
 
 DEFAULT_PAGE: Final = 100
 MAX_PAGE: Final = 1000

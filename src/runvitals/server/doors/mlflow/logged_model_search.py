@@ -18,8 +18,8 @@ from runvitals.server.doors.mlflow.search_text import (
     parse_filter,
     parse_order,
 )
-from runvitals.store.metadata.logged_model_metrics import ModelMetric
-from runvitals.store.metadata.logged_models import LoggedModel
+from runvitals.server.registry.storage.logged_model_metrics import ModelMetric
+from runvitals.server.registry.storage.logged_models import LoggedModel
 
 _ATTRIBUTES: Final = Attributes(
     texts={"name": (), "model_id": (), "model_type": (), "status": (), "source_run_id": ()},

@@ -8,7 +8,7 @@ from typing import Any, Final
 import anyio.to_thread
 from fastapi import Request
 
-from runvitals.accounts.actions import Action
+from runvitals.server.access.actions import Action
 from runvitals.server.access.control import access_of
 from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.experiments import experiments_of
@@ -16,8 +16,8 @@ from runvitals.server.doors.mlflow.limits import MAX_SHOWN
 from runvitals.server.doors.mlflow.logged_models import LoggedModels
 from runvitals.server.doors.mlflow.metric_columns import checked_metric
 from runvitals.server.doors.mlflow.requests import SentMessage, parsed
+from runvitals.server.registry.storage.logged_model_metrics import ModelMetric
 from runvitals.store.errors import LimitReached
-from runvitals.store.metadata.logged_model_metrics import ModelMetric
 
 _FIELD: Final = b'"model_id"'
 _MAX_ID: Final = 200

@@ -10,15 +10,15 @@ from typing import Annotated, Any, Final
 import msgspec
 from fastapi import Depends, Request
 
-from runvitals.accounts.actions import Action
+from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, access_of
 from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid
 from runvitals.server.doors.mlflow.experiments import Experiments, experiments_of
 from runvitals.server.doors.mlflow.registry import tags_json
 from runvitals.server.doors.mlflow.requests import json_number
-from runvitals.store.metadata.logged_model_metrics import LoggedModelMetricTable, ModelMetric
-from runvitals.store.metadata.logged_models import LoggedModel, LoggedModelTable
-from runvitals.store.metadata.mlflow_experiments import StoredExperiment
+from runvitals.server.doors.mlflow.storage.experiments import StoredExperiment
+from runvitals.server.registry.storage.logged_model_metrics import LoggedModelMetricTable, ModelMetric
+from runvitals.server.registry.storage.logged_models import LoggedModel, LoggedModelTable
 
 PENDING: Final = "LOGGED_MODEL_PENDING"
 STATUSES: Final = {

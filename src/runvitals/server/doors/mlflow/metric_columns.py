@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from runvitals.buckets import Floats, Integers
+from runvitals.base.buckets import Floats, Integers
 from runvitals.model.limits import STEP as MAX_STEP
 from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.limits import MAX_KEY, MAX_SHOWN

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runvitals.buckets import Floats
-from runvitals.metrics import mlflow as mlflow_names
-from runvitals.query.series import Series
+from runvitals.base.buckets import Floats
+from runvitals.model.metrics import mlflow as mlflow_names
+from runvitals.readers.journals.series import Series
 from runvitals.server.doors.mlflow.requests import json_number
-from runvitals.server.run_library import RunView, SeriesSelection
+from runvitals.server.runs.run_library import RunView, SeriesSelection
 
 HOST = "mlflow"
 """The host of runs whose client does not say where it runs."""

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 from fastapi import Request
 from starlette.responses import Response
 
-from runvitals.server.api.responses import json_response
 from runvitals.server.doors.mlflow import logged_model_writes
 from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.limits import (
@@ -34,6 +33,7 @@ from runvitals.server.doors.mlflow.run_routes import READS, SENDS, existing, run
 from runvitals.server.doors.mlflow.run_writes import NO_METRICS, MlflowDoor, RunWrites
 from runvitals.server.doors.mlflow.runs import TheRuns
 from runvitals.server.doors.recording import door_recorder
+from runvitals.server.http.responses import json_response
 
 PAGE: Final = 25_000
 MAX_HISTORY: Final = 250_000

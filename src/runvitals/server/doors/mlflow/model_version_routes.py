@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from starlette.responses import Response
 
-from runvitals.accounts.actions import Action
+from runvitals.server.access.actions import Action
 from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid
 from runvitals.server.doors.mlflow.limits import sent_tags
 from runvitals.server.doors.mlflow.logged_models import LoggedModels, TheLoggedModels
@@ -36,7 +36,7 @@ from runvitals.server.doors.mlflow.search_text import (
     parse_filter,
     parse_order,
 )
-from runvitals.store.metadata.registered_models import ModelVersion, RegisteredModel
+from runvitals.server.registry.storage.registered_models import ModelVersion, RegisteredModel
 
 DEFAULT_PAGE: Final = 10_000
 MAX_PAGE: Final = 200_000

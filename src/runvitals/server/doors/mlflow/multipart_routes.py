@@ -17,13 +17,12 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.principals import Operator
+from runvitals.server.access.actions import Action
 from runvitals.server.access.authentication import MLFLOW_SIGNED
 from runvitals.server.access.control import access_of
 from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester
-from runvitals.server.api.uploads import server_files
 from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.mlflow.artifact_routes import (
     WRITES,
@@ -36,10 +35,11 @@ from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, Mlflow
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.signed_paths import UPLOAD_MS, address_in_use, signed_address
-from runvitals.server.errors import http_error
+from runvitals.server.files.received_files import ReceivedFiles
+from runvitals.server.files.routes.uploads import server_files
+from runvitals.server.http.errors import http_error
+from runvitals.server.http.router import Router
 from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.received_files import ReceivedFiles
-from runvitals.server.router import Router
 from runvitals.store.files.parts import UnknownUpload
 
 MAX_PARTS: Final = 10_000

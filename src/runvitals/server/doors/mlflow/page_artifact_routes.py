@@ -9,8 +9,7 @@ from fastapi import Path, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from runvitals.accounts.actions import Action
-from runvitals.server.api.uploads import server_files
+from runvitals.server.access.actions import Action
 from runvitals.server.doors.incoming_file import Incoming, receive_file
 from runvitals.server.doors.mlflow.artifact_routes import (
     MAX_PATH,
@@ -28,8 +27,9 @@ from runvitals.server.doors.mlflow.logged_models import TheLoggedModels
 from runvitals.server.doors.mlflow.registry import TheRegistry, sent_version
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
 from runvitals.server.doors.recording import door_recorder
+from runvitals.server.files.received_files import FileRejected
+from runvitals.server.files.routes.uploads import server_files
 from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.received_files import FileRejected
 
 UPLOAD_BYTES: Final = 10 * 1024 * 1024
 """The largest file of `upload-artifact`, as with MLflow."""

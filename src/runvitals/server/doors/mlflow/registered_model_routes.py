@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from runvitals.accounts.actions import Action
+from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.limits import checked_tag, sent_tags
@@ -27,7 +27,7 @@ from runvitals.server.doors.mlflow.search_text import (
     parse_filter,
     parse_order,
 )
-from runvitals.store.metadata.registered_models import RegisteredModel
+from runvitals.server.registry.storage.registered_models import RegisteredModel
 
 MAX_DESCRIPTION: Final = 100_000
 MAX_TAG: Final = 100_000

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, HTTPException, Request
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.principals import Operator, ServiceAccount, User
-from runvitals.accounts.resources import Registry as RegistryResource
+from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, access_of
+from runvitals.server.access.principals import Operator, ServiceAccount, User
 from runvitals.server.access.requester import Requester, requester_of
+from runvitals.server.access.resources import Registry as RegistryResource
 from runvitals.server.doors.mlflow.errors import (
     RESOURCE_ALREADY_EXISTS,
     RESOURCE_DOES_NOT_EXIST,
@@ -20,8 +20,12 @@ from runvitals.server.doors.mlflow.errors import (
     invalid,
 )
 from runvitals.server.doors.mlflow.requests import SentMessage
+from runvitals.server.registry.storage.registered_models import (
+    ModelVersion,
+    RegisteredModel,
+    RegisteredModelTable,
+)
 from runvitals.store.errors import NameTaken, UnknownAccount
-from runvitals.store.metadata.registered_models import ModelVersion, RegisteredModel, RegisteredModelTable
 
 PROMPT_TAG: Final = "mlflow.prompt.is_prompt"
 """Prompts of MLflow are registered models with this tag; searches list them only when it is named."""

@@ -16,7 +16,7 @@ from starlette.types import Scope
 
 from runvitals.model import json_values
 from runvitals.server.doors.mlflow.errors import ANSWERED, MlflowError, error_response, invalid
-from runvitals.server.router import Router
+from runvitals.server.http.router import Router
 
 PREFIX: Final = "/api/2.0/mlflow"
 _OTHER_PREFIXES: Final[Mapping[str, str]] = {

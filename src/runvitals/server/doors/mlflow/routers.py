@@ -15,7 +15,7 @@ from runvitals.server.doors.mlflow import (
     run_routes,
     server_routes,
 )
-from runvitals.server.router import Router
+from runvitals.server.http.router import Router
 
 router = Router()
 for part in (

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from runvitals.buckets import Floats, Integers
+from runvitals.base.buckets import Floats, Integers
 
 KEPT: Final = 50_000
 """Rows of a run whose times are remembered; older ones are read from the store when they are needed."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from fastapi import Request
 
-from runvitals.accounts.actions import Action
+from runvitals.server.access.actions import Action
 from runvitals.server.access.control import access_of
 from runvitals.server.access.requester import requester_of
 from runvitals.server.doors.mlflow.errors import unknown_run

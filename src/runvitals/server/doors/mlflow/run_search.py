@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import anyio.to_thread
 
-from runvitals import deadline
+from runvitals.base import deadline
 from runvitals.model.filter import (
     FieldComparison,
     Filter,
@@ -26,8 +26,8 @@ from runvitals.server.doors.mlflow.pages import position, token
 from runvitals.server.doors.mlflow.params import from_text
 from runvitals.server.doors.mlflow.runs import Runs, TrackedRun
 from runvitals.server.doors.mlflow.search_text import Comparison, OrderBy, Value
-from runvitals.server.workers import DEADLINE_S, Workers
-from runvitals.store.metadata import MetadataStore
+from runvitals.server.http.workers import DEADLINE_S, Workers
+from runvitals.server.metadata_store import MetadataStore
 
 PAGE: Final = 1000
 MAX_SORTED: Final = 10_000

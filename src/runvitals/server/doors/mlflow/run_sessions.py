@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from runvitals.buckets import Integers
+from runvitals.base.buckets import Integers
 from runvitals.model.names import STEP, TRUE_TIME
 from runvitals.server.doors import recording
 from runvitals.server.doors.mlflow.metric_columns import MetricColumns
@@ -21,7 +21,7 @@ from runvitals.server.doors.mlflow.row_times import RowTimes, StoredRows
 from runvitals.server.doors.mlflow.writes_in_flight import WritesInFlight
 from runvitals.server.doors.sending_interval import SendingInterval
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
-from runvitals.store.metadata import MetadataStore
+from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 
 INTERVAL_S: Final = 600.0

@@ -12,11 +12,11 @@ import numpy as np
 from fastapi import Request
 from starlette.types import Scope
 
-from runvitals.accounts.actions import Action
-from runvitals.metrics import mlflow as mlflow_names
-from runvitals.metrics.definitions import Match
 from runvitals.model.limits import LABEL_CHARACTERS
+from runvitals.model.metrics import mlflow as mlflow_names
+from runvitals.model.metrics.definitions import Match
 from runvitals.model.names import TRUE_TIME, sanitized_name
+from runvitals.server.access.actions import Action
 from runvitals.server.access.control import access_of
 from runvitals.server.doors.mlflow.errors import invalid, unknown_run
 from runvitals.server.doors.mlflow.limits import MAX_SHOWN, checked_name
@@ -34,9 +34,9 @@ from runvitals.server.doors.mlflow.run_sessions import (
 )
 from runvitals.server.doors.mlflow.runs import NAME_TAG, NOTE_TAG, Runs, not_active, runs_of
 from runvitals.server.doors.recording import DoorRecorder, door_recorder
+from runvitals.server.http.workers import Workers
 from runvitals.server.ingest.envelope import Envelope
-from runvitals.server.workers import Workers
-from runvitals.store.metadata import MetadataStore
+from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 
 _ENDINGS: Final[Mapping[str, dict[str, Any]]] = {

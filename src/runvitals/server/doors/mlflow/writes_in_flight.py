@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from runvitals.buckets import Integers
+from runvitals.base.buckets import Integers
 
 
 @dataclass(slots=True, eq=False)

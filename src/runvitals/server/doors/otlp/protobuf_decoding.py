@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from runvitals.protobuf import (
+from runvitals.base.protobuf import (
     LENGTH,
     VARINT,
     Malformed,

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from runvitals.protobuf import Malformed, read_varint
+from runvitals.base.protobuf import Malformed, read_varint
 from runvitals.server.doors.otlp.message import Resource
 
 _PATH: Final = ((0x0A,), (0x12,), (0x12,), (0x2A, 0x3A), (0x0A,))

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from runvitals.protobuf import text, uint
+from runvitals.base.protobuf import text, uint
 from runvitals.server.doors.otlp.receiver import Received
 
 INVALID_ARGUMENT: Final = 3

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple
 
-from runvitals.metrics import otel
+from runvitals.model.metrics import otel
 from runvitals.model.names import sanitized_name
 from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.exporters.translation import Input, possible

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from runvitals.buckets import Floats, Integers
+from runvitals.base.buckets import Floats, Integers
 from runvitals.server.doors.promql.functions import LABEL_NAME
 from runvitals.server.doors.promql.label_hash import label_fraction
 from runvitals.server.doors.promql.range_functions import quantile

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from runvitals import deadline
-from runvitals.buckets import Floats, Integers
+from runvitals.base import deadline
+from runvitals.base.buckets import Floats, Integers
 from runvitals.server.doors.promql import functions, range_functions
 from runvitals.server.doors.promql.aggregation import aggregate, count_values
 from runvitals.server.doors.promql.operators import combine

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from runvitals.buckets import Floats, Integers
+from runvitals.base.buckets import Floats, Integers
 from runvitals.server.doors.promql.patterns import compiled
 from runvitals.server.doors.promql.syntax import QueryError
 from runvitals.server.doors.promql.vectors import (

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from runvitals.buckets import Floats
+from runvitals.base.buckets import Floats
 from runvitals.server.doors.promql.parser import COMPARISONS, SETS
 from runvitals.server.doors.promql.syntax import Binary, Matching, QueryError
 from runvitals.server.doors.promql.vectors import (

@@ -8,9 +8,9 @@ from typing import Any, Final, TypeGuard
 
 import numpy as np
 
-from runvitals.metrics import DEFINITIONS
-from runvitals.metrics.metric import Metric
-from runvitals.metrics.prometheus import LOG, LOG_STEP, OTHER
+from runvitals.model.metrics import DEFINITIONS
+from runvitals.model.metrics.metric import Metric
+from runvitals.model.metrics.prometheus import LOG, LOG_STEP, OTHER
 from runvitals.server.doors.promql import responses
 from runvitals.server.doors.promql.evaluator import Evaluator
 from runvitals.server.doors.promql.functions import LABEL_NAME, unique

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from runvitals import deadline
-from runvitals.buckets import Floats, Integers
+from runvitals.base import deadline
+from runvitals.base.buckets import Floats, Integers
 from runvitals.server.doors.promql.syntax import QueryError
 from runvitals.server.doors.promql.vectors import NAME, Range, VectorSeries, without
 

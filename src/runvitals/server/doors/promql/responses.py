@@ -6,7 +6,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
-from runvitals.buckets import Integers
+from runvitals.base.buckets import Integers
 from runvitals.server.doors.promql.vectors import Range, ScalarValues, Vector
 
 

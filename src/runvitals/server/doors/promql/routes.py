@@ -13,16 +13,16 @@ from fastapi import Request
 from starlette.responses import Response
 
 import runvitals
-from runvitals.deadline import TooSlow
+from runvitals.base.deadline import TooSlow
 from runvitals.server.access.permission import needs
-from runvitals.server.api.parameters import readable_runs
 from runvitals.server.doors.promql import queries
 from runvitals.server.doors.promql.lexer import duration_ms
 from runvitals.server.doors.promql.series_source import SeriesSource
 from runvitals.server.doors.promql.syntax import QueryError
-from runvitals.server.router import Router
-from runvitals.server.workers import Busy, Workers
-from runvitals.store.metadata import MetadataStore
+from runvitals.server.http.router import Router
+from runvitals.server.http.workers import Busy, Workers
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.runs.routes.parameters import readable_runs
 from runvitals.store.samples.interface import SampleStore
 
 router: Final = Router(prefix="/prometheus/api/v1")

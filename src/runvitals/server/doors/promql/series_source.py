@@ -13,19 +13,20 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from runvitals import deadline
-from runvitals.buckets import Grid
-from runvitals.metrics import DEFINITIONS
-from runvitals.metrics.prometheus import LOG, LOG_STEP, free_label, named
+from runvitals.base import deadline
+from runvitals.base.buckets import Grid
 from runvitals.model.filter import Filter, Predicate, ReadableRuns
+from runvitals.model.metrics import DEFINITIONS
+from runvitals.model.metrics.prometheus import LOG, LOG_STEP, free_label, named
 from runvitals.model.names import RESERVED, STEP
 from runvitals.model.state import MONITOR, RUNNING
 from runvitals.server.doors.promql.patterns import compiled
 from runvitals.server.doors.promql.syntax import Matcher, QueryError
 from runvitals.server.doors.promql.vectors import NAME, Labels, Range, sorted_labels
 from runvitals.server.doors.routing import writer_host
-from runvitals.server.stored.lanes import Lane, lanes
-from runvitals.store.metadata import MetadataStore, RunRow
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.runs.storage.run_rows import RunRow
+from runvitals.server.runs.stored.lanes import Lane, lanes
 from runvitals.store.samples.interface import SampleStore
 
 MAX_RUNS: Final = 2000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from runvitals.buckets import Floats, Integers
+from runvitals.base.buckets import Floats, Integers
 
 Labels = tuple[tuple[str, str], ...]
 """Sorted by name, without empty values."""

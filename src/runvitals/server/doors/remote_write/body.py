@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cramjam import DecompressionError, snappy
 
-from runvitals.protobuf import Malformed, read_varint
+from runvitals.base.protobuf import Malformed, read_varint
 from runvitals.server.ingest.decompression import decompress
 from runvitals.server.ingest.errors import malformed, too_large
 

@@ -17,8 +17,17 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from runvitals.buckets import Floats, Integers
-from runvitals.protobuf import FIXED64, LENGTH, VARINT, Malformed, fields, read_double, read_varint, signed
+from runvitals.base.buckets import Floats, Integers
+from runvitals.base.protobuf import (
+    FIXED64,
+    LENGTH,
+    VARINT,
+    Malformed,
+    fields,
+    read_double,
+    read_varint,
+    signed,
+)
 from runvitals.server.doors.remote_write.native_histograms import (
     NativeHistogram,
     UnknownBuckets,

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from runvitals.protobuf import (
+from runvitals.base.protobuf import (
     Malformed,
     fields,
     read_double,

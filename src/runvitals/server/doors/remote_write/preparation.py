@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from runvitals.buckets import Floats, Integers
+from runvitals.base.buckets import Floats, Integers
 from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.recording import records
 from runvitals.server.doors.remote_write.message import SentSamples

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 import anyio.to_thread
 from starlette.requests import Request
 
-from runvitals.accounts.principals import ServiceAccount, User
-from runvitals.protobuf import Malformed
+from runvitals.base.protobuf import Malformed
+from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.doors.project_rules import ProjectRules
 from runvitals.server.doors.recording import DoorRecorder

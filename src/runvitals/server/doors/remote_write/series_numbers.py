@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 from zlib import crc32
 
-from runvitals.protobuf import Malformed, fields
+from runvitals.base.protobuf import Malformed, fields
 from runvitals.server.doors.remote_write.native_histograms import NativeHistogram, bound_text
 
 Labels = tuple[str, ...]

@@ -9,13 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from runvitals.protobuf import Malformed
+from runvitals.base.protobuf import Malformed
 from runvitals.server.doors.exporters import translated
 from runvitals.server.doors.exporters.translation import Input, Translation
 from runvitals.server.doors.remote_write.series_numbers import Labels, SeriesNumbers
 from runvitals.server.doors.remote_write.targets import Target
 from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, addressed, device, routed
-from runvitals.store.metadata.metrics import MAX_KEY
+from runvitals.server.runs.storage.metrics import MAX_KEY
 
 MAX_OTHER_KEYS: Final = 5000
 """Series of one host of a run that are no metrics of ours. Further ones are not stored."""

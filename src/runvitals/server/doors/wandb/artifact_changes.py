@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from runvitals.accounts.actions import Action
 from runvitals.model.artifact_names import checked_metadata
+from runvitals.server.access.actions import Action
 from runvitals.server.doors.wandb.artifact_nodes import (
     artifact_nodes,
     artifacts_of,

@@ -14,12 +14,12 @@ from fastapi import HTTPException, Path, Request
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.accounts.actions import Action
 from runvitals.model.artifact_names import MAX_ENTRIES
+from runvitals.server.access.actions import Action
 from runvitals.server.access.authentication import WANDB_SIGNED
 from runvitals.server.access.permission import needs
-from runvitals.server.api.content_response import content_response
-from runvitals.server.api.uploads import server_files
+from runvitals.server.artifacts.storage.artifact_store import ArtifactStore
+from runvitals.server.artifacts.storage.rows import Entry, UnknownArtifact
 from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.signed_paths import DOWNLOAD_MS, address_in_use, signed_address
@@ -37,13 +37,13 @@ from runvitals.server.doors.wandb.artifact_writes import FileToSend, ManifestToS
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import find_project
-from runvitals.server.errors import http_error
+from runvitals.server.files.received_files import ReceivedFiles
+from runvitals.server.files.routes.content_response import content_response
+from runvitals.server.files.routes.uploads import server_files
+from runvitals.server.http.errors import http_error
+from runvitals.server.http.router import Router
 from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.received_files import ReceivedFiles
-from runvitals.server.router import Router
-from runvitals.server.run_library import OpenedContent
-from runvitals.store.metadata.artifacts.artifact_store import ArtifactStore
-from runvitals.store.metadata.artifacts.rows import Entry, UnknownArtifact
+from runvitals.server.runs.run_library import OpenedContent
 
 T = TypeVar("T", bound=msgspec.Struct)
 MANIFEST_BYTES: Final = 128 << 20

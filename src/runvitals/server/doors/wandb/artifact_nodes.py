@@ -9,15 +9,15 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from fastapi import HTTPException
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.principals import Operator
-from runvitals.accounts.resources import ProjectItem
+from runvitals.server.access.actions import Action
+from runvitals.server.access.principals import Operator
+from runvitals.server.access.resources import ProjectItem
+from runvitals.server.artifacts.storage.artifact_store import ArtifactStore
+from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion, Entry, Version
 from runvitals.server.doors.signed_paths import DOWNLOAD_MS, signed_address
 from runvitals.server.doors.wandb.context import WITHOUT_ACCOUNTS, EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, iso_time
-from runvitals.store.metadata.artifacts.artifact_store import ArtifactStore
-from runvitals.store.metadata.artifacts.rows import Collection, CollectionVersion, Entry, Version
 
 _STATES: Final = {"draft": "PENDING", "committed": "COMMITTED", "deleted": "DELETED"}
 _KEPT: Final = -2

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from runvitals.accounts.actions import Action
 from runvitals.model import json_values
 from runvitals.model.artifact_names import MAX_PATH
+from runvitals.server.access.actions import Action
+from runvitals.server.artifacts.storage.rows import CollectionVersion, UnknownArtifact, Version
 from runvitals.server.doors.wandb.artifact_nodes import (
     MAX_PAGE,
     ArtifactNode,
@@ -39,7 +40,6 @@ from runvitals.server.doors.wandb.run_nodes import (
     run_nodes,
     selected_fields,
 )
-from runvitals.store.metadata.artifacts.rows import CollectionVersion, UnknownArtifact, Version
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from fastapi import HTTPException
 
-from runvitals.accounts.actions import Action
+from runvitals.server.access.actions import Action
+from runvitals.server.artifacts.storage.rows import Collection, UnknownArtifact, Version
 from runvitals.server.doors.wandb.artifact_nodes import artifacts_of, project_of, require, unknown
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
-from runvitals.store.metadata.artifacts.rows import Collection, UnknownArtifact, Version
 
 Input = dict[str, Any]
 """The argument `input` of an operation, with names in snake case."""

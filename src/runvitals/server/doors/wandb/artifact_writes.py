@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from runvitals.accounts.actions import Action
 from runvitals.model.artifact_names import (
     checked_digest,
     checked_label,
     checked_metadata,
     checked_path,
 )
+from runvitals.server.access.actions import Action
+from runvitals.server.artifacts.storage.rows import NewVersion, Version
 from runvitals.server.doors.signed_paths import UPLOAD_MS, signed_address
 from runvitals.server.doors.wandb.artifact_nodes import (
     TypeNode,
@@ -37,7 +38,6 @@ from runvitals.server.doors.wandb.context import GraphQLContext, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import find_run
-from runvitals.store.metadata.artifacts.rows import NewVersion, Version
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

@@ -11,6 +11,7 @@ import numpy as np
 from fastapi import HTTPException
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.server.charts.series import LoggedSelection
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
@@ -22,10 +23,9 @@ from runvitals.server.doors.wandb.row_removal import remove_rows, rows_to_remove
 from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT
 from runvitals.server.doors.wandb.run_nodes import find_project, find_run
 from runvitals.server.doors.wandb.run_writers import MONITOR, TRAIN, RunWriters
-from runvitals.server.run_library import RunView, TooMuch
-from runvitals.server.series import LoggedSelection
-from runvitals.server.stored.run_library import StoredLibrary
-from runvitals.store.metadata.run_rows import RunRow
+from runvitals.server.runs.run_library import RunView, TooMuch
+from runvitals.server.runs.storage.run_rows import RunRow
+from runvitals.server.runs.stored.run_library import StoredLibrary
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

@@ -14,21 +14,21 @@ import anyio
 from fastapi import HTTPException, Request
 from starlette.datastructures import State
 
-from runvitals import deadline
-from runvitals.accounts.principals import ServiceAccount, User
+from runvitals.base import deadline
 from runvitals.server.access.control import AccessControl, access_of
+from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
-from runvitals.server.workers import DEADLINE_S
-from runvitals.store.metadata import MetadataStore
+from runvitals.server.http.workers import DEADLINE_S
+from runvitals.server.metadata_store import MetadataStore
 
 if TYPE_CHECKING:
     from graphql import GraphQLResolveInfo
 
-    from runvitals.accounts.resources import Entity
-    from runvitals.server.run_library import RunView
-    from runvitals.server.stored.run_library import StoredLibrary
-    from runvitals.store.metadata import RunRow
+    from runvitals.server.access.resources import Entity
+    from runvitals.server.runs.run_library import RunView
+    from runvitals.server.runs.storage.run_rows import RunRow
+    from runvitals.server.runs.stored.run_library import StoredLibrary
 
     Info = GraphQLResolveInfo["GraphQLContext"]
     """What the functions of fields get as `info`."""

@@ -29,11 +29,11 @@ from graphql import (
     validate,
 )
 
-from runvitals.deadline import TooSlow
+from runvitals.base.deadline import TooSlow
 from runvitals.model import json_values
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
+from runvitals.server.http.workers import Busy
 from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.workers import Busy
 from runvitals.store.errors import MetadataStoreUnavailable, NameTaken, UnknownAccount
 
 _MAX_CHARACTERS: Final = 100_000

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from runvitals.environment import redaction
-from runvitals.environment.packages import MAX_PACKAGES
+from runvitals.agent.environment import redaction
+from runvitals.agent.environment.packages import MAX_PACKAGES
 from runvitals.model import media
 from runvitals.model.media import is_sha256
 from runvitals.model.values import Sanitizer

@@ -12,19 +12,19 @@ from fastapi import HTTPException, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.base.regular_expressions import finder
 from runvitals.model.logged_media import SavedFile
 from runvitals.model.numbers import parse_integer
-from runvitals.regular_expressions import finder
 from runvitals.server.access.permission import needs
-from runvitals.server.api.content_response import content_response
 from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import RunNode, find_project, find_run, iso_time
-from runvitals.server.router import Router
-from runvitals.server.run_library import OpenedContent, RunView
-from runvitals.server.stored.run_library import StoredLibrary
-from runvitals.store.metadata import RunRow
+from runvitals.server.files.routes.content_response import content_response
+from runvitals.server.http.router import Router
+from runvitals.server.runs.run_library import OpenedContent, RunView
+from runvitals.server.runs.storage.run_rows import RunRow
+from runvitals.server.runs.stored.run_library import StoredLibrary
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

@@ -51,11 +51,11 @@ from runvitals.server.doors.wandb.run_writers import (
     event_number,
     host_name,
 )
+from runvitals.server.doors.wandb.storage.clients import WandbClient
 from runvitals.server.doors.wandb.stream_body import NewLines, StreamBody, StreamFile, new_lines
 from runvitals.server.ingest.envelope import Ack, Envelope
-from runvitals.server.stored.run_library import StoredLibrary
-from runvitals.store.metadata import ConsoleLine
-from runvitals.store.metadata.wandb_clients import WandbClient
+from runvitals.server.runs.storage.console import ConsoleLine
+from runvitals.server.runs.stored.run_library import StoredLibrary
 
 CLIENT_HEADER: Final = "x-wandb-async-client-id"
 MAX_BODY_BYTES: Final = 16 << 20

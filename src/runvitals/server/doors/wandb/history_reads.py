@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from runvitals.buckets import grid
+from runvitals.base.buckets import grid
 from runvitals.model import json_values
 from runvitals.model.numbers import parse_integer
-from runvitals.query.rates import rate_of
-from runvitals.query.series import Series
+from runvitals.readers.journals.rates import rate_of
+from runvitals.readers.journals.series import Series
+from runvitals.server.charts.series import LoggedSelection
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.history_rows import (
     MAX_ROWS,
@@ -23,8 +24,7 @@ from runvitals.server.doors.wandb.history_rows import (
 )
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import RunNode, iso_time
-from runvitals.server.run_library import ConsolePiece, RunView, SeriesSelection, TooMuch
-from runvitals.server.series import LoggedSelection
+from runvitals.server.runs.run_library import ConsolePiece, RunView, SeriesSelection, TooMuch
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

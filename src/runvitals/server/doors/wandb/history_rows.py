@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from runvitals import deadline
-from runvitals.buckets import Floats, Integers
+from runvitals.base import deadline
+from runvitals.base.buckets import Floats, Integers
 from runvitals.model.gap import GAP_BITS
-from runvitals.query.series import Series
-from runvitals.server.run_library import LoggedColumns, TooMuch
+from runvitals.readers.journals.series import Series
+from runvitals.server.runs.run_library import LoggedColumns, TooMuch
 
 MAX_VALUES: Final = 20_000_000
 """Values that one request may read: half a second of work."""

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from runvitals.metrics import DEFINITIONS
 from runvitals.model.gap import GAP
 from runvitals.model.limits import AHEAD_MS, NAME_CHARACTERS, OLDEST_SENT_MS, ROW_NAMES
+from runvitals.model.metrics import DEFINITIONS
 from runvitals.model.names import TRUE_TIME, name_fault, sanitized_name
 from runvitals.model.values import valid_step
 from runvitals.server.doors import recording

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fastapi import HTTPException
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.principals import User
+from runvitals.server.access.actions import Action
+from runvitals.server.access.principals import User
 from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
-from runvitals.store.metadata.projects import NOBODY
+from runvitals.server.projects.storage.projects import NOBODY
 
 
 def ensured_project(context: GraphQLContext, name: str, entity_name: str | None) -> ProjectNode:

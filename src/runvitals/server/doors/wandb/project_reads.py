@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import HTTPException
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.organisation_settings import with_defaults
-from runvitals.accounts.principals import Operator, User
-from runvitals.accounts.resources import Account
 from runvitals.model.errors import UnknownProject
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
 from runvitals.model.numbers import parse_integer
-from runvitals.server.api.entities.readable import readable_projects
+from runvitals.server.access.actions import Action
+from runvitals.server.access.principals import Operator, User
+from runvitals.server.access.resources import Account
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, iso_time
 from runvitals.server.doors.wandb.viewer import UserNode
+from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.projects.routes.readable import readable_projects
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from runvitals.buckets import Floats, Integers
+from runvitals.base.buckets import Floats, Integers
 from runvitals.server.doors.wandb.logged_rows import HistoryLine
-from runvitals.server.stored.writer_rows import WriterRows
+from runvitals.server.runs.stored.writer_rows import WriterRows
 
 
 class MergedRows(NamedTuple):

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from operator import ge, gt, le, lt
 from typing import Any, Final
 
+from runvitals.base.regular_expressions import finder
 from runvitals.model import json_values
-from runvitals.regular_expressions import finder
 from runvitals.server.doors.wandb.run_filters import (
     MAX_CONDITIONS,
     MAX_DEPTH,

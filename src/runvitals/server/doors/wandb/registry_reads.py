@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from runvitals.accounts.resources import Visibility
 from runvitals.model.errors import UnknownProject
+from runvitals.server.access.resources import Visibility
+from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion
 from runvitals.server.doors.wandb import registry_filters as conditions
 from runvitals.server.doors.wandb.artifact_nodes import (
     MembershipNode,
@@ -26,7 +27,6 @@ from runvitals.server.doors.wandb.registries import PREFIX
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_filters import BadFilter
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
-from runvitals.store.metadata.artifacts.rows import Collection, CollectionVersion
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

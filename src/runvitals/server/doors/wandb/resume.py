@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from fastapi import HTTPException
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.principals import Operator
 from runvitals.model.errors import UnknownRun
+from runvitals.server.access.actions import Action
+from runvitals.server.access.principals import Operator
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.file_stream import writers_of
@@ -20,8 +20,8 @@ from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT, SECTION, find_
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
 from runvitals.server.doors.wandb.run_settings import INTERNAL, was_offline
 from runvitals.server.doors.wandb.run_writers import MONITOR, event_number
-from runvitals.store.metadata.log_summaries import summary_of
-from runvitals.store.metadata.wandb_clients import WandbClient
+from runvitals.server.doors.wandb.storage.clients import WandbClient
+from runvitals.server.runs.storage.log_summaries import summary_of
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

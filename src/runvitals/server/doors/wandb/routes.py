@@ -9,7 +9,6 @@ from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
 from runvitals.server.access.permission import needs
-from runvitals.server.api.responses import json_response
 from runvitals.server.doors.bodies import read_body
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import GraphQLContext
@@ -22,9 +21,10 @@ from runvitals.server.doors.wandb.executor import (
 )
 from runvitals.server.doors.wandb.file_stream import FileStreams
 from runvitals.server.doors.wandb.schema import wandb_schema
-from runvitals.server.errors import http_error
+from runvitals.server.http.errors import http_error
+from runvitals.server.http.responses import json_response
+from runvitals.server.http.router import Router
 from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.router import Router
 
 router: Final = Router()
 _EXECUTOR: Final = GraphQLExecutor(wandb_schema())

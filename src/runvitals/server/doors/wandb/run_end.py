@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runvitals.model.ending import Ending
 from runvitals.model.state import MONITOR
-from runvitals.store.metadata import MetadataStore
+from runvitals.server.metadata_store import MetadataStore
 
 _INTERRUPTED = 255
 """The exit code that clients send when the user or the server interrupted the program."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from typing import Any, Final
 
+from runvitals.base.regular_expressions import finder
 from runvitals.model import json_values
 from runvitals.model.filter import (
     AllOf,
@@ -25,7 +26,6 @@ from runvitals.model.filter import (
     TextPattern,
 )
 from runvitals.model.run_sort import RunSort
-from runvitals.regular_expressions import finder
 from runvitals.server.doors.wandb.run_states import STATES
 
 MAX_LENGTH: Final = 100_000

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from runvitals.journal.paths import check_run_id
-from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.projects import project_name
-from runvitals.store.metadata.run_places import RunPlace
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.projects.storage.projects import project_name
+from runvitals.server.runs.storage.run_places import RunPlace
 
 SECTION: Final = "wandb"
 """The section of a run with what only wandb's clients need, such as `id` and `project`."""

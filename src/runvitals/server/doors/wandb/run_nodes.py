@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from graphql import FieldNode, FragmentSpreadNode, SelectionSetNode
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.principals import Operator
-from runvitals.accounts.resources import Project, ProjectItem
 from runvitals.model.state import RUNNING
+from runvitals.server.access.actions import Action
+from runvitals.server.access.principals import Operator
+from runvitals.server.access.resources import Project, ProjectItem
 from runvitals.server.doors.wandb import run_ids
 from runvitals.server.doors.wandb.context import WITHOUT_ACCOUNTS, EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.history_rows import json_safe
 from runvitals.server.doors.wandb.run_settings import INTERNAL, wrapped_config
 from runvitals.server.doors.wandb.run_states import THEIRS
-from runvitals.server.stored.run_library import StoredLibrary
-from runvitals.store.metadata import RunRow
-from runvitals.store.metadata.log_summaries import summary_of
-from runvitals.store.metadata.search_columns import LOGGED
+from runvitals.server.runs.storage.log_summaries import summary_of
+from runvitals.server.runs.storage.run_rows import RunRow
+from runvitals.server.runs.storage.search_columns import LOGGED
+from runvitals.server.runs.stored.run_library import StoredLibrary
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.accounts.actions import Action
 from runvitals.model.filter import Filter, Term
+from runvitals.server.access.actions import Action
 from runvitals.server.doors.wandb.context import GraphQLContext, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
@@ -21,7 +21,7 @@ from runvitals.server.doors.wandb.run_nodes import (
     run_to_change,
     selected_fields,
 )
-from runvitals.server.stored.run_library import StoredLibrary
+from runvitals.server.runs.stored.run_library import StoredLibrary
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from runvitals.environment import redaction
+from runvitals.agent.environment import redaction
 from runvitals.model.values import Sanitizer
 from runvitals.server.doors.wandb.executor import InvalidArgument
 

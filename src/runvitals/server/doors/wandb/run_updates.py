@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.accounts.actions import Action
+from runvitals.server.access.actions import Action
 from runvitals.server.doors.wandb.context import GraphQLContext, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import (
@@ -24,10 +24,10 @@ from runvitals.server.doors.wandb.run_settings import (
     removed_config,
     run_values,
 )
-from runvitals.server.stored.run_library import StoredLibrary
-from runvitals.store.metadata import RunRow
-from runvitals.store.metadata.log_summaries import summary_of
-from runvitals.store.metadata.search_columns import LOGGED
+from runvitals.server.runs.storage.log_summaries import summary_of
+from runvitals.server.runs.storage.run_rows import RunRow
+from runvitals.server.runs.storage.search_columns import LOGGED
+from runvitals.server.runs.stored.run_library import StoredLibrary
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

@@ -14,8 +14,8 @@ from runvitals.journal.paths import safe_name
 from runvitals.model.limits import LABEL_CHARACTERS
 from runvitals.server.doors import recording
 from runvitals.server.doors.wandb.run_ids import ClientRun
+from runvitals.server.doors.wandb.storage.clients import WandbClient
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
-from runvitals.store.metadata.wandb_clients import WandbClient
 
 HEARTBEAT_S: Final = 30.0
 """How often a client that has nothing to send is heard of."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import HTTPException
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.principals import ServiceAccount, User
 from runvitals.model import json_values
+from runvitals.server.access.actions import Action
+from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.new_projects import ensured_project
@@ -22,10 +22,10 @@ from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project, fi
 from runvitals.server.doors.wandb.sweep_nodes import SweepNode, find_sweep
 from runvitals.server.sweeps import control
 from runvitals.server.sweeps.commands import MAX_REPORTED, AgentCommands
+from runvitals.server.sweeps.configuration import InvalidConfiguration
 from runvitals.server.sweeps.sources import Source, from_yaml
+from runvitals.server.sweeps.storage.rows import NewSweep, Sweep, SweepConflict, UnknownSweep
 from runvitals.store.errors import LimitReached
-from runvitals.store.metadata.sweeps.rows import NewSweep, Sweep, SweepConflict, UnknownSweep
-from runvitals.sweeps.configuration import InvalidConfiguration
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.resources import ProjectItem
 from runvitals.model.filter import Labelled, Term, TextPattern
 from runvitals.model.numbers import parse_integer
+from runvitals.server.access.actions import Action
+from runvitals.server.access.resources import ProjectItem
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, iso_time
 from runvitals.server.doors.wandb.run_reads import MAX_PAGE, of_project, page_of_runs
 from runvitals.server.sweeps.commands import LOST_MS
+from runvitals.server.sweeps.storage.rows import OVER, Sweep, SweepAgent
 from runvitals.server.sweeps.stored_configurations import shown_configuration
-from runvitals.store.metadata.sweeps.rows import OVER, Sweep, SweepAgent
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

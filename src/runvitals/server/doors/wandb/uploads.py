@@ -18,7 +18,6 @@ from runvitals.model.names import key_fault
 from runvitals.model.numbers import parse_integer
 from runvitals.server.access.authentication import WANDB_SIGNED
 from runvitals.server.access.permission import PUBLIC, needs
-from runvitals.server.api.uploads import ServerFiles
 from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.signed_paths import RUN_FILE_MS, address_in_use, signed_address
@@ -28,12 +27,13 @@ from runvitals.server.doors.wandb.file_facts import decoding_bytes, facts_of_fil
 from runvitals.server.doors.wandb.file_stream import writers_of
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_writers import MONITOR
-from runvitals.server.errors import http_error
+from runvitals.server.files.routes.uploads import ServerFiles
+from runvitals.server.files.storage.stored_files import StoredFile
+from runvitals.server.http.errors import http_error
+from runvitals.server.http.router import Router
 from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.router import Router
-from runvitals.store.metadata import SectionUpdate
-from runvitals.store.metadata.media import StoredMedia
-from runvitals.store.metadata.stored_files import StoredFile
+from runvitals.server.runs.storage.media import StoredMedia
+from runvitals.server.runs.storage.sections import SectionUpdate
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

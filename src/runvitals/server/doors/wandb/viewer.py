@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import HTTPException
 
-from runvitals.accounts.actions import Action
-from runvitals.accounts.principals import Operator, ServiceAccount, User
+from runvitals.server.access.actions import Action
 from runvitals.server.access.control import unauthenticated
+from runvitals.server.access.principals import Operator, ServiceAccount, User
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.resolvers import Resolvers
 

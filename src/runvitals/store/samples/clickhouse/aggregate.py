@@ -10,7 +10,7 @@ from runvitals.store.samples.clickhouse.connection import ClickHouse
 from runvitals.store.samples.clickhouse.reader import BUCKET_COLUMNS, statistics
 from runvitals.store.samples.clickhouse.selection import SAMPLES, in_range, listed, of_series
 from runvitals.store.samples.interface import MetricAggregate, ReadResult
-from runvitals.store.samples.sqlite_chunks.aggregation_sums import AggregateQuery
+from runvitals.store.samples.sqlite.aggregation_sums import AggregateQuery
 
 _BUCKET = np.dtype(
     [

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from runvitals import deadline
+from runvitals.base import deadline
 from runvitals.store.samples.clickhouse.address import ClickHouseAddress
 from runvitals.store.samples.clickhouse.layout import Layout
 from runvitals.store.samples.interface import StoreError, StoreUnavailable

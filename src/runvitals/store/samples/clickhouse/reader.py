@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from runvitals import deadline
-from runvitals.buckets import Buckets, Floats, Grid, Integers, reduce
+from runvitals.base import deadline
+from runvitals.base.buckets import Buckets, Floats, Grid, Integers, reduce
 from runvitals.store.samples.clickhouse.connection import ClickHouse, Rows
 from runvitals.store.samples.clickhouse.rows import month_number
 from runvitals.store.samples.clickhouse.selection import SAMPLES, in_range, listed, of_series

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from runvitals.backoff import Backoff
+from runvitals.base.backoff import Backoff
 from runvitals.store.samples.clickhouse.connection import ClickHouse
 from runvitals.store.samples.clickhouse.preparation import Preparation
 from runvitals.store.samples.clickhouse.rows import month_end_ms, month_number

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from runvitals.buckets import Floats, Integers
+from runvitals.base.buckets import Floats, Integers
 from runvitals.store.samples.clickhouse.connection import Rows
 from runvitals.store.samples.clickhouse.schema import BATCHES, EXTENTS, SAMPLES
 from runvitals.store.samples.interface import SampleBatch

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from runvitals.buckets import Integers
+from runvitals.base.buckets import Integers
 from runvitals.store.samples.clickhouse.connection import Rows
 from runvitals.store.samples.clickhouse.rows import AcceptedBatch
 from runvitals.store.samples.clickhouse.schema import SERIES

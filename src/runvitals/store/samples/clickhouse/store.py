@@ -13,9 +13,9 @@ from types import TracebackType
 
 import numpy as np
 
-from runvitals import deadline
-from runvitals.buckets import Grid
-from runvitals.deadline import TooSlow
+from runvitals.base import deadline
+from runvitals.base.buckets import Grid
+from runvitals.base.deadline import TooSlow
 from runvitals.journal.paths import make_private
 from runvitals.store.samples.clickhouse import import_export, stored_ids
 from runvitals.store.samples.clickhouse.address import ClickHouseAddress
@@ -42,9 +42,9 @@ from runvitals.store.samples.interface import (
     StoreStats,
     StoreUnavailable,
 )
-from runvitals.store.samples.sqlite_chunks.aggregation_sums import AggregateQuery
-from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
-from runvitals.store.samples.sqlite_chunks.log import Pairing
+from runvitals.store.samples.sqlite.aggregation_sums import AggregateQuery
+from runvitals.store.samples.sqlite.folder_lock import FolderLock
+from runvitals.store.samples.sqlite.log import Pairing
 
 _COUNTED_ROWS = 1_000_000
 """With more, samples that were replaced and not merged yet are counted too."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from runvitals.store.samples.clickhouse import import_export
 from runvitals.store.samples.clickhouse.connection import ClickHouse
-from runvitals.store.samples.sqlite_chunks.log import Pairing
-from runvitals.store.samples.sqlite_chunks.stored_ids import StoredIds
+from runvitals.store.samples.sqlite.log import Pairing
+from runvitals.store.samples.sqlite.stored_ids import StoredIds
 
 _METRIC = np.dtype([("metric", "<u4")])
 

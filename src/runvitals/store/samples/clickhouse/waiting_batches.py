@@ -20,8 +20,8 @@ from runvitals.model import batch_body
 from runvitals.store.open_file_identity import OpenedFile
 from runvitals.store.samples.clickhouse.rows import AcceptedBatch
 from runvitals.store.samples.interface import SampleBatch, StoreError, StoreUnavailable
-from runvitals.store.samples.sqlite_chunks import database
-from runvitals.store.samples.sqlite_chunks.database import Format
+from runvitals.store.samples.sqlite import database
+from runvitals.store.samples.sqlite.database import Format
 
 NAME = "waiting.db"
 

@@ -1,0 +1,45 @@
+"""Intel Gaudi (Habana): hl-smi queries, or its table if a release does not support one of the columns."""
+
+from __future__ import annotations
+
+from runvitals.agent.collectors.vendors.adapter import Reading, Smi, Vendor, watch
+from runvitals.agent.collectors.vendors.devices import LIMIT, POWER, TOTAL, USED
+from runvitals.agent.collectors.vendors.formats import csv, text_of
+from runvitals.agent.collectors.vendors.text_tables import grid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.agent.collectors.base import Scope
+    from runvitals.agent.collectors.vendors.formats import Row
+
+COLUMNS = (
+    "index", "uuid", "name", "driver_version", "memory.total", "memory.used", "memory.free", "power.draw",
+    "power.max", "temperature.aip", "utilization.aip",
+)  # fmt: skip
+
+
+def rows(output: bytes) -> list[Row]:
+    text = text_of(output)
+    return grid(text, ("aip", "hpu")) or csv(text, COLUMNS)
+
+
+GAUDI = Vendor(
+    name="gaudi",
+    title="Intel Gaudi",
+    programs=("hl-smi",),
+    folders=("/opt/habanalabs/bin",),
+    commands=(("-Q", ",".join(COLUMNS), "--format", "csv,noheader"), ()),
+    rows=rows,
+    readings=(
+        Reading("gpu", "%", "utilization.aip", "utilization"),
+        Reading(USED, "bytes", "memory.used", bare="MiB"),
+        Reading(TOTAL, "bytes", "memory.total", bare="MiB"),
+        Reading("temp", "°C", "temperature.aip", "temp"),
+        Reading(POWER, "W", "power.draw", "power"),
+        Reading(LIMIT, "W", "power.max", "limit"),
+    ),
+)
+
+
+def probe(scope: Scope) -> Smi:
+    return watch(scope, GAUDI)

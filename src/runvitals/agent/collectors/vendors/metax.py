@@ -1,0 +1,40 @@
+"""MetaX: the table printed by mx-smi, or by its variant ht-smi."""
+
+from __future__ import annotations
+
+from runvitals.agent.collectors.vendors.adapter import Reading, Smi, Vendor, watch
+from runvitals.agent.collectors.vendors.devices import LIMIT, POWER, TOTAL, USED
+from runvitals.agent.collectors.vendors.formats import text_of
+from runvitals.agent.collectors.vendors.text_tables import grid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runvitals.agent.collectors.base import Scope
+    from runvitals.agent.collectors.vendors.formats import Row
+
+
+def rows(output: bytes) -> list[Row]:
+    text = text_of(output)
+    return grid(text, ("gpu",)) or grid(text, ("board", "card"))
+
+
+METAX = Vendor(
+    name="metax",
+    title="MetaX GPU",
+    programs=("mx-smi", "ht-smi"),
+    folders=("/opt/mxdriver/bin", "/opt/maca/bin", "/opt/hpcc/bin"),
+    commands=((),),
+    rows=rows,
+    readings=(
+        Reading("gpu", "%", "utilization"),
+        Reading(USED, "bytes", "memory.used", bare="MiB"),
+        Reading(TOTAL, "bytes", "memory.total", bare="MiB"),
+        Reading("temp", "°C", "temp"),
+        Reading(POWER, "W", "power"),
+        Reading(LIMIT, "W", "limit"),
+    ),
+)
+
+
+def probe(scope: Scope) -> Smi:
+    return watch(scope, METAX)

@@ -1,9 +1,0 @@
-"""`runvitals doctor`: checks what works on this machine and suggests fixes.
-
-Each module checks one subject. `examination` runs all checks; `bundle` writes a support bundle.
-"""
-
-from runvitals.doctor.examination import Report, examine
-from runvitals.doctor.finding import Finding
-
-__all__ = ["Finding", "Report", "examine"]

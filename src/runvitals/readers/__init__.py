@@ -1,0 +1,1 @@
+"""Reads runs from journals, servers, W&B's files, and other systems."""

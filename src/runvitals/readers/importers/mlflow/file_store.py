@@ -1,0 +1,159 @@
+"""MLflow's store in a folder, `mlruns`: a folder for each experiment, and in it one for each run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from runvitals.readers.importers.mlflow.local_artifacts import local_artifacts
+from runvitals.readers.importers.mlflow.run import MlflowArtifact, MlflowMetric, MlflowStoreRun
+
+_STATUSES = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
+_DESCRIPTION = "meta.yaml"
+
+
+class MlflowFileStore:
+    """See `MlflowStore`.
+
+    Args:
+        folder: the folder `mlruns`.
+        artifacts: a folder with artifacts, besides `folder`.
+
+    Raises:
+        ValueError: it is not MLflow's.
+    """
+
+    def __init__(self, folder: str, artifacts: str | None = None) -> None:
+        self._folder = folder
+        self._roots = [folder] if artifacts is None else [folder, os.path.abspath(artifacts)]
+        self.deleted = self.unreadable = 0
+        if not any(os.path.isfile(os.path.join(path, _DESCRIPTION)) for path in _folders(folder)):
+            raise ValueError(f"{folder} is not a folder of MLflow: no folder in it has a {_DESCRIPTION}")
+
+    def runs(self) -> Iterator[MlflowStoreRun]:
+        """The runs that are not deleted, and of experiments that are not."""
+        self.deleted = sum(
+            os.path.isfile(os.path.join(run, _DESCRIPTION))
+            for experiment in _folders(os.path.join(self._folder, ".trash"))
+            for run in _folders(experiment)
+        )
+        for path in _folders(self._folder):
+            experiment = _described(path)
+            if experiment is None:
+                continue
+            for folder in _folders(path):
+                about = _described(folder)
+                if about is None or ("run_id" not in about and "run_uuid" not in about):
+                    continue
+                if "deleted" in (about.get("lifecycle_stage"), experiment.get("lifecycle_stage")):
+                    self.deleted += 1
+                    continue
+                yield _run(folder, about, experiment.get("name") or os.path.basename(path))
+
+    def metrics(self, run: MlflowStoreRun) -> Iterator[MlflowMetric]:
+        """The values of all metrics of a run. A line that is not a value, such as a cut one, is left out."""
+        for folder in _run_folders(self._folder, run.id):
+            root = os.path.join(folder, "metrics")
+            for key, path in _files(root):
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    for line in file:
+                        metric = _metric(key, line)
+                        if metric is not None:
+                            yield metric
+                        else:
+                            self.unreadable += 1
+
+    def artifacts(self, run: MlflowStoreRun) -> Iterator[MlflowArtifact]:
+        """The files of a run, if they are on this machine."""
+        for folder in _run_folders(self._folder, run.id):  # where they are even if the store was moved
+            inside = os.path.join(folder, "artifacts")
+            if any(_files(inside)):
+                return local_artifacts(inside, self._folder, self._roots)
+        return local_artifacts(run.artifact_uri, self._folder, self._roots)
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+def _run(folder: str, about: dict[str, str], experiment: str) -> MlflowStoreRun:
+    tags = {key: _text(path) for key, path in _files(os.path.join(folder, "tags"))}
+    status = about.get("status", "")
+    return MlflowStoreRun(
+        id=about.get("run_id") or about["run_uuid"],
+        experiment=experiment,
+        name=about.get("run_name") or tags.get("mlflow.runName", ""),
+        status=_STATUSES.get(status, status),
+        started_ms=_number(about.get("start_time")) or 0,
+        ended_ms=_number(about.get("end_time")),
+        params={key: _text(path) for key, path in _files(os.path.join(folder, "params"))},
+        tags=tags,
+        artifact_uri=about.get("artifact_uri", ""),
+    )
+
+
+def _run_folders(root: str, run_id: str) -> Iterator[str]:
+    for experiment in _folders(root):
+        folder = os.path.join(experiment, run_id)
+        if os.path.isfile(os.path.join(folder, _DESCRIPTION)):
+            yield folder
+
+
+def _folders(path: str) -> list[str]:
+    """The folders in a folder, without hidden ones; empty if there is none."""
+    try:
+        with os.scandir(path) as entries:
+            folders = [entry for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+            return sorted(entry.path for entry in folders)
+    except OSError:
+        return []
+
+
+def _files(root: str) -> Iterator[tuple[str, str]]:
+    """The names, relative to a folder, and paths of the files in it, without symbolic links."""
+    for folder, _, names in sorted(os.walk(root)):
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if os.path.islink(path) or not os.path.isfile(path):
+                continue
+            yield os.path.relpath(path, root).replace(os.sep, "/"), path
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def _described(folder: str) -> dict[str, str] | None:
+    """The entries of a `meta.yaml`, which are texts and numbers on one level; None if there is none."""
+    try:
+        content = _text(os.path.join(folder, _DESCRIPTION))
+    except OSError:
+        return None
+    found: dict[str, str] = {}
+    for line in content.splitlines():
+        name, colon, value = line.partition(":")
+        if colon and name and not name[0].isspace():
+            found[name.strip()] = _unquoted(value.strip())
+    return found
+
+
+def _unquoted(value: str) -> str:
+    """A scalar of YAML."""
+    if len(value) >= 2 and value[0] == value[-1] == "'":
+        return value[1:-1].replace("''", "'")
+    if len(value) >= 2 and value[0] == value[-1] == '"':
+        return value[1:-1].replace('\\"', '"').replace("\\\\", "\\")
+    return "" if value in ("null", "~") else value
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.lstrip("-").isdigit() else None
+
+
+def _metric(key: str, line: str) -> MlflowMetric | None:
+    """A line of a metric's file: time, value, and since MLflow 1 the step."""
+    parts = line.split()
+    try:
+        return MlflowMetric(key, float(parts[1]), int(parts[0]), int(parts[2]) if len(parts) > 2 else 0)
+    except (ValueError, IndexError):
+        return None

@@ -1,0 +1,149 @@
+"""MLflow's store behind a tracking server, read by its REST API."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from runvitals.readers.importers.json_api import ApiError, JsonApi
+from runvitals.readers.importers.mlflow.run import MlflowArtifact, MlflowMetric, MlflowStoreRun
+from runvitals.relay.destinations.mlflow.rest_store import authorization, tls
+
+_API = "/api/2.0/mlflow"
+_PAGE_RUNS = 100
+_PAGE_VALUES = 25_000
+_MOST_FOLDERS = 10_000
+_PROXIED = "mlflow-artifacts"
+
+
+class MlflowServerStore:
+    """See `MlflowStore`.
+
+    Args:
+        uri: `http://host[:port][/path]` or https, without a password.
+        environ: MLflow's variables for credentials and TLS.
+        sleep: waits so many seconds.
+
+    Raises:
+        ValueError: invalid URI.
+    """
+
+    def __init__(
+        self, uri: str, environ: Mapping[str, str], sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        context = tls(environ) if uri.startswith("https:") else None
+        self._api = JsonApi(uri, authorization(uri, environ), context, sleep)
+        self._keys: dict[str, list[str]] = {}
+        self._folder = tempfile.TemporaryDirectory(prefix="runvitals-import-")
+        self.deleted = self.unreadable = 0
+
+    def runs(self) -> Iterator[MlflowStoreRun]:
+        """The runs that are not deleted, and of experiments that are not."""
+        for experiment in self._pages("experiments/search", "experiments", {"max_results": 1000}):
+            query = {"experiment_ids": [experiment["experiment_id"]], "max_results": _PAGE_RUNS}
+            for run in self._pages("runs/search", "runs", {**query, "run_view_type": "ALL"}):
+                if run["info"].get("lifecycle_stage") == "deleted":
+                    self.deleted += 1
+                    continue
+                data = run.get("data", {})
+                self._keys[run["info"]["run_id"]] = [metric["key"] for metric in data.get("metrics", ())]
+                yield _run(run["info"], data, str(experiment["name"]))
+
+    def metrics(self, run: MlflowStoreRun) -> Iterator[MlflowMetric]:
+        """The values of all metrics of a run."""
+        for key in self._keys.get(run.id, ()):
+            token = None
+            while True:
+                query = {
+                    "run_id": run.id,
+                    "metric_key": key,
+                    "max_results": _PAGE_VALUES,
+                    "page_token": token,
+                }
+                page = self._api.get(f"{_API}/metrics/get-history", query)
+                for each in page.get("metrics", ()):
+                    step = int(each.get("step", 0))
+                    yield MlflowMetric(key, float(each["value"]), int(each["timestamp"]), step)
+                token = page.get("next_page_token")
+                if not token:
+                    break
+
+    def artifacts(self, run: MlflowStoreRun) -> Iterator[MlflowArtifact]:
+        """The files of a run.
+
+        Raises:
+            ValueError: the server does not list them.
+        """
+        pending = [""]
+        folders = 0
+        while pending and folders < _MOST_FOLDERS:
+            folder = pending.pop()
+            folders += 1
+            token = None
+            while True:
+                query = {"run_id": run.id, "path": folder or None, "page_token": token}
+                page = self._api.get(f"{_API}/artifacts/list", query)
+                for each in page.get("files", ()):
+                    if each.get("is_dir"):
+                        pending.append(str(each["path"]))
+                    else:
+                        yield MlflowArtifact(
+                            str(each["path"]), partial(self._download, run, str(each["path"]))
+                        )
+                token = page.get("next_page_token")
+                if not token:
+                    break
+
+    def close(self) -> None:
+        """Close the connection, and delete what was downloaded."""
+        self._api.close()
+        self._folder.cleanup()
+
+    def _download(self, run: MlflowStoreRun, name: str) -> str | None:
+        """A copy of a file, which the next one replaces; None if the server does not send it."""
+        parts = urlsplit(run.artifact_uri)
+        if parts.scheme == _PROXIED:
+            path = f"/api/2.0/mlflow-artifacts/artifacts{quote(f'{parts.path}/{name}')}"
+        else:
+            path = f"/get-artifact?run_uuid={quote(run.id)}&path={quote(name, safe='')}"
+        try:
+            content = self._api.content(path)
+        except ApiError:
+            return None
+        if content is None:
+            return None
+        copy = os.path.join(self._folder.name, "artifact")
+        with open(copy, "wb") as file:
+            file.write(content)
+        return copy
+
+    def _pages(self, what: str, field: str, query: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        token = None
+        while True:
+            given = {**query, **({"page_token": token} if token else {})}
+            page = self._api.post(f"{_API}/{what}", given)
+            yield from page.get(field, ())
+            token = page.get("next_page_token")
+            if not token:
+                return
+
+
+def _run(info: Mapping[str, Any], data: Mapping[str, Any], experiment: str) -> MlflowStoreRun:
+    tags = {str(pair["key"]): str(pair.get("value", "")) for pair in data.get("tags", ())}
+    ended = info.get("end_time")
+    return MlflowStoreRun(
+        id=str(info["run_id"]),
+        experiment=experiment,
+        name=str(info.get("run_name") or tags.get("mlflow.runName", "")),
+        status=str(info.get("status", "")),
+        started_ms=int(info.get("start_time") or 0),
+        ended_ms=int(ended) if ended else None,
+        params={str(pair["key"]): str(pair.get("value", "")) for pair in data.get("params", ())},
+        tags=tags,
+        artifact_uri=str(info.get("artifact_uri") or ""),
+    )

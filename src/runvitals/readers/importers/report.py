@@ -1,0 +1,41 @@
+"""What an import did, and what it left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from runvitals.readers.importers.run_draft import RunDraft
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """The result of importing from one source.
+
+    Attributes:
+        imported: ids of the runs that are new, with a line about each.
+        existing: ids of runs that were imported before.
+        failed: ids of runs that could not be imported, with the reason.
+        left_out: what was not imported, with how often.
+    """
+
+    imported: dict[str, str] = field(default_factory=dict)
+    existing: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    def leave_out(self, what: str, count: int = 1) -> None:
+        """Count something that is not imported."""
+        if count:
+            self.left_out[what] = self.left_out.get(what, 0) + count
+
+    def add(self, run_id: str, project: str, draft: RunDraft, note: str = "") -> None:
+        """Report an imported run, with a note that ends the line."""
+        self.imported[run_id] = (
+            f"{run_id} of project {project}: {draft.samples} samples, {draft.rows} log() rows, "
+            f"{draft.files} files{_text_of(draft.faults)}{note}"
+        )
+
+
+def _text_of(faults: Mapping[str, int]) -> str:
+    return "".join(f"; {count} × {fault}" for fault, count in faults.items())

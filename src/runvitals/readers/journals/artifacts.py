@@ -1,0 +1,260 @@
+"""Artifacts in the journals of this machine.
+
+A version has its number by the time at which it was logged, among those of the same name in the same project.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from runvitals.journal import frames, paths
+from runvitals.journal.reader import WriterTail
+from runvitals.journal.records import Record
+from runvitals.model import media
+from runvitals.model.artifact_names import LATEST, is_version
+from runvitals.model.artifacts import ArtifactAddress, ArtifactEntry, ArtifactVersion, UnknownArtifact
+from runvitals.readers.journals.run_handle import OpenRun, open_run
+
+_WRITER: Final = "media."
+"""The beginning of the names of writers that record artifacts."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedArtifact:
+    """An artifact as a run logged it. `parts`: its records, by their number; `wanted`: how many it has."""
+
+    run: str
+    entity: str | None
+    project: str
+    name: str
+    time_ms: int
+    parts: dict[int, dict[str, Any]]
+    wanted: int
+
+    @property
+    def digest(self) -> str:
+        return str(next(iter(self.parts.values()))["digest"])
+
+    def entries(self) -> list[ArtifactEntry]:
+        """Its files and references, by path."""
+        found = []
+        for part in self.parts.values():
+            found += [
+                ArtifactEntry(one["path"], one["md5"], one["bytes"], None, one["sha256"])
+                for one in part.get("files") or ()
+            ]
+            found += [
+                ArtifactEntry(one["path"], one["digest"], one.get("bytes"), one["url"])
+                for one in part.get("references") or ()
+            ]
+        return sorted(found, key=lambda entry: entry.path)
+
+
+@dataclass(frozen=True, slots=True)
+class UsedArtifact:
+    """The use of an artifact by a run: its name as `entity/project/name:version`."""
+
+    run: str
+    artifact: str
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactRecords:
+    """What a run recorded about artifacts."""
+
+    logged: list[LoggedArtifact]
+    used: list[UsedArtifact]
+
+
+def artifact_records(
+    run_id: str, project: str, entity: str | None, records: Iterable[Record]
+) -> ArtifactRecords:
+    """What the records of a run say about artifacts. One of which a part is missing is left out: it is being
+    written, or the writer died."""
+    logged: dict[str, LoggedArtifact] = {}
+    used = []
+    for record in records:
+        for item in record.value["items"]:
+            if item.get("action") == "use":
+                used.append(UsedArtifact(run_id, str(item.get("artifact")), record.time_ms))
+            elif item.get("action") == "log":
+                known = logged.setdefault(
+                    str(item.get("id")),
+                    LoggedArtifact(
+                        run_id, entity, project, record.value["key"], record.time_ms, {}, item["parts"]
+                    ),
+                )
+                known.parts[item["part"]] = item
+    return ArtifactRecords([one for one in logged.values() if len(one.parts) == one.wanted], used)
+
+
+class LocalArtifacts:
+    """The artifacts of all runs in a data folder.
+
+    Args:
+        directory: the data folder; by default `$RUNVITALS_DIR` or the user's data home.
+
+    Example:
+        >>> LocalArtifacts("/data").find(ArtifactAddress(None, "digits", "mnist")).version.version
+        3
+    """
+
+    def __init__(self, directory: str | None = None) -> None:
+        self._directory = directory
+
+    def find(self, address: ArtifactAddress) -> LocalVersion:
+        """The version that an address names.
+
+        Raises:
+            UnknownArtifact: there is none.
+        """
+        for version in self.versions(address.project, address.name):
+            if _names(address.alias, version.version):
+                return version
+        raise UnknownArtifact(f"there is no artifact {address} on this machine")
+
+    def with_digest(self, address: ArtifactAddress, digest: str) -> LocalVersion | None:
+        """The version of a name with these files; None if there is none."""
+        for version in self.versions(address.project, address.name):
+            if version.version.digest == digest:
+                return version
+        return None
+
+    def versions(self, project: str | None = None, name: str | None = None) -> list[LocalVersion]:
+        """All versions, of a project or name if given: by project and name, the oldest first."""
+        found: dict[tuple[str, str], list[LoggedArtifact]] = {}
+        used: list[UsedArtifact] = []
+        for of_run in self._of_runs():
+            used += of_run.used
+            for one in of_run.logged:
+                if project in (None, one.project) and name in (None, one.name):
+                    found.setdefault((one.project, one.name), []).append(one)
+        versions = []
+        for _, artifacts in sorted(found.items()):
+            versions += _numbered(artifacts, used, self._directory)
+        return versions
+
+    def _of_runs(self) -> Iterator[ArtifactRecords]:
+        root = paths.runs_dir(self._directory)
+        try:
+            runs = sorted(os.listdir(root))
+        except FileNotFoundError:
+            return
+        for run_id in runs:
+            try:
+                yield _read(run_id, os.path.join(root, run_id))
+            except (FileNotFoundError, NotADirectoryError):  # removed a moment ago; not a run
+                continue
+
+
+class LocalVersion:
+    """A version of an artifact on this machine: an `ArtifactSource`."""
+
+    def __init__(self, logged: LoggedArtifact, version: ArtifactVersion, directory: str | None) -> None:
+        self._logged = logged
+        self._directory = directory
+        self.version = version
+
+    def refresh(self) -> None:
+        """Read the version again: its aliases may have changed.
+
+        Raises:
+            UnknownArtifact: the run that logged it was deleted.
+        """
+        address = ArtifactAddress(None, self.version.project, self.version.name)
+        found = LocalArtifacts(self._directory).with_digest(address, self.version.digest)
+        if found is None:
+            raise UnknownArtifact(f"the artifact {address} is not on this machine any more")
+        self.version = found.version
+
+    def entries(self) -> list[ArtifactEntry]:
+        """Its files and references, by path."""
+        return self._logged.entries()
+
+    def copy(self, entry: ArtifactEntry, path: str) -> None:
+        """Write the content of a file to a path.
+
+        Raises:
+            FileNotFoundError: the content is gone.
+        """
+        assert entry.sha256 is not None
+        folder = paths.run_dir(self._logged.run, self._directory)
+        draft = f"{path}.{os.getpid()}.part"  # what is at the path may be a link, and is replaced
+        try:
+            shutil.copyfile(paths.content_path(folder, entry.sha256), draft)
+            os.replace(draft, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(draft)
+            raise
+
+    def run(self, run_id: str) -> OpenRun:
+        """A run that logged or used it."""
+        return open_run(run_id, self._directory)
+
+
+def _read(run_id: str, folder: str) -> ArtifactRecords:
+    """What a run recorded about artifacts. Only the files of writers that record such are read."""
+    project, entity = "", None
+    found: list[Record] = []
+    for writer, segments in paths.segments(folder).items():
+        if not writer.startswith(_WRITER):
+            continue
+        for record in WriterTail(folder, writer).poll(segments):
+            if record.type == frames.START:
+                project = record.value.get("project") or project
+                entity = record.value.get("entity") or entity
+            elif record.type == frames.MEDIA and record.value["kind"] == media.ARTIFACT:
+                found.append(record)
+    found.sort(key=lambda record: record.time_ms)
+    return artifact_records(run_id, project, entity, found)
+
+
+def _numbered(
+    artifacts: list[LoggedArtifact], used: list[UsedArtifact], directory: str | None
+) -> list[LocalVersion]:
+    """The versions of a name. What was logged again has one version."""
+    first: dict[str, LoggedArtifact] = {}
+    aliases: dict[str, int] = {}
+    for one in sorted(artifacts, key=lambda one: one.time_ms):
+        if one.digest not in first:
+            aliases[LATEST] = len(first)
+            first[one.digest] = one
+        number = list(first).index(one.digest)
+        aliases.update(dict.fromkeys(one.parts[0].get("aliases") or (), number))
+    versions = []
+    for number, one in enumerate(first.values()):
+        version = _version(one, number, tuple(sorted(a for a, n in aliases.items() if n == number)))
+        name = f"{version.project}/{version.name}:v{number}"
+        users = [use.run for use in used if use.artifact in (name, f"{version.entity}/{name}")]
+        versions.append(LocalVersion(one, replace(version, used_by=tuple(dict.fromkeys(users))), directory))
+    return versions
+
+
+def _version(logged: LoggedArtifact, number: int, aliases: tuple[str, ...]) -> ArtifactVersion:
+    entries, about = logged.entries(), logged.parts[0]
+    return ArtifactVersion(
+        logged.entity,
+        logged.project,
+        logged.name,
+        str(about["artifact_type"]),
+        number,
+        aliases,
+        logged.digest,
+        str(about.get("description") or ""),
+        about.get("metadata") or {},
+        sum(entry.bytes or 0 for entry in entries),
+        len(entries),
+        logged.time_ms,
+        logged.run,
+    )
+
+
+def _names(alias: str, version: ArtifactVersion) -> bool:
+    return int(alias[1:]) == version.version if is_version(alias) else alias in version.aliases

@@ -1,0 +1,265 @@
+"""`open_run`: read a run in a notebook or script."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal, get_args
+
+from runvitals.journal import frames, paths
+from runvitals.journal.reader import read_run
+from runvitals.model.errors import UnknownRun
+from runvitals.model.event import Event
+from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
+from runvitals.model.run import Run, State
+from runvitals.readers.journals import console
+from runvitals.readers.journals.console import ConsoleText
+from runvitals.readers.journals.reader import RunReader
+from runvitals.readers.journals.runs import RunList
+from runvitals.readers.journals.series import Columns
+from runvitals.readers.journals.statistics import Statistics, of_columns
+
+Names = Literal["runvitals", "mlflow"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRow:
+    """The row of one `log()` call.
+
+    Attributes:
+        step: as logged, or None.
+        time_ms: ms UTC.
+        rank: of the process that logged it, or None.
+        host: of that process.
+        data: name → value.
+    """
+
+    step: int | None
+    time_ms: int
+    rank: int | None
+    host: str
+    data: dict[str, Any]
+
+
+def checked_names(names: str) -> str:
+    """Validate the `names` argument.
+
+    Raises:
+        ValueError: unknown value.
+    """
+    if names not in get_args(Names):
+        raise ValueError(f"invalid names={names!r}: expected {' or '.join(get_args(Names))}")
+    return names
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class OpenRun:
+    """A run of this machine, as of when it was opened or last refreshed. `history` and `console` read the
+    journal anew.
+
+    Attributes:
+        id: run id.
+        facts: everything known about the run, except its series.
+
+    Example:
+        >>> run = runvitals.open_run("brave-otter-1")
+        >>> run.state, run.config["lr"]
+        ('finished', 0.001)
+        >>> t, watts = run.metrics("gpu.*")["gpu.0.powerWatts"]
+    """
+
+    def __init__(self, reader: RunReader, clock: Callable[[], int] = now_ms) -> None:
+        self._reader = reader
+        self._clock = clock
+        self.id = reader.run_id
+        self.refresh()
+
+    def refresh(self) -> OpenRun:
+        """Read what was written since. Returns self."""
+        self._reader.poll()
+        self.facts = self._reader.run(self._clock())
+        return self
+
+    facts: Run
+
+    @property
+    def state(self) -> State:
+        """`running`, `finished`, `failed`, `crashed`, `stopped` or `lost`."""
+        return self.facts.state
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The hyper-parameters."""
+        return self.facts.config
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """One value per logged metric; see `Run.summary`."""
+        return self.facts.summary
+
+    @property
+    def events(self) -> list[Event]:
+        """Alerts, markers, failures, gaps and lost records, ordered by time."""
+        return self.facts.events
+
+    @property
+    def problems(self) -> list[str]:
+        """Damage that was found while reading the journal; empty for an intact one."""
+        return self.facts.problems
+
+    def metrics(self, *patterns: str, host: str | None = None, names: Names = "runvitals") -> Columns:
+        """The system metrics whose keys match a pattern, including rates derived from counters.
+
+        Args:
+            patterns: keys or globs: `"cpu"`, `"gpu.*"`, `"disk.*.usagePercent"`; without any, all keys. W&B's
+                and MLflow's names (`"system/gpu_0_utilization_percentage"`) work too.
+            host: only this host.
+            names: `"mlflow"` returns MLflow's names and units where MLflow has one.
+
+        Returns:
+            Series by key: times in ms UTC (int64) and values (float64, NaN is a gap), as numpy arrays, or as
+            lists without numpy.
+
+        Raises:
+            ValueError: invalid `names`.
+
+        Example:
+            >>> t, watts = run.metrics("gpu.*")["gpu.0.powerWatts"]
+        """
+        columns = self._reader.columns(patterns, host)
+        return columns.in_mlflow() if checked_names(names) == "mlflow" else columns
+
+    def statistics(self, *patterns: str, names: Names = "runvitals") -> list[Statistics]:
+        """Statistics of each matching series: count, min, max, mean, percentiles, last value. Arguments as in
+        `metrics`.
+
+        Example:
+            >>> [(each.key, each.mean, each.unit) for each in run.statistics("cpu")]
+            [('cpu', 41.5, '%')]
+        """
+        return of_columns(self.metrics(*patterns, names=names).series)
+
+    def history(self) -> list[LoggedRow]:
+        """All rows of `log()`, from all ranks, ordered by time.
+
+        Example:
+            >>> [(row.step, row.data["loss"]) for row in run.history()]
+            [(0, 0.5), (1, 0.25)]
+        """
+        writers = self._reader.facts.writers
+        rows = [
+            LoggedRow(
+                record.value.get("step"),
+                record.time_ms,
+                writers[record.writer].rank,
+                writers[record.writer].host,
+                record.value.get("data") or {},
+            )
+            for record in read_run(self._reader.folder)
+            if record.type == frames.HISTORY and record.writer in writers
+        ]
+        return sorted(rows, key=lambda row: row.time_ms)
+
+    def media_keys(self) -> list[MediaKey]:
+        """The names under which images, tables, histograms and so on were logged.
+
+        Example:
+            >>> [(each.key, each.kind, each.count) for each in run.media_keys()]
+            [('samples', 'image', 10)]
+        """
+        return self._reader.media.keys()
+
+    def media(self, key: str) -> list[LoggedMedia]:
+        """What was logged under a name, by step, from all processes.
+
+        Example:
+            >>> [(each.step, run.path_of(each.items[0])) for each in run.media("samples")]
+            [(0, '/data/runs/brave-otter-1/files/4e5f…')]
+        """
+        return self._reader.logged_media(key)
+
+    def files(self) -> list[SavedFile]:
+        """The files that were saved with `save`, by name, each as it was last saved."""
+        return self._reader.media.files(self._reader.folder)
+
+    def path_of(self, item: Mapping[str, Any]) -> str | None:
+        """The path of the file of an item of `media`; None if it has none, or if the file is gone."""
+        if not item.get("sha256"):
+            return None
+        path = paths.content_path(self._reader.folder, item["sha256"])
+        return path if os.path.isfile(path) else None
+
+    def console(self) -> Iterator[ConsoleText]:
+        """The output recorded by `runvitals run --console`: process by process, in order within each."""
+        for record in read_run(self._reader.folder):
+            if record.type == frames.CONSOLE:
+                yield console.parse(record.value, record.writer)
+
+    def __repr__(self) -> str:
+        return f"<run {self.id} of project {self.facts.project!r}: {self.state}>"
+
+
+def open_run(run_id: str, directory: str | None = None) -> OpenRun:
+    """Open a run in the data folder, running or ended.
+
+    Args:
+        run_id: run id, a unique prefix of one, the run's name, or `"latest"`.
+        directory: the data folder; by default `$RUNVITALS_DIR` or the user's data home.
+
+    Raises:
+        UnknownRun: no run matches, or several do.
+
+    Example:
+        >>> runvitals.open_run("latest").metrics("cpu")["cpu"].values
+        array([ 3.1, 97.5, 98.2])
+    """
+    return OpenRun(RunReader(find_run(run_id, directory), directory))
+
+
+def find_run(wanted: str, directory: str | None = None) -> str:
+    """The id of the run with this id, unique id prefix or name; `latest` is the newest run.
+
+    Raises:
+        UnknownRun: no run matches, or several do.
+    """
+    runs = RunList(directory)
+    folder = paths.runs_dir(runs.directory)
+    if wanted == "latest":
+        newest_first = runs.runs(now_ms())
+        if newest_first:
+            return newest_first[0].id
+    ids = sorted(runs.ids())
+    by_prefix = [
+        run_id for run_id in ids if wanted and run_id.startswith(wanted) and runs.run(run_id, 0) is not None
+    ]
+    if wanted in by_prefix or len(by_prefix) == 1:
+        return wanted if wanted in by_prefix else by_prefix[0]
+    if by_prefix:
+        raise UnknownRun(f"run id {wanted!r} is ambiguous in {folder}: {_some(by_prefix)}")
+    if not ids:
+        raise UnknownRun(f"no run {wanted!r}: {folder} contains no runs")
+    names = {run_id: runs.name(run_id) for run_id in ids}
+    by_name = [run_id for run_id, name in names.items() if name == wanted]
+    if len(by_name) == 1:
+        return by_name[0]
+    if by_name:
+        raise UnknownRun(f"run name {wanted!r} is ambiguous in {folder}: {_some(by_name)}")
+    known = [*ids, *{name for name in names.values() if name is not None}.difference(ids)]
+    similar = get_close_matches(wanted, known, n=5, cutoff=0.5)
+    hint = (
+        f"; did you mean {_some(similar)}?"
+        if similar
+        else f"; list its {len(ids)} runs with `runvitals runs`"
+    )
+    raise UnknownRun(f"no run {wanted!r} in {folder}{hint}")
+
+
+def _some(ids: list[str]) -> str:
+    shown = ", ".join(ids[:5])
+    return shown if len(ids) <= 5 else f"{shown} and {len(ids) - 5} more"

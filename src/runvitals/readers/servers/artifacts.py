@@ -1,0 +1,180 @@
+"""Artifacts on a server."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import quote
+
+from runvitals.model.artifacts import ArtifactAddress, ArtifactEntry, ArtifactVersion, UnknownArtifact
+from runvitals.readers.servers import responses
+from runvitals.readers.servers.connection import ApiConnection, ServerError
+from runvitals.readers.servers.remote_run import RemoteRun
+from runvitals.relay.destinations.runvitals import login
+
+_PAGE: Final = 200
+_PART_BYTES: Final = 8 * 1024 * 1024
+_TIMEOUT_S: Final = 30.0
+
+
+class ServerArtifacts:
+    """The artifacts of a server.
+
+    Example:
+        >>> artifacts = ServerArtifacts.of("https://runs.example.org")
+        >>> artifacts.find(ArtifactAddress("vision", "digits", "mnist")).version.version
+        3
+    """
+
+    def __init__(self, connection: ApiConnection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def of(cls, url: str) -> ServerArtifacts:
+        """The artifacts of a server, with the token that this machine has for it.
+
+        Raises:
+            ValueError: invalid URL, or the stored tokens cannot be read.
+        """
+        return cls(ApiConnection(url, login.token(url, os.environ), _TIMEOUT_S))
+
+    def find(self, address: ArtifactAddress) -> ServerArtifact:
+        """The version that an address names.
+
+        Raises:
+            UnknownArtifact: there is none.
+            ValueError: the address has no project.
+            ServerError: the server rejected the request or is unreachable.
+        """
+        path = f"{_path(address)}/{quote(address.alias, safe='')}"
+        found = responses.known(ArtifactVersion, _get(self._connection, path, address))
+        return ServerArtifact(self._connection, found)
+
+    def with_digest(self, address: ArtifactAddress, digest: str) -> ServerArtifact | None:
+        """The version of a name with these files; None if there is none."""
+        try:
+            page = _get(self._connection, _path(address), address, [("digest", digest)])
+        except UnknownArtifact:
+            return None
+        rows = page["artifacts"]
+        return ServerArtifact(self._connection, responses.known(ArtifactVersion, rows[0])) if rows else None
+
+    def names(self, project: str, entity: str | None = None) -> Iterator[dict[str, Any]]:
+        """The artifacts of a project: name, type and how many versions.
+
+        Raises:
+            UnknownArtifact: there is no such project.
+        """
+        address = ArtifactAddress(entity, project, "")
+        yield from _rows(self._connection, _project_path(address), address, "collections")
+
+    def versions(self, address: ArtifactAddress) -> Iterator[ArtifactVersion]:
+        """The versions of a name, the newest first.
+
+        Raises:
+            UnknownArtifact: there is no such artifact.
+        """
+        for row in _rows(self._connection, _path(address), address, "artifacts"):
+            yield responses.known(ArtifactVersion, row)
+
+
+class ServerArtifact:
+    """A version of an artifact on a server: an `ArtifactSource`."""
+
+    def __init__(self, connection: ApiConnection, version: ArtifactVersion) -> None:
+        self._connection = connection
+        self.version = version
+
+    @property
+    def _address(self) -> ArtifactAddress:
+        version = self.version
+        return ArtifactAddress(version.entity, version.project, version.name, f"v{version.version}")
+
+    @property
+    def _own_path(self) -> str:
+        return f"{_path(self._address)}/{quote(self._address.alias, safe='')}"
+
+    def refresh(self) -> None:
+        """Read the version again: its aliases may have changed.
+
+        Raises:
+            UnknownArtifact: it was deleted.
+        """
+        row = _get(self._connection, self._own_path, self._address)
+        self.version = responses.known(ArtifactVersion, row)
+
+    def entries(self) -> list[ArtifactEntry]:
+        """Its files and references, by path."""
+        rows = _rows(self._connection, f"{self._own_path}/files", self._address, "files")
+        return [responses.known(ArtifactEntry, row) for row in rows]
+
+    def copy(self, entry: ArtifactEntry, path: str) -> None:
+        """Write the content of a file to a path.
+
+        Raises:
+            ServerError: it could not be fetched, or is not what the manifest names.
+        """
+        draft = f"{path}.{os.getpid()}.part"
+        digest, size, first = hashlib.sha256(), entry.bytes or 0, 0
+        try:
+            with open(draft, "wb") as file:
+                while first < size:
+                    end = min(size, first + _PART_BYTES)
+                    part = self._connection.get_range(
+                        f"{self._own_path}/content", [("path", entry.path)], first, end
+                    )
+                    digest.update(part)
+                    file.write(part)
+                    first = end
+            if digest.hexdigest() != entry.sha256:
+                raise ServerError(f"{self._connection.url} sent another content than that of {entry.path}")
+            os.replace(draft, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(draft)
+            raise
+
+    def run(self, run_id: str) -> RemoteRun:
+        """A run that logged or used it."""
+        row = self._connection.get_of_run(run_id)
+        return RemoteRun(self._connection, row, responses.run(row))
+
+
+def _project_path(address: ArtifactAddress) -> str:
+    if not address.project:
+        raise ValueError(f"the artifact {address} has no project; expected [entity/]project/name[:alias]")
+    project = f"/projects/{quote(address.project, safe='')}/artifacts"
+    return f"/entities/{quote(address.entity, safe='')}{project}" if address.entity else project
+
+
+def _path(address: ArtifactAddress) -> str:
+    return f"{_project_path(address)}/{quote(address.name, safe='')}"
+
+
+def _get(
+    connection: ApiConnection,
+    path: str,
+    address: ArtifactAddress,
+    parameters: list[tuple[str, Any]] | None = None,
+) -> Any:
+    try:
+        return connection.get(path, parameters or [])
+    except ServerError as error:
+        if error.status == 404:
+            raise UnknownArtifact(f"there is no artifact {address} on {connection.url}: {error}") from None
+        raise
+
+
+def _rows(
+    connection: ApiConnection, path: str, address: ArtifactAddress, field: str
+) -> Iterator[dict[str, Any]]:
+    after = None
+    while True:
+        page = _get(connection, path, address, [("limit", _PAGE), ("after", after)])
+        yield from page[field]
+        after = page["next"]
+        if after is None:
+            return

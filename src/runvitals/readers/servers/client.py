@@ -1,0 +1,196 @@
+"""The client of a server's API."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Literal
+
+from runvitals.model.artifacts import ArtifactAddress
+from runvitals.readers.servers import responses
+from runvitals.readers.servers.artifacts import ServerArtifacts
+from runvitals.readers.servers.connection import ApiConnection
+from runvitals.readers.servers.remote_run import RemoteRun
+from runvitals.readers.servers.responses import FleetSeries, Latest
+from runvitals.relay.destinations.runvitals import login
+from runvitals.sdk.artifacts.artifact import Artifact
+
+PAGE_SIZE = 100
+Texts = str | Sequence[str]
+
+
+class Client:
+    """A client of a server: a shared one, or that of `runvitals ui`. Not thread-safe.
+
+    Args:
+        url: `http://host[:port][/path]` or https.
+        token: access token. Default: `RUNVITALS_TOKEN` if it is for this server, then the token that
+            `runvitals login` stored for this URL, then none.
+        timeout_s: for connecting, and for each read.
+
+    Raises:
+        ValueError: invalid URL, or the stored tokens cannot be read.
+
+    Example:
+        >>> client = runvitals.Client("https://runs.example.org")
+        >>> for run in client.runs(project="digits", where="config.lr > 0.1", sort="summary.loss"):
+        ...     print(run.id, run.summary)
+    """
+
+    def __init__(self, url: str, token: str | None = None, timeout_s: float = 30.0) -> None:
+        found = token if token is not None else login.token(url, os.environ)
+        self._connection = ApiConnection(url, found, timeout_s)
+
+    def runs(
+        self,
+        project: str | None = None,
+        state: Texts = (),
+        tag: Texts = (),
+        text: str | None = None,
+        where: Texts = (),
+        device: str | None = None,
+        sort: str = "started_ms",
+        descending: bool = True,
+        filter: str = "",
+    ) -> Iterator[RemoteRun]:
+        """Iterate over runs, by default newest first. Fetches pages as needed; runs that start meanwhile do
+        not shift the pages.
+
+        Args:
+            project: only runs of this project.
+            state: only runs in one of these states.
+            tag: only runs with all of these tags.
+            text: only runs with all of these words in id, name, group, job type, tags, notes or config.
+            where: filter expressions that must hold: `"config.lr > 0.1"`.
+            device: only runs that used this device: a UUID, or `host/PCI address`.
+            sort: a column (`started_ms`, `duration_ms`, `name`, `state` …) or a field (`summary.loss`). Runs
+                without a value come last. Several are separated by commas: `"-summary.loss,name"`.
+            descending: sort order of a single name without `-`.
+            filter: terms that all hold, as the page has them: `"state:failed gpu.util<20 -tag:debug"`.
+
+        Raises:
+            ServerError: the server rejected the request or is unreachable.
+        """
+        wanted = _filter(project, state, tag, text, where)
+        wanted += [
+            ("filter", filter or None),
+            ("device", device),
+            ("sort", sort),
+            ("descending", str(descending).lower()),
+            ("limit", PAGE_SIZE),
+        ]
+        after = None
+        while True:
+            page = self._connection.get("/runs", [*wanted, ("after", after)])
+            for row in page["runs"]:
+                yield RemoteRun(self._connection, row)
+            after = page["next"]
+            if after is None:
+                return
+
+    def run(self, run_id: str) -> RemoteRun:
+        """The run with this id.
+
+        Raises:
+            UnknownRun: no such run (a LookupError).
+            ServerError: the server rejected the request or is unreachable.
+
+        Example:
+            >>> client.run("k3j9x2ab").metrics("cpu", max_points=500)["cpu"].values
+            array([ 3.1, 97.5, 98.2])
+        """
+        row = self._connection.get_of_run(run_id)
+        return RemoteRun(self._connection, row, responses.run(row))
+
+    def artifact(self, name: str) -> Artifact:
+        """A version of an artifact, by `[entity/]project/name[:alias]`; the alias may be a version: `v3`.
+
+        Raises:
+            UnknownArtifact: there is none (a LookupError).
+            ValueError: an invalid name, or one without a project.
+            ServerError: the server rejected the request or is unreachable.
+
+        Example:
+            >>> client.artifact("digits/mnist:best").download()
+            'artifacts/mnist:v3'
+        """
+        return Artifact.found(ServerArtifacts(self._connection).find(ArtifactAddress.parsed(name)))
+
+    def latest(
+        self,
+        *patterns: str,
+        project: str | None = None,
+        tag: Texts = (),
+        text: str | None = None,
+        where: Texts = (),
+    ) -> list[Latest]:
+        """The newest values of all running runs, by host. Filters as in `runs`.
+
+        Args:
+            patterns: keys or globs; without any, all keys.
+
+        Raises:
+            ServerError: the server rejected the request or is unreachable.
+
+        Example:
+            >>> [(latest.host, latest.values["cpu"]) for latest in client.latest("cpu")]
+            [('node1', 97.5), ('node2', 3.1)]
+        """
+        wanted = _filter(project, (), tag, text, where)
+        return responses.latest(self._connection.get("/latest", [("keys", patterns), *wanted]))
+
+    def aggregate(
+        self,
+        metric: str,
+        *,
+        t0: int | None = None,
+        t1: int | None = None,
+        bucket_ms: int | None = None,
+        group_by: Literal["project", "host", "state", "run"] | None = None,
+        project: str | None = None,
+        state: Texts = (),
+        tag: Texts = (),
+        text: str | None = None,
+        where: Texts = (),
+    ) -> list[FleetSeries]:
+        """Count, min, max and mean of one metric over many runs. Filters as in `runs`.
+
+        Args:
+            metric: a key, or a glob over keys to aggregate: `"gpu.*.gpu"`. Rates are not supported.
+            t0, t1: ms UTC, inclusive; default: the last hour.
+            bucket_ms: bucket width; default: one bucket.
+            group_by: default: aggregate all runs.
+
+        Raises:
+            ServerError: the server rejected the request or is unreachable.
+
+        Example:
+            >>> for series in client.aggregate("gpu.*.gpu", group_by="project"):
+            ...     print(series.group, series.mean)
+        """
+        parameters: list[tuple[str, Any]] = [("metric", metric), ("t0", t0), ("t1", t1)]
+        parameters += [("bucket", bucket_ms), ("group_by", group_by)]
+        wanted = _filter(project, state, tag, text, where)
+        return responses.fleet(self._connection.get("/aggregate", [*parameters, *wanted]))
+
+    def close(self) -> None:
+        """Close the connection. The next call opens a new one."""
+        self._connection.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<runvitals client of {self._connection.url}>"
+
+
+def _filter(
+    project: str | None, state: Texts, tag: Texts, text: str | None, where: Texts
+) -> list[tuple[str, Any]]:
+    return [("project", project), ("state", state), ("tag", tag), ("text", text), ("where", where)]

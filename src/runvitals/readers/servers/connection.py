@@ -1,0 +1,217 @@
+"""Calls a server's JSON API over one persistent connection."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from runvitals.base.terminal_text import inert
+from runvitals.errors import CommError
+from runvitals.model.errors import UnknownRun
+from runvitals.relay.engine.http_client import HttpClient, ServerResponse
+
+PREFIX = "/api/v1"
+MAX_RESPONSE_BYTES = 256 * 1024 * 1024
+"""A server sends at most 2,000,000 numbers in a response, which is at most 80 MB of JSON."""
+
+_KEY_BYTES = 16
+
+Parameters = Iterable[tuple[str, Any]]
+
+
+class ServerError(CommError, OSError):
+    """The server rejected a request or is unreachable. The message is the server's, if it sent one.
+
+    Attributes:
+        status: HTTP status: 401 without a valid token, 422 for an invalid parameter …; None without a
+            response.
+        fields: what is wrong, by the name of the field, if the server said so.
+    """
+
+    def __init__(self, text: str, status: int | None = None, fields: Mapping[str, str] | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.fields = dict(fields or {})
+
+
+class ApiConnection:
+    """A connection to a server's API. Not thread-safe.
+
+    Args:
+        url: `http://host[:port][/path]` or https.
+        token: access token, or None.
+        timeout_s: for connecting, and for each read.
+
+    Raises:
+        ValueError: invalid URL.
+    """
+
+    def __init__(self, url: str, token: str | None, timeout_s: float) -> None:
+        self._web = HttpClient(url, timeout_s, MAX_RESPONSE_BYTES)
+        self.url = self._web.url
+        self._headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
+
+    def get(self, path: str, parameters: Parameters = ()) -> Any:
+        """The response to a GET.
+
+        Args:
+            path: below `/api/v1`.
+            parameters: names and values; None is omitted, and a list repeats the parameter.
+
+        Raises:
+            ServerError: the server rejected the request or is unreachable.
+        """
+        return self._call("GET", _with_query(path, parameters), None)
+
+    def get_bytes_of_run(self, run_id: str, path: str, parameters: Parameters = ()) -> bytes:
+        """The response body of a GET about a run, in the format that the parameters request.
+
+        Raises:
+            UnknownRun: no such run.
+            ServerError: the server rejected the request or is unreachable.
+        """
+        path = _with_query(_of_run(run_id, path), parameters)
+        answer = self._request("GET", path, None, {**self._headers, "Accept": "*/*"})
+        if answer.status == 200:
+            return _unpacked(answer)
+        raise _unknown(self._refusal("GET", path, answer))
+
+    def get_range_of_run(self, run_id: str, path: str, first: int, end: int) -> bytes:
+        """Some bytes of a file of a run: from `first` to before `end`.
+
+        Raises:
+            UnknownRun: no such run or file.
+            ServerError: the server rejected the request, is unreachable, or sent something else.
+        """
+        try:
+            return self.get_range(_of_run(run_id, path), (), first, end)
+        except ServerError as error:
+            raise _unknown(error) from None
+
+    def get_range(self, path: str, parameters: Parameters, first: int, end: int) -> bytes:
+        """Some bytes of a file: from `first` to before `end`.
+
+        Raises:
+            ServerError: the server rejected the request, is unreachable, or sent something else.
+        """
+        path = _with_query(path, parameters)
+        headers = {**self._headers, "Accept": "*/*", "Range": f"bytes={first}-{end - 1}"}
+        del headers["Accept-Encoding"]
+        answer = self._request("GET", path, None, headers)
+        if answer.status != 206:
+            raise self._refusal("GET", path, answer)
+        if len(answer.body) != end - first:
+            raise ServerError(f"{self.url}{PREFIX}{path}: the connection was closed before the end")
+        return answer.body
+
+    def post(self, path: str) -> Any:
+        """The response to a POST without parameters. It may be sent twice, and is carried out once."""
+        return self._call("POST", path, b"{}")
+
+    def send(self, method: str, path: str, body: Any) -> Any:
+        """The response to a change with a JSON body, or without one if it is None; None if it has no content.
+
+        Raises:
+            ServerError: the server rejected the request or is unreachable.
+        """
+        key = {"Idempotency-Key": secrets.token_hex(_KEY_BYTES)}
+        headers = {**self._headers, "Content-Type": "application/json", **key}
+        answer = self._request(method, path, None if body is None else json.dumps(body).encode(), headers)
+        if answer.status == 204:
+            return None
+        if answer.status in (200, 201, 202):
+            return self._content(path, answer)
+        raise self._refusal(method, path, answer)
+
+    def get_of_run(self, run_id: str, path: str = "", parameters: Parameters = ()) -> Any:
+        """The response to a GET about a run.
+
+        Raises:
+            UnknownRun: no such run.
+        """
+        try:
+            return self.get(_of_run(run_id, path), parameters)
+        except ServerError as error:
+            raise _unknown(error) from None
+
+    def post_to_run(self, run_id: str, path: str) -> Any:
+        """See `get_of_run`."""
+        try:
+            return self.post(_of_run(run_id, path))
+        except ServerError as error:
+            raise _unknown(error) from None
+
+    def close(self) -> None:
+        self._web.close()
+
+    def _call(self, method: str, path: str, body: bytes | None) -> Any:
+        headers = self._headers
+        if body is not None:
+            # The same for both attempts, where a kept connection has ended.
+            key = {"Idempotency-Key": secrets.token_hex(_KEY_BYTES)}
+            headers = {**headers, "Content-Type": "application/json", **key}
+        answer = self._request(method, path, body, headers)
+        if answer.status == 200:
+            return self._content(path, answer)
+        raise self._refusal(method, path, answer)
+
+    def _request(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> ServerResponse:
+        try:
+            return self._web.request(method, PREFIX + path, body, headers)
+        except OSError as error:
+            raise ServerError(str(error)) from error
+
+    def _content(self, path: str, answer: ServerResponse) -> Any:
+        try:
+            return json.loads(_unpacked(answer))
+        except (ValueError, ServerError, RecursionError):  # not JSON; not unpacked; nested too deeply
+            raise ServerError(
+                f"{self.url}{PREFIX}{path} returned {answer.status} with invalid JSON: {answer.text()!r}; "
+                "is it a runvitals server?",
+                answer.status,
+            ) from None
+
+    def _refusal(self, method: str, path: str, answer: ServerResponse) -> ServerError:
+        content = self._content(path, answer)
+        text = content.get("error") if isinstance(content, dict) else None
+        message = inert(text) if text else f"{method} {self.url}{PREFIX}{path}: {answer.status}"
+        fields = content.get("fields") if isinstance(content, dict) else None
+        return ServerError(message, answer.status, fields if isinstance(fields, dict) else None)
+
+
+def _with_query(path: str, parameters: Parameters) -> str:
+    query = urlencode([(name, value) for name, value in parameters if value is not None], doseq=True)
+    return f"{path}?{query}" if query else path
+
+
+def _of_run(run_id: str, path: str) -> str:
+    return f"/runs/{quote(run_id, safe='')}{path}"
+
+
+def _unknown(error: ServerError) -> Exception:
+    return UnknownRun(str(error)) if error.status == 404 else error
+
+
+def _unpacked(answer: ServerResponse) -> bytes:
+    """The body without compression.
+
+    Raises:
+        ServerError: it is too large, cut off, or not compressed.
+    """
+    if answer.headers.get("Content-Encoding", "") != "gzip":
+        return answer.body
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        body = unpacker.decompress(answer.body, MAX_RESPONSE_BYTES)
+    except zlib.error as error:
+        raise ServerError(f"the response cannot be unpacked: {error}", answer.status) from None
+    if not unpacker.eof:
+        text = f"the response is cut off, or larger than {MAX_RESPONSE_BYTES:,} bytes"
+        raise ServerError(text, answer.status)
+    return body

@@ -1,0 +1,165 @@
+"""Converts a server's responses to the objects that reading journals returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from runvitals.model.ending import Ending
+from runvitals.model.event import Event
+from runvitals.model.host import Host
+from runvitals.model.run import Rank, Run
+from runvitals.model.run_author import RunAuthor, RunServiceAccount
+from runvitals.readers.journals.arrays import numpy_or_none
+from runvitals.readers.journals.run_handle import LoggedRow
+from runvitals.readers.journals.series import NAN, Column, Columns, Series
+from runvitals.readers.journals.statistics import Statistics
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The newest values of one host of a running run, and their times in ms UTC, by key."""
+
+    run: str
+    project: str
+    host: str
+    t: dict[str, int]
+    values: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FleetSeries:
+    """One metric aggregated over a group of runs, by bucket.
+
+    Args:
+        group: a project, host, state or run id; None for all runs.
+        t: start of each bucket that contains a value, ms UTC.
+        n: number of values per bucket.
+        min, max, mean: float64.
+    """
+
+    group: str | None
+    t: Column
+    n: Column
+    min: Column
+    max: Column
+    mean: Column
+
+
+def run(answer: Mapping[str, Any]) -> Run:
+    """The response of `/runs/{run}`."""
+    spread = {
+        **answer,
+        "ending": _ending(answer),
+        "hosts": [known(Host, {**host, "ending": _ending(host)}) for host in answer["hosts"]],
+        "ranks": [known(Rank, rank) for rank in answer["ranks"]],
+        "events": events(answer["events"]),
+        "author": _optional(RunAuthor, answer.get("author")),
+        "service_account": _optional(RunServiceAccount, answer.get("service_account")),
+    }
+    return known(Run, spread)
+
+
+def _ending(answer: Mapping[str, Any]) -> Ending:
+    return Ending(answer["state"], answer.get("exit_code"), answer.get("signal"), answer.get("out_of_memory"))
+
+
+def events(answer: Iterable[Mapping[str, Any]]) -> list[Event]:
+    """The response of `/runs/{run}/events`."""
+    return [
+        known(
+            Event,
+            {
+                **event,
+                "author": _optional(RunAuthor, event.get("author")),
+                "service_account": _optional(RunServiceAccount, event.get("service_account")),
+            },
+        )
+        for event in answer
+    ]
+
+
+def statistics(answer: Iterable[Mapping[str, Any]]) -> list[Statistics]:
+    """The response of `/runs/{run}/statistics`."""
+    return [known(Statistics, entry) for entry in answer]
+
+
+def latest(answer: Iterable[Mapping[str, Any]]) -> list[Latest]:
+    """The response of `/latest`."""
+    return [known(Latest, entry) for entry in answer]
+
+
+def columns(answer: Mapping[str, Any]) -> Columns:
+    """The series of `/runs/{run}/metrics`, key by key."""
+    found = []
+    for group in answer["groups"]:
+        t = _whole(group["t"])
+        found += [
+            Series(key, group["host"], group["role"], t, _numbers(values))
+            for key, values in group["series"].items()
+        ]
+    return Columns(sorted(found, key=lambda series: series.key))
+
+
+def fleet(answer: Mapping[str, Any]) -> list[FleetSeries]:
+    """The groups of `/aggregate`."""
+    return [
+        FleetSeries(
+            group["group"],
+            _whole(group["t"]),
+            _whole(group["n"]),
+            *(_numbers(group[name]) for name in ("min", "max", "mean")),
+        )
+        for group in answer["groups"]
+    ]
+
+
+def calls(answer: Mapping[str, Any]) -> list[LoggedRow]:
+    """The rows of `/runs/{run}/history` at full resolution, ordered by time.
+
+    The response has a column per name. Names that were logged at different steps are in different groups, and
+    are joined here by process, step and time.
+    """
+    found: dict[tuple[str, int | None, float, int, int], LoggedRow] = {}
+    for group in answer["groups"]:
+        seen: dict[tuple[float, int], int] = {}
+        for row, at in enumerate(zip(group["step"], group["t"], strict=True)):
+            step, time_ms = at
+            nth = seen[at] = seen.get(at, -1) + 1  # counts rows of the same step and millisecond
+            data = {name: _number(values[row]) for name, values in group["series"].items()}
+            call = found.setdefault(
+                (group["host"], group["rank"], step, time_ms, nth),
+                LoggedRow(
+                    int(step) if step == int(step) else step, int(time_ms), group["rank"], group["host"], {}
+                ),
+            )
+            call.data.update(data)
+    return sorted(found.values(), key=lambda call: call.time_ms)
+
+
+def known(kind: type[T], answer: Mapping[str, Any]) -> T:
+    """A dataclass from the fields it knows; a newer server may send more."""
+    names = (field.name for field in fields(kind))  # type: ignore[arg-type]  # all of them are dataclasses
+    return kind(**{name: answer[name] for name in names if name in answer})
+
+
+def _optional(kind: type[T], answer: Mapping[str, Any] | None) -> T | None:
+    return None if answer is None else known(kind, answer)
+
+
+def _whole(values: list[int]) -> Column:
+    numpy = numpy_or_none()
+    return values if numpy is None else numpy.array(values, numpy.int64)
+
+
+def _numbers(values: list[float | None]) -> Column:
+    """Float64 values; null becomes NaN."""
+    numpy = numpy_or_none()
+    return [_number(value) for value in values] if numpy is None else numpy.array(values, numpy.float64)
+
+
+def _number(value: float | None) -> float:
+    return NAN if value is None else float(value)

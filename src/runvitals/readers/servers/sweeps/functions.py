@@ -1,0 +1,170 @@
+"""`runvitals.sweep` and `runvitals.agent`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from runvitals.readers.servers.sweeps import answers
+from runvitals.readers.servers.sweeps.agent import AgentLoop
+from runvitals.readers.servers.sweeps.server_sweeps import ServerSweeps, SweepAddress
+from runvitals.readers.servers.sweeps.training import FunctionTraining, ProgramTraining
+from runvitals.sdk.messages import notify
+from runvitals.sdk.start import resolved
+
+Configuration = Mapping[str, Any] | str | os.PathLike[str]
+
+
+def sweep(
+    sweep: Configuration,
+    entity: str | None = None,
+    project: str | None = None,
+    prior_runs: Sequence[str] | None = None,
+    *,
+    name: str | None = None,
+) -> str:
+    """Make a sweep on the server of the settings: a search for the best parameters over many runs.
+
+    Args:
+        sweep: the configuration, or the path of a YAML or JSON file with it. Keys as W&B has them: `method`,
+            `metric`, `parameters`, `early_terminate`, `run_cap` …
+        entity, project: where the runs belong; default: as in the configuration, else as in the settings.
+        prior_runs: the ids of runs of the project that join the sweep: the search learns from their
+            configuration and summary.
+        name: what to call it.
+
+    Returns:
+        The id of the sweep, for `agent`.
+
+    Raises:
+        ValueError: no server is set, or the file cannot be read.
+        ServerError: the server rejected the configuration or is unreachable.
+
+    Example:
+        >>> sweep = runvitals.sweep(
+        ...     {"method": "random", "parameters": {"lr": {"min": 0.001, "max": 0.1}}}, project="digits"
+        ... )
+        >>> runvitals.agent(sweep, train, project="digits", count=20)
+    """
+    configuration = sweep if isinstance(sweep, Mapping) else read_configuration(sweep)
+    settings = resolved({})
+    place = (
+        entity or configuration.get("entity") or settings["entity"],
+        project or configuration.get("project") or settings["project"],
+    )
+    sweeps = ServerSweeps.of(_server(settings))
+    try:
+        made = sweeps.create(*place, configuration, name, prior_runs or ())
+    finally:
+        sweeps.close()
+    address = SweepAddress(*place, str(made["id"]))
+    notify(f"made sweep {made['id']}: {page_url(sweeps.url, address)}")
+    notify(f"start its runs with `runvitals agent {address}`")
+    return address.sweep
+
+
+def agent(
+    sweep_id: str,
+    function: Callable[[], object] | None = None,
+    entity: str | None = None,
+    project: str | None = None,
+    count: int | None = None,
+) -> None:
+    """Start the runs of a sweep, one after the other, until it is over.
+
+    Args:
+        sweep_id: `id`, `project/id` or `entity/project/id`.
+        function: called for each run; it calls `init()` and finds the parameters in `run.config`. Without
+            one, the `program` of the configuration is started in a process of its own.
+        entity, project: of the sweep, where `sweep_id` does not say; default: as in the settings.
+        count: how many runs at most.
+
+    Raises:
+        LookupError: there is no such sweep.
+        SweepFailed: the first three runs have failed.
+        ValueError: no server is set, or the configuration names no program.
+        ServerError: the server rejected a request or is unreachable for ten minutes.
+    """
+    if function is not None and not callable(function):
+        raise TypeError(f"agent(): expected a function without arguments, not {function!r}")
+    settings = resolved({})
+    address = SweepAddress.parsed(sweep_id, entity or settings["entity"], project or settings["project"])
+    sweeps = ServerSweeps.of(_server(settings))
+    try:
+        configuration = answers.configuration(sweeps.read(address))
+        training = ProgramTraining(configuration) if function is None else FunctionTraining(function)
+        AgentLoop(sweeps, address, training, settings["dir"]).run(count)
+    finally:
+        sweeps.close()
+
+
+def control(sweep_id: str, order: str, entity: str | None, project: str | None) -> Mapping[str, Any]:
+    """Pause, resume, stop or cancel a sweep; returns what the API says of it."""
+    settings = resolved({})
+    address = SweepAddress.parsed(sweep_id, entity or settings["entity"], project or settings["project"])
+    sweeps = ServerSweeps.of(_server(settings))
+    try:
+        return sweeps.control(address, order)
+    finally:
+        sweeps.close()
+
+
+def read_configuration(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+    """The configuration in a file.
+
+    Raises:
+        ValueError: it is not JSON or YAML, or PyYAML is not installed.
+        OSError: it cannot be read.
+    """
+    name = os.fspath(path)
+    with open(name, encoding="utf-8") as file:
+        text = file.read()
+    try:
+        found = json.loads(text) if name.endswith(".json") else _yaml(name).safe_load(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name} is not valid: {' '.join(str(error).split())[:300]}") from None
+    if not isinstance(found, Mapping):
+        raise ValueError(f"{name}: expected the configuration of a sweep, with method and parameters")
+    return found
+
+
+def _yaml(name: str) -> Any:
+    try:
+        import yaml
+    except ImportError:
+        raise ValueError(f"{name}: YAML needs PyYAML (pip install pyyaml); JSON works without") from None
+    return _Yaml(yaml)
+
+
+class _Yaml:
+    """PyYAML, with its errors as `ValueError`."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def safe_load(self, text: str) -> Any:
+        try:
+            return self._module.safe_load(text)
+        except self._module.YAMLError as error:
+            raise ValueError(str(error)) from None
+
+
+def page_url(server: str, address: SweepAddress) -> str:
+    """The address of a sweep's page."""
+    if address.entity is None:
+        return f"{server}/projects/{address.project}?sweeps=1&sweep={address.sweep}"
+    return f"{server}/{address.entity}/{address.project}/sweeps?sweep={address.sweep}"
+
+
+def _server(settings: Mapping[str, Any]) -> str:
+    """
+    Raises:
+        ValueError: there is none to which runs are delivered.
+    """
+    if settings["server"] is None:
+        raise ValueError("sweeps need a server: set RUNVITALS_SERVER, or `runvitals login URL`")
+    if settings["mode"] != "online":
+        raise ValueError(f"sweeps need the mode online, not {settings['mode']}")
+    return str(settings["server"])

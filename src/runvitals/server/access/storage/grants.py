@@ -1,0 +1,182 @@
+"""What decisions need to know of a user, a service account or an entity, read at one time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, or_, select
+
+from runvitals.model.names import plain_text
+from runvitals.server.accounts.storage.tables import (
+    custom_role_action,
+    entity,
+    membership,
+    project_member,
+    service_account,
+    team,
+    user_account,
+)
+from runvitals.server.database.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class RoleGrant:
+    """A role and the actions that a custom role adds. `role` None: the role in the team."""
+
+    role: str | None
+    actions: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class UserGrants:
+    """A user's rights. `teams`: by entity id; `projects`: by project id; `entity_id`: the user's own space;
+    `default_entity_id`: the team for runs that name none."""
+
+    id: int
+    name: str
+    state: str
+    org_role: str
+    access: str
+    billing_role: str
+    entity_id: int
+    default_entity_id: int | None
+    teams: dict[int, RoleGrant]
+    projects: dict[int, RoleGrant]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceGrants:
+    """A service account's rights."""
+
+    id: int
+    name: str
+    kind: str
+    team_id: int | None
+    default_team_id: int | None
+    reads_only: bool
+    projects: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityFacts:
+    """A team, or a user's own space: `owner_id` is that user."""
+
+    id: int
+    name: str
+    owner_id: int | None
+    hidden: bool
+    members_invite: bool
+    public_projects: bool
+    public_links: bool
+    deleted: bool
+    default_visibility: str = "team"
+
+
+def user_grants(database: Database, user_id: int, now_ms: int) -> UserGrants | None:
+    """The rights of a user; None if there is no such user."""
+    columns = ("id", "state", "org_role", "access", "billing_role", "entity_id", "default_entity_id")
+    with database.read() as connection:
+        mine = (
+            select(entity.c.name, *[user_account.c[name] for name in columns])
+            .join(entity, entity.c.id == user_account.c.entity_id)
+            .where(user_account.c.id == user_id)
+        )
+        row = connection.execute(mine).first()
+        if row is None:
+            return None
+        living = or_(membership.c.expires_ms.is_(None), membership.c.expires_ms > now_ms)
+        teams = select(membership.c.team_id, membership.c.role, membership.c.custom_role_id).where(
+            membership.c.user_id == user_id, living
+        )
+        projects = select(
+            project_member.c.project_id, project_member.c.role, project_member.c.custom_role_id
+        ).where(project_member.c.user_id == user_id)
+        roles: dict[int, frozenset[str]] = {}
+        return UserGrants(
+            **row._asdict(),
+            teams={
+                team: _grant(connection, role, custom, roles)
+                for team, role, custom in connection.execute(teams)
+            },
+            projects={
+                project: _grant(connection, role, custom, roles)
+                for project, role, custom in connection.execute(projects)
+            },
+        )
+
+
+def service_grants(database: Database, account_id: int) -> ServiceGrants | None:
+    """The rights of a service account; None if it is disabled, deleted, or its team is in the trash."""
+    mine = (
+        select(
+            service_account.c.id,
+            service_account.c.name,
+            service_account.c.kind,
+            service_account.c.team_id,
+            service_account.c.default_team_id,
+            service_account.c.reads_only,
+        )
+        .outerjoin(entity, entity.c.id == service_account.c.team_id)
+        .where(
+            service_account.c.id == account_id,
+            service_account.c.disabled_ms.is_(None),
+            service_account.c.deleted_ms.is_(None),
+            entity.c.deleted_ms.is_(None),
+        )
+    )
+    projects = select(project_member.c.project_id).where(project_member.c.service_account_id == account_id)
+    with database.read() as connection:
+        row = connection.execute(mine).first()
+        if row is None:
+            return None
+        return ServiceGrants(**row._asdict(), projects=frozenset(connection.execute(projects).scalars()))
+
+
+def entity_id_of(database: Database, name: str) -> int | None:
+    """The id of a team or user by its name; None if there is none."""
+    with database.read() as connection:
+        named = select(entity.c.id).where(
+            entity.c.name == plain_text(name).lower(), entity.c.purged_ms.is_(None)
+        )
+        found: int | None = connection.execute(named).scalar()
+        return found
+
+
+def entity_facts(database: Database, entity_id: int) -> EntityFacts | None:
+    """A team or a user's own space; None if there is none with this id."""
+    switches = ("hidden", "members_invite", "public_projects", "public_links", "default_visibility")
+    mine = (
+        select(entity, user_account.c.id.label("owner_id"), *[team.c[name] for name in switches])
+        .outerjoin(user_account, user_account.c.entity_id == entity.c.id)
+        .outerjoin(team, team.c.entity_id == entity.c.id)
+        .where(entity.c.id == entity_id)
+    )
+    with database.read() as connection:
+        row = connection.execute(mine).first()
+    if row is None:
+        return None
+    deleted = row.deleted_ms is not None or row.purged_ms is not None
+    if row.kind == "user":
+        return EntityFacts(row.id, row.name, row.owner_id, False, False, True, True, deleted)
+    return EntityFacts(
+        row.id,
+        row.name,
+        None,
+        row.hidden,
+        row.members_invite,
+        row.public_projects,
+        row.public_links,
+        deleted,
+        row.default_visibility,
+    )
+
+
+def _grant(
+    connection: Connection, role: str | None, custom: int | None, roles: dict[int, frozenset[str]]
+) -> RoleGrant:
+    if custom is None:
+        return RoleGrant(role, frozenset())
+    if custom not in roles:
+        actions = select(custom_role_action.c.action).where(custom_role_action.c.role_id == custom)
+        roles[custom] = frozenset(connection.execute(actions).scalars())
+    return RoleGrant(role, roles[custom])

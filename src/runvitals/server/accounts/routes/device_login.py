@@ -1,0 +1,143 @@
+"""`/auth/device`: `runvitals login URL` gets a key by a code that a user confirms in the browser."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from fastapi import HTTPException
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.model.account_names import display_name
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import PUBLIC, needs, with_accounts
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.accounts.attempt_limits import network_of
+from runvitals.server.accounts.routes.api_keys import NewKey, create_key_of
+from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner
+from runvitals.server.accounts.routes.services import AccountServices, TheServices
+from runvitals.server.accounts.storage.device_logins import DeviceLogin
+from runvitals.server.http.errors import too_many
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes.field_checks import checking
+from runvitals.store.errors import NoLongerValid
+
+PATH: Final = "/-/device"
+INTERVAL_S: Final = 2
+
+router = Router()
+
+
+class DeviceName(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=64, description="Of the machine; the key gets it.")
+
+
+class DeviceSecret(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    device_code: str = Field(min_length=1, max_length=128)
+
+
+class UserCode(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    code: str = Field(min_length=1, max_length=20)
+
+
+class Answer(UserCode):
+    allow: bool
+    scope: Literal["ingest", "read", "write"] = "write"
+
+
+@router.post("/auth/device", status_code=201, dependencies=[needs(PUBLIC)])
+def begin(body: DeviceName, requester: TheRequester, access: TheAccess, services: TheServices) -> Any:
+    """A code for the user to confirm in the browser, and a secret with which the device asks for its key."""
+    services.limit("device", network_of(requester.ip))
+    if not access.accounts.users.any_administrator():
+        raise HTTPException(404, "this server has no accounts")
+    with checking("name"):  # the user decides by it
+        name = display_name(body.name)
+    try:
+        secret, login = access.accounts.device_logins.begin(name, requester.ip, access.clock())
+    except ValueError as error:
+        raise too_many(str(error), 60) from None
+    return {
+        "device_code": secret,
+        "user_code": login.code,
+        "path": PATH,
+        "expires_ms": login.expires_ms,
+        "interval_s": INTERVAL_S,
+    }
+
+
+@router.post("/auth/device/token", dependencies=[needs(PUBLIC), with_accounts()])
+def fetch_key(
+    body: DeviceSecret, requester: TheRequester, access: TheAccess, services: TheServices
+) -> Response:
+    """The device's key, once: 201; 202 while the user has not answered, 410 once they cannot any more."""
+    logins, now_ms = access.accounts.device_logins, access.clock()
+    try:
+        login = services.of_link(requester.ip, lambda: logins.of_device(body.device_code, now_ms))
+        if login.user_id is None:
+            return JSONResponse({"state": "waiting"}, 202)
+        user = access.accounts.users.get(login.user_id)
+        logins.finish(login.id)
+    except (NoLongerValid, LookupError) as error:
+        raise HTTPException(410, str(error)) from None
+    if user.state != "active":
+        raise HTTPException(410, "the account is not active")
+    by = requester.as_user(user.id, user.name, "session")
+    wanted = NewKey.model_validate({"name": login.name, "scope": login.scope})
+    key = create_key_of(user.id, wanted, access, services, by)
+    return JSONResponse({**key, "user": user.name}, 201, {"cache-control": "no-store"})
+
+
+@router.post("/auth/device/lookup", dependencies=[needs("account:keys")])
+def look_up(
+    body: UserCode,
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> Any:
+    """Which device shows this code."""
+    login = _waiting(body.code, owner, access, services)
+    return {
+        "name": login.name,
+        "ip": login.ip,
+        "created_ms": login.created_ms,
+        "expires_ms": login.expires_ms,
+    }
+
+
+@router.post("/auth/device/confirm", status_code=204, dependencies=[needs("account:keys")])
+def answer(
+    body: Answer,
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> None:
+    """Let the device with this code have a key of the account, or deny it."""
+    login = _waiting(body.code, owner, access, services)
+    try:
+        access.accounts.device_logins.answer(
+            login.code, owner.id, body.scope, body.allow, owner.actor, access.clock()
+        )
+    except NoLongerValid as error:
+        raise HTTPException(410, str(error)) from None
+
+
+def _waiting(code: str, owner: Owner, access: AccessControl, services: AccountServices) -> DeviceLogin:
+    """
+    Raises:
+        HTTPException: 410 for a wrong code, 429 after too many of them in this session.
+    """
+    wait_s = services.device_codes.wait_s(owner.session.id)
+    if wait_s > 0:
+        raise too_many("too many wrong codes; try again later", wait_s)
+    try:
+        return access.accounts.device_logins.by_code(code, access.clock())
+    except NoLongerValid as error:
+        services.device_codes.failed(owner.session.id)
+        raise HTTPException(410, str(error)) from None

@@ -1,0 +1,154 @@
+"""`/account/emails`: the user's e-mail addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import HTTPException, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.model.account_names import address_key
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner, TheOwner
+from runvitals.server.accounts.routes.services import TheServices
+from runvitals.server.accounts.routes.session_cookies import renew_session
+from runvitals.server.accounts.routes.verification import send_verification
+from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.accounts.storage.emails import EmailRow
+from runvitals.server.http.errors import InvalidFields, too_many
+from runvitals.server.http.router import Router
+from runvitals.server.mail import messages
+from runvitals.server.runs.routes.listing import ThePage, page_in_order
+from runvitals.store.errors import NameTaken, UnknownAccount
+
+router = Router()
+
+
+class NewEmail(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    address: str = Field(max_length=254)
+
+
+class EmailChanges(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    primary: bool
+
+
+@router.get("/account/emails", dependencies=[needs("account:read")])
+def emails(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
+    """The addresses of the account, the primary one first."""
+    rows = [_as_json(access.accounts, email) for email in access.accounts.emails.of_user(owner.id)]
+    return page_in_order("emails", rows, page)
+
+
+@router.post("/account/emails", status_code=201, dependencies=[needs("account:emails")])
+def add_email(
+    body: NewEmail,
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> Any:
+    """Add an address. A mail asks to confirm it; the answer does not show whether another user has it."""
+    now_ms = access.clock()
+    try:
+        added = access.accounts.emails.add(owner.id, body.address, owner.actor, now_ms)
+    except NameTaken as error:
+        raise HTTPException(409, str(error)) from None
+    except ValueError as error:
+        raise InvalidFields({"address": str(error)}) from None
+    send_verification(services, owner.name, added, now_ms)
+    return _as_json(access.accounts, added)
+
+
+@router.post("/account/emails/{email}/verification", status_code=202, dependencies=[needs("account:read")])
+def send_again(
+    email: int,
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> Any:
+    """Send the mail that confirms an address once more."""
+    row = _own(access.accounts, owner, email)
+    if row.verified_ms is not None:
+        raise HTTPException(409, "this address is confirmed already")
+    wait_s = send_verification(services, owner.name, row, access.clock())
+    if wait_s > 0:
+        raise too_many("too many mails were sent to this address; try again later", wait_s)
+    return {"done": "verification"}
+
+
+@router.patch("/account/emails/{email}", dependencies=[needs("account:emails")])
+def change_email(
+    email: int,
+    body: EmailChanges,
+    request: Request,
+    response: Response,
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> Any:
+    """Make an address the primary one. The session gets a new secret."""
+    accounts, now_ms = access.accounts, access.clock()
+    row = _own(accounts, owner, email)
+    if not body.primary:
+        raise InvalidFields({"primary": "expected true; make another address primary instead"})
+    before = accounts.emails.primary(owner.id)
+    try:
+        accounts.emails.make_primary(email, owner.actor, now_ms)
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+    if before is not None and before.id != email:
+        message = messages.primary_address_changed(owner.name, before.address, row.address)
+        for address in (before.address, row.address):
+            services.mailer.send(message, address, now_ms)
+        renew_session(request, response, access, owner.session.id)
+    return _as_json(accounts, accounts.emails.get(email))
+
+
+@router.delete("/account/emails/{email}", status_code=204, dependencies=[needs("account:emails")])
+def delete_email(
+    email: int,
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> None:
+    """Remove an address. The primary one cannot be removed."""
+    accounts, now_ms = access.accounts, access.clock()
+    row = _own(accounts, owner, email)
+    try:
+        accounts.emails.delete(email, owner.actor, now_ms)
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+    services.notices().to_user(owner.id, messages.address_deleted(owner.name, row.address))
+
+
+def _own(accounts: AccountStore, owner: Owner, email_id: int) -> EmailRow:
+    try:
+        row = accounts.emails.get(email_id) if 0 <= email_id < 2**31 else None
+    except UnknownAccount:
+        row = None
+    if row is None or row.user_id != owner.id:
+        raise HTTPException(404, f"there is no e-mail address {email_id}")
+    return row
+
+
+def _as_json(accounts: AccountStore, email: EmailRow) -> dict[str, Any]:
+    methods = []
+    if email.verified_ms is not None:
+        has_password = accounts.credentials.password(email.user_id) is not None
+        logins = [row for row in accounts.logins.of_user(email.user_id) if row.address_seen is not None]
+        seen = {row.provider for row in logins if address_key(row.address_seen or "") == email.address_key}
+        methods = [*(["password"] if has_password else []), *sorted(seen)]
+    return {
+        "id": email.id,
+        "address": email.address,
+        "verified_ms": email.verified_ms,
+        "primary": email.is_primary,
+        "failing": email.failing_since_ms is not None,
+        "login_methods": methods,
+        "created_ms": email.created_ms,
+    }

@@ -1,0 +1,54 @@
+"""What a form for a new user may hold: checked before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from runvitals.model.account_names import address_key, display_name, entity_name
+from runvitals.server.accounts.routes.services import AccountServices
+from runvitals.server.http.errors import InvalidFields
+
+
+def check_new_user(
+    services: AccountServices, name: str, email: str, password: str, shown: str, **others: str
+) -> None:
+    """
+    Args:
+        shown: the display name; may be empty.
+        others: further names of users or teams, by field.
+
+    Raises:
+        InvalidFields: what is wrong with each field.
+    """
+    checks: dict[str, Callable[[], object]] = {
+        "name": lambda: entity_name(name),
+        "email": lambda: address_key(email),
+        "display_name": lambda: display_name(shown or name),
+        **{field: partial(entity_name, text) for field, text in others.items()},
+    }
+    problems = {field: problem for field, check in checks.items() if (problem := _problem(check))}
+    weak = services.password_problem(password, name, (email,))
+    if weak is not None:
+        problems["password"] = weak
+    if problems:
+        raise InvalidFields(problems)
+
+
+def check_new_password(services: AccountServices, user_id: int, name: str, password: str, field: str) -> None:
+    """
+    Raises:
+        InvalidFields: the password is not accepted.
+    """
+    addresses = tuple(email.address for email in services.accounts.emails.of_user(user_id))
+    weak = services.password_problem(password, name, addresses)
+    if weak is not None:
+        raise InvalidFields({field: weak})
+
+
+def _problem(check: Callable[[], object]) -> str | None:
+    try:
+        check()
+    except ValueError as error:
+        return str(error)
+    return None

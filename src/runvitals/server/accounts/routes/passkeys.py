@@ -1,0 +1,111 @@
+"""`/account/passkeys`: what the user signs in with instead of a password, or after it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import HTTPException, Path, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.accounts.passkeys import PasskeyRefused
+from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
+from runvitals.server.accounts.routes.services import TheServices
+from runvitals.server.accounts.routes.sign_in import PASSKEY, required_party
+from runvitals.server.accounts.storage.passkeys import MAX_NAME, PasskeyRow
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.mail import messages
+from runvitals.server.runs.routes.listing import ThePage, page_in_order
+from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
+
+router = Router()
+
+PasskeyId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME, description="Of the device, for its owner.")]
+
+
+class NewPasskey(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name
+    passkey: dict[str, Any] = Field(description=PASSKEY)
+
+
+class PasskeyChanges(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name
+
+
+@router.get("/account/passkeys", dependencies=[needs("account:read")])
+def passkeys(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
+    """The passkeys of the account, the oldest first."""
+    rows = [_as_json(row) for row in access.accounts.passkeys.of_user(owner.id)]
+    return page_in_order("passkeys", rows, page)
+
+
+@router.post("/account/passkeys/options", dependencies=[needs("account:security")])
+def registration_options(
+    request: Request, access: TheAccess, services: TheServices, owner: SignedInOwner
+) -> Any:
+    """What a browser needs to make a passkey: `PublicKeyCredentialCreationOptionsJSON`."""
+    party = required_party(request, services)
+    shown = access.accounts.users.get(owner.id).display_name
+    options = services.sign_in.passkeys.registration(party, owner.id, owner.name, shown, owner.session.id)
+    return {"options": options}
+
+
+@router.post("/account/passkeys", status_code=201, dependencies=[needs("account:security")])
+def add_passkey(body: NewPasskey, request: Request, services: TheServices, owner: SignedInOwner) -> Any:
+    """Add the passkey that the browser has made."""
+    party = required_party(request, services)
+    try:
+        row = services.sign_in.passkeys.register(
+            party, owner.id, owner.session.id, body.passkey, body.name, owner.actor
+        )
+    except PasskeyRefused as error:
+        raise InvalidFields({"passkey": str(error)}) from None
+    except (NameTaken, LimitReached) as error:
+        raise HTTPException(409, str(error)) from None
+    except ValueError as error:
+        raise InvalidFields({"name": str(error)}) from None
+    services.notices().to_user(owner.id, messages.login_linked(owner.name, f"the passkey {row.name}"))
+    return _as_json(row)
+
+
+@router.patch("/account/passkeys/{passkey}", dependencies=[needs("account:security")])
+def rename_passkey(passkey: PasskeyId, body: PasskeyChanges, access: TheAccess, owner: SignedInOwner) -> Any:
+    """Rename a passkey."""
+    try:
+        row = access.accounts.passkeys.rename(owner.id, passkey, body.name, owner.actor, access.clock())
+    except UnknownAccount as error:
+        raise HTTPException(404, str(error)) from None
+    except ValueError as error:
+        raise InvalidFields({"name": str(error)}) from None
+    return _as_json(row)
+
+
+@router.delete("/account/passkeys/{passkey}", status_code=204, dependencies=[needs("account:security")])
+def remove_passkey(
+    passkey: PasskeyId, access: TheAccess, services: TheServices, owner: SignedInOwner
+) -> None:
+    """Remove a passkey, unless it is the last way to sign in."""
+    try:
+        row = access.accounts.passkeys.remove(owner.id, passkey, owner.actor, access.clock())
+    except UnknownAccount as error:
+        raise HTTPException(404, str(error)) from None
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+    services.notices().to_user(owner.id, messages.login_unlinked(owner.name, f"the passkey {row.name}"))
+
+
+def _as_json(row: PasskeyRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "backed_up": row.backed_up,
+        "created_ms": row.created_ms,
+        "last_used_ms": row.last_used_ms,
+    }

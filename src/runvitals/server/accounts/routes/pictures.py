@@ -1,0 +1,132 @@
+"""Pictures of users, teams and the organisation: uploaded as they are, shown as squares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import HTTPException, Query, Request
+from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import PUBLIC, needs, with_accounts
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.accounts.routes.own_account import TheOwner
+from runvitals.server.http.errors import InvalidFields, too_many
+from runvitals.server.http.router import Router
+from runvitals.server.user_content.pictures import (
+    MEDIA_TYPES,
+    Picture,
+    PictureTooLarge,
+    TooManyPictures,
+    UnreadablePicture,
+    square_picture,
+)
+
+_CROP: Final = re.compile(r"(\d{1,6}),(\d{1,6}),(\d{1,6}),(\d{1,6})")
+_FOREVER: Final = "private, max-age=31536000, immutable"
+
+router = Router()
+shown = Router()
+
+Crop = Annotated[
+    str | None,
+    Query(description="x,y,width,height in pixels; default: the largest square around the centre."),
+]
+
+
+@router.put("/account/picture", dependencies=[needs("account:update")])
+async def put_own_picture(request: Request, access: TheAccess, owner: TheOwner, crop: Crop = None) -> Any:
+    """Set the picture of the account: the body is a PNG, JPEG, WebP or GIF of at most 5 MB."""
+    accounts = access.accounts
+
+    def store(made: Picture) -> str:
+        entity_id = accounts.users.get(owner.id).entity_id
+        return accounts.pictures.put(entity_id, made.large, made.small, owner.actor, access.clock())
+
+    return await _put(request, store, crop)
+
+
+@router.delete("/account/picture", status_code=204, dependencies=[needs("account:update")])
+def remove_own_picture(access: TheAccess, owner: TheOwner) -> None:
+    """Remove the picture of the account."""
+    entity_id = access.accounts.users.get(owner.id).entity_id
+    access.accounts.pictures.remove(entity_id, owner.actor, access.clock())
+
+
+@router.put("/teams/{team}/picture", dependencies=[needs("team:update")])
+async def put_team_picture(
+    team: str, request: Request, access: TheAccess, requester: TheRequester, crop: Crop = None
+) -> Any:
+    """Set the picture of a team; see the picture of an account."""
+    accounts = access.accounts
+
+    def store(made: Picture) -> str:
+        team_id = accounts.teams.by_name(team).id
+        return accounts.pictures.put(team_id, made.large, made.small, requester.actor, access.clock())
+
+    return await _put(request, store, crop)
+
+
+@router.delete("/teams/{team}/picture", status_code=204, dependencies=[needs("team:update")])
+def remove_team_picture(team: str, access: TheAccess, requester: TheRequester) -> None:
+    """Remove the picture of a team."""
+    team_id = access.accounts.teams.by_name(team).id
+    access.accounts.pictures.remove(team_id, requester.actor, access.clock())
+
+
+@router.put("/organisation/picture", dependencies=[needs("org:settings")])
+async def put_organisation_picture(
+    request: Request, access: TheAccess, requester: TheRequester, crop: Crop = None
+) -> Any:
+    """Set the picture of the organisation, which the sign-in page shows; see the picture of an account."""
+    pictures = access.accounts.pictures
+
+    def store(made: Picture) -> str:
+        return pictures.put_of_organisation(made.large, made.small, requester.actor, access.clock())
+
+    return await _put(request, store, crop)
+
+
+@router.delete("/organisation/picture", status_code=204, dependencies=[needs("org:settings")])
+def remove_organisation_picture(access: TheAccess, requester: TheRequester) -> None:
+    """Remove the picture of the organisation."""
+    access.accounts.pictures.remove_of_organisation(requester.actor, access.clock())
+
+
+@shown.get("/-/picture/{digest}", include_in_schema=False, dependencies=[needs(PUBLIC), with_accounts()])
+def picture(digest: str, access: TheAccess, s: Literal["64", "512"] = "512") -> Response:
+    """A picture as WebP. Its digest is known only to those who see whose picture it is."""
+    body = access.accounts.pictures.body(digest[:64], 64 if s == "64" else 512)
+    if body is None:
+        raise HTTPException(404, "there is no such picture")
+    return Response(body, media_type="image/webp", headers={"cache-control": _FOREVER})
+
+
+async def _put(request: Request, store: Callable[[Picture], str], crop: str | None) -> dict[str, str]:
+    """Store the body. `store` writes to the database, so it is called in a thread; it returns the digest."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in MEDIA_TYPES:
+        raise HTTPException(415, f"expected one of {', '.join(sorted(MEDIA_TYPES))}, not {media_type[:60]!r}")
+    upload, box = await request.body(), _box(crop)
+
+    try:
+        return {"picture": await run_in_threadpool(lambda: store(square_picture(upload, box)))}
+    except PictureTooLarge as error:
+        raise HTTPException(413, str(error)) from None
+    except UnreadablePicture as error:
+        raise HTTPException(422, str(error)) from None
+    except TooManyPictures as error:
+        raise too_many(str(error), 5) from None
+
+
+def _box(crop: str | None) -> tuple[int, int, int, int] | None:
+    if crop is None:
+        return None
+    found = _CROP.fullmatch(crop)
+    if found is None:
+        raise InvalidFields({"crop": "expected x,y,width,height in pixels"})
+    left, top, width, height = map(int, found.groups())
+    return left, top, width, height

@@ -1,0 +1,125 @@
+"""`/account/second-factor`: codes of an authenticator app, and recovery codes."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from fastapi import HTTPException
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
+from runvitals.server.accounts.routes.services import TheNotices, TheServices
+from runvitals.server.accounts.second_factors import totp_purpose
+from runvitals.server.accounts.totp import new_recovery_codes, new_totp_secret, recovery_digest, totp_address
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.mail import messages
+
+router = Router()
+
+
+class Code(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    code: str = Field(min_length=6, max_length=12)
+
+
+class PasskeysAsked(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    enabled: bool
+
+
+@router.get("/account/second-factor", dependencies=[needs("account:read")])
+def second_factor(access: TheAccess, owner: TheOwner) -> Any:
+    """Whether an app (`enabled`) or a passkey is asked for after the password, and how many recovery codes
+    are left."""
+    credentials = access.accounts.credentials
+    factor = credentials.second_factor(owner.id)
+    return {
+        "enabled": factor is not None and factor.confirmed_ms is not None,
+        "passkeys": access.accounts.passkeys.asked_after_password(owner.id),
+        "recovery_codes_left": credentials.recovery_codes_left(owner.id),
+    }
+
+
+@router.post("/account/second-factor", dependencies=[needs("account:security")])
+def begin(
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> Any:
+    """A new secret for an authenticator app. It is in use once a code of it was confirmed."""
+    credentials = access.accounts.credentials
+    factor = credentials.second_factor(owner.id)
+    if factor is not None and factor.confirmed_ms is not None:
+        raise HTTPException(409, "there is a second factor already; remove it first")
+    secret = new_totp_secret()
+    sealed = services.box.seal(secret, totp_purpose(owner.id))
+    credentials.begin_second_factor(owner.id, sealed, access.clock())
+    issuer = str(services.settings().get("name") or "runvitals")
+    text = base64.b32encode(secret).decode("ascii").rstrip("=")
+    return {"secret": text, "uri": totp_address(secret, owner.name, issuer)}
+
+
+@router.post("/account/second-factor/confirm", dependencies=[needs("account:security")])
+def confirm(
+    body: Code,
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> Any:
+    """Turn the second factor on, by a code that the app shows. The recovery codes are shown once."""
+    credentials = access.accounts.credentials
+    factor = credentials.second_factor(owner.id)
+    if factor is None or factor.confirmed_ms is not None:
+        raise HTTPException(409, "no second factor is being set up")
+    step = services.sign_in.second_factors.step_of(owner.id, body.code)
+    if step is None:
+        raise InvalidFields({"code": "this code is wrong; expected the one that the app shows now"})
+    codes = new_recovery_codes()
+    digests = [recovery_digest(code) for code in codes]
+    credentials.confirm_second_factor(owner.id, step, digests, owner.actor, access.clock())
+    services.notices().to_user(owner.id, messages.second_factor_added(owner.name))
+    return {"recovery_codes": codes}
+
+
+@router.delete("/account/second-factor", status_code=204, dependencies=[needs("account:security")])
+def remove(access: TheAccess, owner: SignedInOwner, notices: TheNotices) -> None:
+    """Turn the app off. The recovery codes go with it, unless a passkey is asked for after the password."""
+    access.accounts.credentials.remove_second_factor(owner.id, owner.actor, access.clock())
+    notices.to_user(owner.id, messages.second_factor_removed(owner.name))
+
+
+@router.post("/account/second-factor/recovery-codes", dependencies=[needs("account:security")])
+def replace_recovery_codes(access: TheAccess, services: TheServices, owner: SignedInOwner) -> Any:
+    """New recovery codes. The old ones stop working."""
+    if not services.sign_in.second_factors.are_asked(owner.id):
+        raise HTTPException(409, "there is no second factor")
+    codes = new_recovery_codes()
+    digests = [recovery_digest(code) for code in codes]
+    access.accounts.credentials.replace_recovery_codes(owner.id, digests, owner.actor, access.clock())
+    return {"recovery_codes": codes}
+
+
+@router.put("/account/second-factor/passkeys", dependencies=[needs("account:security")])
+def ask_for_passkeys(
+    body: PasskeysAsked, access: TheAccess, owner: SignedInOwner, notices: TheNotices
+) -> Any:
+    """Ask for a passkey after the password, or no more. The first second factor of an account comes with
+    recovery codes, which are shown once."""
+    left = access.accounts.credentials.recovery_codes_left(owner.id)
+    codes = new_recovery_codes() if body.enabled and not left else []
+    digests = [recovery_digest(code) for code in codes]
+    try:
+        access.accounts.passkeys.ask_after_password(
+            owner.id, body.enabled, digests, owner.actor, access.clock()
+        )
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+    message = messages.second_factor_added if body.enabled else messages.second_factor_removed
+    notices.to_user(owner.id, message(owner.name))
+    return {"recovery_codes": codes}

@@ -1,0 +1,180 @@
+"""What the routes of accounts work with: `app.state.account_services`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Final, TypeVar
+
+from fastapi import Depends, Request
+
+from runvitals.server.access import rate_limits
+from runvitals.server.access.rate_limits import RateLimit, RateLimiter
+from runvitals.server.accounts.attempt_limits import DEVICE_CODES, ONE_TIME_LINKS, FailedAttempts, network_of
+from runvitals.server.accounts.beta_features import BETA_FEATURES, BetaFeature
+from runvitals.server.accounts.passkeys import RelyingParty, relying_party
+from runvitals.server.accounts.passwords import (
+    MAX_HASHING,
+    MAX_WAITING,
+    Passwords,
+    TooManySignIns,
+    password_problem,
+)
+from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.accounts.sign_in import SignIn
+from runvitals.server.http.errors import too_many
+from runvitals.server.http.workers import Workers
+from runvitals.server.mail.mailer import Mailer
+from runvitals.server.mail.notices import Notices
+from runvitals.server.mail.settings import URL_ENVIRONMENT
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.organisation.settings import with_defaults
+from runvitals.store.errors import NoLongerValid
+
+T = TypeVar("T")
+_HASHING_THREADS: Final = MAX_HASHING + MAX_WAITING + 10
+"""More than may hash or wait for it, so that further sign-ins are rejected at once."""
+
+
+class AccountServices:
+    """Passwords, limits and mail.
+
+    Args:
+        box: encrypts what must be read again.
+        clock: the time now, ms UTC.
+        monotonic: seconds that only grow.
+        is_breached: whether a password is in a list of stolen ones.
+
+    Attributes:
+        sign_in: checks passwords and codes.
+        mailer: sends mail.
+        device_codes: wrong codes of devices, by session.
+    """
+
+    def __init__(
+        self,
+        metadata_store: MetadataStore,
+        box: SecretBox,
+        clock: Callable[[], int],
+        mailer: Mailer,
+        *,
+        passwords: Passwords,
+        monotonic: Callable[[], float] = time.monotonic,
+        is_breached: Callable[[str], bool] | None = None,
+        beta_features: Sequence[BetaFeature] = BETA_FEATURES,
+    ) -> None:
+        self.accounts = metadata_store.accounts
+        self.box = box
+        self.clock = clock
+        self.mailer = mailer
+        self.beta_features = beta_features
+        self.passwords = passwords
+        self.sign_in = SignIn(self.accounts, self.passwords, box, clock, monotonic)
+        self._is_breached = is_breached
+        self._workers = Workers(_HASHING_THREADS, goes_on=True)
+        self.device_codes = FailedAttempts(DEVICE_CODES, monotonic)
+        self._links = FailedAttempts(ONE_TIME_LINKS, monotonic)
+        self._rates: dict[str, RateLimiter] = {
+            name: RateLimiter(limits, monotonic) for name, limits in _RATES.items()
+        }
+
+    def settings(self) -> Mapping[str, Any]:
+        """The organisation's settings."""
+        return with_defaults(self.accounts.settings.all())
+
+    def notices(self) -> Notices:
+        """Mail to users, as of now."""
+        return Notices(self.accounts, self.mailer, self.clock())
+
+    def relying_party(self, request: Request) -> RelyingParty | None:
+        """The server as passkeys know it, by the setting `url`; without one, only pages at `localhost` have
+        passkeys. None: browsers allow none here."""
+        settings = self.settings()
+        url = os.environ.get(URL_ENVIRONMENT) or settings["url"]
+        if not url and request.url.hostname == "localhost":
+            url = str(request.base_url)
+        return relying_party(url, settings["name"])
+
+    def support_contact(self) -> str:
+        """Whom users ask for help: the setting, or the names of the administrators."""
+        contact = self.settings().get("support_contact")
+        if contact:
+            return str(contact)
+        return ", ".join(self.accounts.users.administrators())
+
+    async def hashing(self, work: Callable[[], T]) -> T:
+        """Run work that hashes passwords in its own threads.
+
+        Raises:
+            HTTPException: 429 if too many passwords are being hashed.
+        """
+        try:
+            return await self._workers.run(work)
+        except TooManySignIns as error:
+            raise too_many(str(error), 2) from None
+
+    def password_problem(self, password: str, name: str, addresses: tuple[str, ...]) -> str | None:
+        """Why a new password is not accepted; None if it is."""
+        return password_problem(password, name=name, addresses=addresses, is_breached=self._is_breached)
+
+    def take(self, what: str, subject: str) -> float:
+        """Count one request against a limit; returns how long to wait if it is exceeded, else 0."""
+        return self._rates[what].take(subject)
+
+    def limit(self, what: str, subject: str) -> None:
+        """
+        Raises:
+            HTTPException: 429 if the limit is exceeded.
+        """
+        wait_s = self.take(what, subject)
+        if wait_s > 0:
+            raise too_many("too many requests; try again later", wait_s)
+
+    def of_link(self, ip: str, read: Callable[[], T]) -> T:
+        """What a one-time link is for. A valid link always works, whatever else comes from its network.
+
+        Raises:
+            NoLongerValid: as `read` raises it, which counts as a guess.
+            HTTPException: 429 for an invalid link after too many guesses from this network.
+        """
+        try:
+            return read()
+        except NoLongerValid:
+            network = network_of(ip)
+            wait_s = self._links.wait_s(network)
+            self._links.failed(network)
+            if wait_s > 0:
+                raise too_many("too many invalid links; try again later", wait_s) from None
+            raise
+
+
+_RATES: Final[dict[str, tuple[RateLimit, ...]]] = {
+    "sign_up": (rate_limits.SIGN_UPS,),
+    "name": (rate_limits.NAME_CHECKS,),
+    "reset_address": (rate_limits.RESETS_OF_ADDRESS,),
+    "reset_network": (rate_limits.RESETS_OF_NETWORK,),
+    "verification": rate_limits.VERIFICATION_MAILS,
+    "device": (rate_limits.DEVICE_LOGINS,),
+    "export": (rate_limits.EXPORTS,),
+    "team_request": (rate_limits.TEAM_REQUESTS,),
+    "provider": (rate_limits.PROVIDER_STARTS,),
+    "trial_message": (rate_limits.TRIAL_MESSAGES,),
+}
+
+
+def services_of(request: Request) -> AccountServices:
+    """The services of the application."""
+    services: AccountServices = request.app.state.account_services
+    return services
+
+
+TheServices = Annotated[AccountServices, Depends(services_of)]
+
+
+def notices_of(services: TheServices) -> Notices:
+    """The notices of the application."""
+    return services.notices()
+
+
+TheNotices = Annotated[Notices, Depends(notices_of)]

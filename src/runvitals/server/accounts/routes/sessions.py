@@ -1,0 +1,54 @@
+"""`/account/sessions`: the browsers in which a user is signed in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import HTTPException
+
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.accounts.attempt_limits import network_of
+from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes.listing import ThePage, page_in_order
+
+router = Router()
+
+
+@router.get("/account/sessions", dependencies=[needs("account:read")])
+def sessions(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
+    """The sessions of the account, the newest first."""
+    current = owner.requester.session
+    rows = [
+        {
+            "id": row.id,
+            "current": current is not None and row.id == current.id,
+            "ip": network_of(row.ip),
+            "agent": row.agent,
+            "method": row.method,
+            "created_ms": row.created_ms,
+            "seen_ms": row.seen_ms,
+            "expires_ms": min(row.idle_until_ms, row.expires_ms),
+        }
+        for row in access.accounts.sessions.of_user(owner.id, access.clock())
+    ]
+    return page_in_order("sessions", rows, page)
+
+
+@router.delete("/account/sessions", dependencies=[needs("account:update")])
+def end_other_sessions(access: TheAccess, owner: SignedInOwner) -> Any:
+    """Sign out everywhere else."""
+    sessions, now_ms = access.accounts.sessions, access.clock()
+    ended = sessions.end(owner.id, owner.actor, now_ms, keep=owner.session.id)
+    access.rights_changed()
+    return {"ended": ended}
+
+
+@router.delete("/account/sessions/{session}", status_code=204, dependencies=[needs("account:update")])
+def end_session(session: int, access: TheAccess, owner: SignedInOwner) -> None:
+    """End one session."""
+    sessions, now_ms = access.accounts.sessions, access.clock()
+    if not 0 <= session < 2**31 or not sessions.end(owner.id, owner.actor, now_ms, only=session):
+        raise HTTPException(404, f"there is no session {session}")
+    access.rights_changed()

@@ -1,0 +1,107 @@
+"""`/auth/setup`: the first administrator, by the link that the server prints when it starts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from fastapi import HTTPException, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.accounts.routes.account_json import account_json
+from runvitals.server.accounts.routes.new_user import check_new_user
+from runvitals.server.accounts.routes.services import AccountServices, TheServices
+from runvitals.server.accounts.routes.session_cookies import remember_browser, start_session
+from runvitals.server.accounts.routes.sign_in import Password
+from runvitals.server.accounts.routes.sign_up import Token
+from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.store.errors import NameTaken, NoLongerValid
+
+router = Router()
+
+
+class Setup(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    token: Token
+    name: str = Field(max_length=64)
+    email: str = Field(max_length=254)
+    password: Password
+    display_name: str = Field("", max_length=64)
+    organisation: str = Field("", max_length=64)
+    team: str = Field("main", max_length=64, description="Owns the projects that the server has already.")
+
+
+@router.post("/auth/setup", status_code=201, dependencies=[needs(PUBLIC)])
+async def set_up(
+    body: Setup,
+    request: Request,
+    response: Response,
+    requester: TheRequester,
+    access: TheAccess,
+    services: TheServices,
+) -> Any:
+    """Create the first administrator, and the team that owns what the server has already. From then on,
+    every request needs an account or a key. `removed`: what requests had made of accounts before, by kind."""
+
+    def create_and_start() -> dict[str, Any]:
+        user = _create(body, requester, access, services)
+        access.rights_changed()
+        start_session(request, response, access, requester, user, "setup")
+        remember_browser(request, response, services.box, user.id)
+        return {
+            "account": account_json(access, user.id),
+            "next": "/",
+            "removed": access.accounts.removed_at_setup(),
+        }
+
+    return await services.hashing(create_and_start)
+
+
+def _create(body: Setup, requester: Requester, access: AccessControl, services: AccountServices) -> UserRow:
+    accounts, now_ms = access.accounts, access.clock()
+    if accounts.users.any_administrator():
+        raise HTTPException(409, "this server has an administrator already")
+    tokens = accounts.one_time_tokens
+    try:
+        services.of_link(requester.ip, lambda: tokens.peek(body.token, "setup", now_ms))
+    except NoLongerValid as error:
+        raise HTTPException(410, str(error)) from None
+    actor = replace(requester.actor, kind="anonymous", name="setup", via="link")
+    accounts.remove_planted(actor, now_ms)  # first, because it may have the name or the team
+    check_new_user(services, body.name, body.email, body.password, body.display_name, team=body.team)
+    if body.team.lower() == body.name.lower():
+        raise InvalidFields({"team": "a user and a team cannot have the same name"})
+    hashed = services.passwords.hash(body.password)
+
+    def create() -> UserRow:
+        tokens.use(body.token, "setup", now_ms)
+        user = accounts.users.create(
+            body.name,
+            actor,
+            now_ms,
+            display_name=body.display_name,
+            address=body.email,
+            verified=True,
+            org_role="admin",
+            hashed_password=hashed,
+            via="setup",
+        )
+        team = accounts.teams.create(body.team, actor, now_ms, administrator=user.id)
+        accounts.teams.adopt(team.id, actor, now_ms)
+        if body.organisation.strip():
+            accounts.settings.put({"name": body.organisation.strip()}, actor, now_ms)
+        return user
+
+    try:
+        return accounts.in_one_transaction(create)
+    except NoLongerValid as error:
+        raise HTTPException(410, str(error)) from None
+    except NameTaken as error:  # by users and teams of the command line
+        raise HTTPException(409, str(error)) from None

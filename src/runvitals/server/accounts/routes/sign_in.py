@@ -1,0 +1,215 @@
+"""`/auth`: how to sign in, signing in and out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import BackgroundTasks, HTTPException, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access import login_page
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import PUBLIC, needs, with_accounts
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.accounts import sign_in
+from runvitals.server.accounts.passkeys import RelyingParty
+from runvitals.server.accounts.routes.account_json import account_json
+from runvitals.server.accounts.routes.services import AccountServices, TheServices
+from runvitals.server.accounts.routes.session_cookies import (
+    browser_of,
+    end_session,
+    remember_browser,
+    report_new_browser,
+    start_session,
+)
+from runvitals.server.accounts.routes.verification import send_verification
+from runvitals.server.accounts.second_factors import PURPOSE, FactorKind, FactorProof
+from runvitals.server.accounts.sign_in import Attempt
+from runvitals.server.accounts.storage.sessions import BY_PASSWORD
+from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.http.errors import DetailedError, too_many
+from runvitals.server.http.router import Router
+from runvitals.server.outside_services import TheOutsideServices
+
+MAX_PASSWORD: Final = 1024
+PASSKEY: Final = "The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser."
+Password = Annotated[str, Field(min_length=1, max_length=MAX_PASSWORD)]
+Code = Annotated[str | None, Field(max_length=64, description="Of the second factor, or a recovery code.")]
+Passkey = Annotated[dict[str, Any] | None, Field(description=PASSKEY)]
+Next = Annotated[str, Field(max_length=2000, description="Where the page goes then; a path of this server.")]
+
+router = Router()
+
+
+class Login(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str | None = Field(None, max_length=254)
+    email: str | None = Field(None, max_length=254)
+    password: Password
+    code: Code = None
+    passkey: Passkey = None
+    next: Next = "/"
+
+
+class PasskeyLogin(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    passkey: dict[str, Any] = Field(description=PASSKEY)
+    next: Next = "/"
+
+
+@router.get("/auth/methods", dependencies=[needs(PUBLIC)])
+def methods(request: Request, services: TheServices, outside: TheOutsideServices) -> Any:
+    """How to sign in here. `passkey_origin`: the origin at which passkeys work, null if there is none."""
+    settings, party = services.settings(), services.relying_party(request)
+    return {
+        "password": settings["password_login"],
+        "passkey_origin": None if party is None else party.origin,
+        "providers": [{"id": entry.id, "label": entry.label} for entry in outside.sign_on.providers()],
+        "signup": settings["signup"],
+        "support_contact": services.support_contact(),
+        "mail": services.mailer.configured,
+        "setup": not services.accounts.users.any_administrator(),
+        "organisation": settings["name"],
+        "picture": services.accounts.pictures.of_organisation(),
+    }
+
+
+@router.post("/auth/login", dependencies=[needs(PUBLIC)])
+async def login(
+    body: Login,
+    request: Request,
+    response: Response,
+    tasks: BackgroundTasks,
+    requester: TheRequester,
+    access: TheAccess,
+    services: TheServices,
+) -> Any:
+    """Sign in by name or e-mail address, and by a code or passkey where the account has a second factor."""
+    typed = body.email or body.name
+    if not typed:
+        raise DetailedError(422, "a name or an e-mail address is missing", {"fields": {"name": "missing"}})
+    attempt = Attempt(
+        typed,
+        body.password,
+        FactorProof(body.code, body.passkey, services.relying_party(request)),
+        requester.ip,
+        browser_of(request, services.box),
+        requester.actor,
+    )
+
+    def check_and_start() -> dict[str, Any]:
+        user = services.sign_in.check(attempt)
+        return signed_in(request, response, tasks, requester, access, services, user, BY_PASSWORD)
+
+    try:
+        account = await services.hashing(check_and_start)
+    except sign_in.SignInRefused as error:
+        raise refusal(error, request, services) from None
+    return {"account": account, "next": login_page.redirect_target(body.next)}
+
+
+@router.post("/auth/passkey/options", dependencies=[needs(PUBLIC), with_accounts()])
+def passkey_options(request: Request, services: TheServices) -> Any:
+    """What a browser needs to sign in with a passkey: `PublicKeyCredentialRequestOptionsJSON`."""
+    return {"options": services.sign_in.passkeys.signing_in(required_party(request, services))}
+
+
+@router.post("/auth/passkey", dependencies=[needs(PUBLIC), with_accounts()])
+def passkey_login(
+    body: PasskeyLogin,
+    request: Request,
+    response: Response,
+    tasks: BackgroundTasks,
+    requester: TheRequester,
+    access: TheAccess,
+    services: TheServices,
+) -> Any:
+    """Sign in with a passkey. It is two factors in one: the device, and the PIN or finger that unlocks it."""
+    party = required_party(request, services)
+    try:
+        user = services.sign_in.check_passkey(party, body.passkey, requester.actor)
+    except sign_in.SignInRefused as error:
+        raise refusal(error, request, services) from None
+    account = signed_in(request, response, tasks, requester, access, services, user, "passkey")
+    return {"account": account, "next": login_page.redirect_target(body.next)}
+
+
+@router.post("/auth/logout", status_code=204, dependencies=[needs(PUBLIC), with_accounts()])
+def logout(request: Request, requester: TheRequester, access: TheAccess) -> Response:
+    """End this browser's session."""
+    response = Response(status_code=204)
+    if requester.session is not None:
+        session, now_ms = requester.session, access.clock()
+        access.accounts.sessions.end(
+            session.user_id, requester.actor, now_ms, only=session.id, action="user.logout"
+        )
+        access.rights_changed()
+    end_session(request, response)
+    return response
+
+
+def signed_in(
+    request: Request,
+    response: Response,
+    tasks: BackgroundTasks,
+    requester: Requester,
+    access: AccessControl,
+    services: AccountServices,
+    user: UserRow,
+    method: str,
+) -> dict[str, Any]:
+    """Start a session of a user who has proved who they are; returns the account."""
+    start_session(request, response, access, requester, user, method)
+    known = remember_browser(request, response, services.box, user.id)
+    tasks.add_task(_send_mail, access, services, user, requester, known)
+    return account_json(access, user.id)
+
+
+def required_party(request: Request, services: AccountServices) -> RelyingParty:
+    """
+    Raises:
+        HTTPException: 409 where browsers allow no passkeys.
+    """
+    party = services.relying_party(request)
+    if party is None:
+        raise HTTPException(409, "passkeys need the setting url of this server, with https and a host name")
+    return party
+
+
+def refusal(error: sign_in.SignInRefused, request: Request, services: AccountServices) -> HTTPException:
+    """The response to a sign-in that was refused."""
+    if isinstance(error, sign_in.TooManyAttempts):
+        return too_many(str(error), error.wait_s)
+    if isinstance(error, sign_in.NotAllowed):
+        return HTTPException(403, str(error))
+    if isinstance(error, sign_in.SecondFactorNeeded):
+        more = {"second_factor": True, **factors_json(error.user_id, error.kinds, request, services)}
+        return DetailedError(401, str(error), more)
+    return HTTPException(401, str(error))
+
+
+def factors_json(
+    user_id: int, kinds: tuple[FactorKind, ...], request: Request, services: AccountServices
+) -> dict[str, Any]:
+    """The second factors that a user may choose from: `passkey` is what the browser needs to ask for one."""
+    party = services.relying_party(request)
+    options = None
+    if party is not None and "passkey" in kinds:
+        options = services.sign_in.passkeys.asking(party, user_id, PURPOSE, verified=False)
+    return {"code": "code" in kinds, "passkey": options}
+
+
+def _send_mail(
+    access: AccessControl, services: AccountServices, user: UserRow, requester: Requester, known: bool
+) -> None:
+    """Mail what the sign-in calls for, after the response."""
+    accounts, now_ms = access.accounts, access.clock()
+    if user.state == "unverified":
+        primary = accounts.emails.primary(user.id)
+        if primary is not None:
+            send_verification(services, user.name, primary, now_ms)
+    elif not known and user.last_seen_ms is not None:
+        report_new_browser(access, services.notices(), user, requester)

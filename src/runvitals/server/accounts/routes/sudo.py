@@ -1,0 +1,112 @@
+"""`/auth/sudo`: confirming who one is, which some changes need. It counts for some minutes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import HTTPException, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.accounts.passkeys import PasskeyRefused
+from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner
+from runvitals.server.accounts.routes.services import AccountServices, TheServices
+from runvitals.server.accounts.routes.session_cookies import renew_session
+from runvitals.server.accounts.routes.sign_in import MAX_PASSWORD, Passkey, required_party
+from runvitals.server.accounts.sign_in import CONFIRMING, TooManyAttempts
+from runvitals.server.http.errors import too_many
+from runvitals.server.http.router import Router
+from runvitals.server.outside_services import TheOutsideServices
+
+router = Router()
+
+
+class Confirmation(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    password: str | None = Field(None, min_length=1, max_length=MAX_PASSWORD)
+    passkey: Passkey = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Confirmation:
+        if (self.password is None) == (self.passkey is None):
+            raise ValueError("expected password or passkey, one of them")
+        return self
+
+
+@router.get("/auth/sudo", dependencies=[needs("account:read")])
+def ways_to_confirm(
+    request: Request,
+    access: TheAccess,
+    services: TheServices,
+    outside: TheOutsideServices,
+    owner: SignedInOwner,
+) -> Any:
+    """How the user can confirm who they are: by password, by passkey (what the browser needs for it), or by
+    signing in again at a provider."""
+    accounts, party = access.accounts, services.relying_party(request)
+    options = None
+    if party is not None and accounts.passkeys.of_user(owner.id):
+        options = services.sign_in.passkeys.asking(party, owner.id, CONFIRMING, verified=True)
+    linked = {login.provider for login in accounts.logins.of_user(owner.id)}
+    providers = outside.sign_on.providers() if linked else []
+    return {
+        "password": accounts.credentials.password(owner.id) is not None,
+        "passkey": options,
+        "providers": [
+            {"id": provider.id, "label": provider.label} for provider in providers if provider.id in linked
+        ],
+    }
+
+
+@router.post("/auth/sudo", dependencies=[needs("account:read")])
+async def confirm_identity(
+    body: Confirmation,
+    request: Request,
+    response: Response,
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> Any:
+    """Confirm who one is, by password or passkey."""
+
+    def check_and_renew() -> dict[str, Any]:
+        if body.passkey is not None:
+            _confirm_by_passkey(owner, body.passkey, request, access, services)
+        else:
+            confirm(owner, body.password or "", access, services)
+        access.accounts.audit.record(access.clock(), owner.actor, "user.sudo")
+        return {"until_ms": renew_session(request, response, access, owner.session.id)}
+
+    return await services.hashing(check_and_renew)
+
+
+def confirm(owner: Owner, password: str, access: AccessControl, services: AccountServices) -> None:
+    """
+    Raises:
+        HTTPException: 401 if this is not the user's password, 429 after too many; the session then ends.
+        TooManySignIns: more passwords are being checked than the server allows.
+    """
+    session = owner.session
+    try:
+        if services.sign_in.confirm(owner.id, session.id, password):
+            return
+    except TooManyAttempts as error:
+        access.accounts.sessions.end(owner.id, owner.actor, access.clock(), only=session.id)
+        access.rights_changed()
+        raise too_many("too many wrong passwords; this session has ended", error.wait_s) from None
+    access.accounts.audit.record(access.clock(), owner.actor, "user.sudo", outcome="denied")
+    raise HTTPException(401, "the password is wrong")
+
+
+def _confirm_by_passkey(
+    owner: Owner, answer: dict[str, Any], request: Request, access: AccessControl, services: AccountServices
+) -> None:
+    party = required_party(request, services)
+    try:
+        services.sign_in.passkeys.confirm(party, owner.id, CONFIRMING, answer, verified=True)
+    except PasskeyRefused as error:
+        access.accounts.audit.record(access.clock(), owner.actor, "user.sudo", outcome="denied")
+        raise HTTPException(401, str(error)) from None

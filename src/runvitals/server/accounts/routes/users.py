@@ -1,0 +1,106 @@
+"""`/users`: other users, as a requester may see them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import FILTERED, needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.resources import Account
+from runvitals.server.accounts.routes.own_account import TheOwner
+from runvitals.server.accounts.routes.profile import shown_fields
+from runvitals.server.accounts.storage.profiles import ProfileRow
+from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.projects.routes.readable import project_json, readable_projects
+from runvitals.server.runs.routes.listing import ThePage, page_in_order
+from runvitals.server.user_content.markdown import html_of, mentioned
+
+MIN_CHARACTERS = 2
+MAX_FOUND = 10
+_MAX_MENTIONS = 100
+
+router = Router()
+
+
+@router.get("/users", dependencies=[needs(f"{FILTERED}user:read")])
+def search(
+    query: Annotated[str, Query(min_length=MIN_CHARACTERS, max_length=64, description="How a name begins.")],
+    access: TheAccess,
+    owner: TheOwner,
+    page: ThePage,
+) -> Any:
+    """Users by the beginning of their name or display name, those first with whom the requester shares a
+    team. E-mail addresses are neither searched nor shown."""
+    access.require(owner.requester, Action.USER_READ, Account(owner.id), "users", changes=False)
+    text = query.strip()
+    if len(text) < MIN_CHARACTERS:
+        raise InvalidFields({"query": f"expected at least {MIN_CHARACTERS} characters"})
+    found = access.accounts.users.search(text, owner.id, MAX_FOUND)
+    rows = [{"name": user.name, "display_name": user.display_name} for user in found]
+    return page_in_order("users", rows, page)
+
+
+@router.get("/users/{user}", dependencies=[needs("user:read")])
+def profile(user: str, requester: TheRequester, access: TheAccess, outside: TheOutsideServices) -> Any:
+    """The profile of a user."""
+    row = access.accounts.users.by_name(user)
+    if row.state == "unverified":
+        access.hide(requester, f"user {user!r}")
+    return user_page(access, requester, row, outside)
+
+
+def user_page(
+    access: AccessControl, requester: Requester, row: UserRow, outside: OutsideServices
+) -> dict[str, Any]:
+    """What a user shows, with the projects and teams that the requester may see."""
+    found = access.accounts.profiles.get(row.id)
+    projects = readable_projects(access, requester, row.entity_id)
+    intro = found.fields.get("intro", "")
+    return {
+        "kind": "user",
+        "name": row.name,
+        **shown_fields(found),
+        "intro_html": html_of(intro, outside.image_links(), _readable_names(access, requester, intro)),
+        "picture": access.accounts.pictures.digests([row.entity_id]).get(row.entity_id),
+        "state": row.state,
+        "created_ms": row.created_ms,
+        "teams": _teams(access, requester, found),
+        "projects": [project_json(row.name, project) for project in projects],
+        "may": ["account:update"] if requester.user_id == row.id else [],
+    }
+
+
+def _teams(access: AccessControl, requester: Requester, profile: ProfileRow) -> list[dict[str, str]]:
+    """The teams of a user that the requester may see; if the user hides them, those that both are in."""
+    accounts, now_ms = access.accounts, access.clock()
+    theirs = [team for team, _, _ in accounts.teams.of_user(profile.user_id, now_ms)]
+    if profile.fields.get("hide_teams"):
+        own = requester.user_id
+        shared = {team.id for team, _, _ in accounts.teams.of_user(own, now_ms)} if own is not None else set()
+        theirs = [team for team in theirs if team.id in shared]
+    return [
+        {"name": team.name, "display_name": team.display_name}
+        for team in theirs
+        if access.may(requester, Action.TEAM_PROFILE, access.directory.entity(team.id))
+    ]
+
+
+def _readable_names(access: AccessControl, requester: Requester, markdown: str) -> set[str]:
+    """The names of users and teams in a text that the requester may know of."""
+    names = set()
+    for name in sorted(mentioned(markdown))[:_MAX_MENTIONS]:
+        entity = access.directory.entity_named(name)
+        if entity is None or entity.deleted:
+            continue
+        resource = entity if entity.owner_id is None else Account(entity.owner_id)
+        action = Action.TEAM_PROFILE if entity.owner_id is None else Action.USER_READ
+        if access.may(requester, action, resource):
+            names.add(name)
+    return names

@@ -1,0 +1,1 @@
+"""The tables of users and of what they sign in with."""

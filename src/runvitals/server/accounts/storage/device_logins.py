@@ -1,0 +1,154 @@
+"""Sign-ins of a command line by a browser: `runvitals login URL` shows a code, and a user confirms it.
+
+The device has a secret and the user a short code. A confirmed sign-in is exchanged for an API key once, by
+whoever has the secret.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+
+from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
+from runvitals.server.accounts.storage.tables import device_login
+from runvitals.server.database.database import Database
+from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.store.errors import NoLongerValid
+
+LIFE_MS: Final = 10 * 60_000
+MAX_WAITING: Final = 1000
+"""Of all clients together."""
+_LETTERS: Final = "BCDFGHJKLMNPQRSTVWXZ"  # no vowels: no words
+_CODE_CHARACTERS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLogin:
+    """A sign-in that waits for a user. `name`: of the device. `user_id` null: nobody has answered it.
+    `scope`: of the key that it gets."""
+
+    id: int
+    code: str
+    name: str
+    ip: str
+    created_ms: int
+    expires_ms: int
+    user_id: int | None
+    scope: str
+    denied: bool
+
+
+_LOGINS = select(*[device_login.c[name] for name in DeviceLogin.__dataclass_fields__])
+
+
+class DeviceLoginTable:
+    """The table of sign-ins that wait for a browser."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def begin(self, name: str, ip: str, now_ms: int) -> tuple[str, DeviceLogin]:
+        """A new sign-in; returns the device's secret with it.
+
+        Raises:
+            ValueError: too many are waiting.
+        """
+        secret, digest = new_secret()
+
+        def work(connection: Connection) -> DeviceLogin:
+            connection.execute(delete(device_login).where(device_login.c.expires_ms <= now_ms))
+            if connection.execute(select(func.count()).select_from(device_login)).scalar_one() >= MAX_WAITING:
+                raise ValueError("too many devices are waiting for their users; try again later")
+            code = _new_code()
+            values = {
+                "digest": digest,
+                "code": code,
+                "name": name,
+                "ip": ip,
+                "created_ms": now_ms,
+                "expires_ms": now_ms + LIFE_MS,
+                "scope": "",
+                "denied": False,
+            }
+            connection.execute(insert(device_login).values(values))
+            return _login(connection, device_login.c.digest == digest)
+
+        return secret, self._database.write(work)
+
+    def by_code(self, code: str, now_ms: int) -> DeviceLogin:
+        """The sign-in that waits with this code; case and dashes do not count.
+
+        Raises:
+            NoLongerValid: there is none, or somebody has answered it.
+        """
+        with self._database.read() as connection:
+            return _login(connection, *_waiting(code, now_ms))
+
+    def answer(self, code: str, user_id: int, scope: str, allow: bool, by: Actor, now_ms: int) -> DeviceLogin:
+        """Confirm or deny a sign-in.
+
+        Raises:
+            NoLongerValid: as of `by_code`.
+        """
+
+        def work(connection: Connection) -> DeviceLogin:
+            found = _login(connection, *_waiting(code, now_ms))
+            values = {"user_id": user_id, "scope": scope, "denied": not allow}
+            open_ = (device_login.c.id == found.id, *_waiting(code, now_ms))
+            if not connection.execute(update(device_login).where(*open_).values(values)).rowcount:
+                raise NoLongerValid(_ENDED)
+            about = {"device": found.name, "ip": found.ip, "allowed": allow}
+            record(connection, now_ms, by, "user.device_login", target=by.name, after=about)
+            return _login(connection, device_login.c.id == found.id)
+
+        return self._database.write(work)
+
+    def of_device(self, secret: str, now_ms: int) -> DeviceLogin:
+        """The sign-in of a device.
+
+        Raises:
+            NoLongerValid: it has expired, was denied, or its key was fetched.
+        """
+        mine = (device_login.c.digest == digest_of(secret), device_login.c.expires_ms > now_ms)
+        with self._database.read() as connection:
+            found = _login(connection, *mine)
+        if found.denied:
+            raise NoLongerValid("the sign-in was denied in the browser")
+        return found
+
+    def finish(self, login_id: int) -> None:
+        """End a sign-in, before its key is made: two requests do not both get one.
+
+        Raises:
+            NoLongerValid: another request was faster.
+        """
+        mine = delete(device_login).where(device_login.c.id == login_id)
+        if not self._database.write(lambda connection: connection.execute(mine).rowcount):
+            raise NoLongerValid(_ENDED)
+
+
+_ENDED: Final = "this code is wrong, was used or has expired"
+
+
+def _new_code() -> str:
+    letters = "".join(secrets.choice(_LETTERS) for _ in range(_CODE_CHARACTERS))
+    return f"{letters[:4]}-{letters[4:]}"
+
+
+def _waiting(code: str, now_ms: int) -> tuple[ColumnElement[bool], ...]:
+    letters = "".join(letter for letter in code.upper() if letter in _LETTERS)
+    return (
+        device_login.c.code == f"{letters[:4]}-{letters[4:]}",
+        device_login.c.expires_ms > now_ms,
+        device_login.c.user_id.is_(None),
+    )
+
+
+def _login(connection: Connection, *conditions: ColumnElement[bool]) -> DeviceLogin:
+    row = connection.execute(_LOGINS.where(*conditions)).first()
+    if row is None:
+        raise NoLongerValid(_ENDED)
+    return DeviceLogin(**row._asdict())

@@ -1,0 +1,91 @@
+"""Names of users and teams: one namespace, never renamed, never given twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from runvitals.model.account_names import entity_name
+from runvitals.server.accounts.storage.tables import entity, user_account
+from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.store.errors import NameTaken, UnknownAccount
+
+
+def claim_name(connection: Connection, kind: str, text: str, now_ms: int) -> tuple[int, str]:
+    """Create the entity with this name; returns its id and name.
+
+    Raises:
+        ValueError: an invalid or reserved name.
+        NameTaken: it is in use, or was.
+    """
+    name = entity_name(text)
+    if connection.execute(select(entity.c.id).where(entity.c.name == name)).first() is not None:
+        raise NameTaken(f"the name {name!r} is taken")
+    try:
+        with connection.begin_nested():
+            connection.execute(insert(entity).values(kind=kind, name=name, created_ms=now_ms))
+    except IntegrityError:  # another server has claimed it meanwhile
+        raise NameTaken(f"the name {name!r} is taken") from None
+    number = connection.execute(select(entity.c.id).where(entity.c.name == name)).scalar_one()
+    return int(number), name
+
+
+def release_name(connection: Connection, text: str, by: Actor, now_ms: int) -> None:
+    """Let a name that was deleted for good be given again.
+
+    Raises:
+        UnknownAccount: nobody has, or had, this name.
+        NameTaken: a user or team has it, or something of theirs is still in the trash.
+    """
+    row = connection.execute(select(entity).where(entity.c.name == text.lower()).with_for_update()).first()
+    if row is None:
+        raise UnknownAccount(f"nobody has, or had, the name {text!r}")
+    if row.purged_ms is None:
+        where = "is in the trash" if row.deleted_ms is not None else "is in use"
+        raise NameTaken(f"the name {row.name!r} {where}")
+    freed = update(entity).where(entity.c.id == row.id)
+    connection.execute(freed.values(name=f"~{row.id}"))
+    record(connection, now_ms, by, "name.release", entity=(row.id, row.name), target=row.name)
+
+
+def deleted_spaces(connection: Connection) -> list[int]:
+    """The ids of the spaces of deleted users that are not purged."""
+    spaces = select(entity.c.id).where(
+        entity.c.kind == "user", entity.c.deleted_ms.is_not(None), entity.c.purged_ms.is_(None)
+    )
+    return list(connection.execute(spaces.order_by(entity.c.id)).scalars())
+
+
+def purge_space(connection: Connection, entity_id: int, by: Actor, now_ms: int) -> None:
+    """Leave only the name of a deleted user's space, which stays taken."""
+    mine = update(entity).where(entity.c.id == entity_id, entity.c.deleted_ms.is_not(None))
+    connection.execute(mine.values(purged_ms=now_ms))
+    record(connection, now_ms, by, "user.purge", entity=name_of(connection, entity_id))
+
+
+def name_of(connection: Connection, entity_id: int) -> tuple[int, str]:
+    """Id and name of an entity.
+
+    Raises:
+        UnknownAccount: there is none.
+    """
+    name = connection.execute(select(entity.c.name).where(entity.c.id == entity_id)).scalar()
+    if name is None:
+        raise UnknownAccount(f"there is no user or team with id {entity_id}")
+    return entity_id, str(name)
+
+
+def whose(connection: Connection, user_id: int) -> dict[str, Any]:
+    """The arguments of `record` for an event about the account of a user."""
+    mine = select(entity.c.id, entity.c.name).join(user_account, user_account.c.entity_id == entity.c.id)
+    row = connection.execute(mine.where(user_account.c.id == user_id)).one()
+    return {"entity": (row.id, row.name), "target": row.name}
+
+
+def names_of(connection: Connection, entity_ids: Iterable[int]) -> dict[int, str]:
+    """The names of entities by their ids; ids without an entity are left out."""
+    named = select(entity.c.id, entity.c.name).where(entity.c.id.in_(sorted(entity_ids)))
+    return {row.id: row.name for row in connection.execute(named)}

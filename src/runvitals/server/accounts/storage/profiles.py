@@ -1,0 +1,78 @@
+"""What users say about themselves, and what they prefer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select, update
+
+from runvitals.server.access.storage.generation import rights_changed
+from runvitals.server.accounts.storage.entities import name_of
+from runvitals.server.accounts.storage.tables import user_account
+from runvitals.server.database.database import Database
+from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.store.errors import UnknownAccount
+
+_COLUMNS = ("display_name", "default_entity_id")
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """A user's profile. `fields`: texts and preferences as they were set; `default_entity_id` null: the
+    user's own space."""
+
+    user_id: int
+    entity_id: int
+    display_name: str
+    default_entity_id: int | None
+    fields: Mapping[str, Any]
+
+
+class ProfileTable:
+    """The profiles of users. Names and values are checked by the caller."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, user_id: int) -> ProfileRow:
+        """
+        Raises:
+            UnknownAccount: there is no such user.
+        """
+        with self._database.read() as connection:
+            return _profile(connection, user_id)
+
+    def put(self, user_id: int, changes: Mapping[str, Any], by: Actor, now_ms: int) -> ProfileRow:
+        """Change `display_name`, `default_entity_id` or other fields. The audit log gets their names only."""
+        columns = {name: value for name, value in changes.items() if name in _COLUMNS}
+        others = {name: value for name, value in changes.items() if name not in _COLUMNS}
+        mine = user_account.c.id == user_id
+
+        def work(connection: Connection) -> ProfileRow:
+            connection.execute(select(user_account.c.id).where(mine).with_for_update())
+            before = _profile(connection, user_id)
+            fields = json.dumps({**before.fields, **others})
+            connection.execute(update(user_account).where(mine).values(**columns, profile=fields))
+            if "default_entity_id" in columns:
+                rights_changed(connection)
+            about = {"fields": sorted(changes)}
+            owner = name_of(connection, before.entity_id)
+            record(connection, now_ms, by, "user.update", entity=owner, after=about)
+            return _profile(connection, user_id)
+
+        return self._database.write(work)
+
+
+def _profile(connection: Connection, user_id: int) -> ProfileRow:
+    columns = [user_account.c[name] for name in ("entity_id", *_COLUMNS, "profile")]
+    row = connection.execute(
+        select(*columns).where(user_account.c.id == user_id, user_account.c.deleted_ms.is_(None))
+    ).first()
+    if row is None:
+        raise UnknownAccount("there is no such user")
+    return ProfileRow(
+        user_id, row.entity_id, row.display_name, row.default_entity_id, json.loads(row.profile)
+    )

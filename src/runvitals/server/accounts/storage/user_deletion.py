@@ -1,0 +1,113 @@
+"""What a deletion of an account removes."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, delete, select, update
+
+from runvitals.server.access.storage.generation import rights_changed
+from runvitals.server.accounts.storage import sign_in_tables, tables
+from runvitals.server.accounts.storage.entities import name_of
+from runvitals.server.accounts.storage.pictures import remove_picture
+from runvitals.server.accounts.storage.tables import entity, membership, user_account
+from runvitals.server.database.tables import project
+from runvitals.server.mail.storage.deletion_notices import add_notice
+from runvitals.server.organisation.storage.audit import Actor, anonymise_user, record
+from runvitals.server.sign_on.storage import sign_on_tables
+from runvitals.server.teams.storage import join_tables
+from runvitals.server.teams.storage.team_administrators import lock_members
+
+DELETED_NAME = "deleted user"
+MAIL_LATER = ("cli", "provider")
+"""Ways to change an account on which no mail is sent: a server does it later."""
+_PERSONAL = (
+    tables.session,
+    tables.password,
+    tables.second_factor,
+    tables.recovery_code,
+    tables.one_time_token,
+    tables.device_login,
+    tables.email,
+    tables.api_key,
+    sign_in_tables.passkey,
+    sign_in_tables.passkey_owner,
+    sign_on_tables.login,
+    sign_on_tables.login_offer,
+    sign_on_tables.sign_in_attempt,
+    sign_on_tables.group_administrator,
+    tables.membership,
+    tables.project_member,
+    join_tables.team_join_request,
+)
+
+
+def remove_user(
+    connection: Connection,
+    user_id: int,
+    owner: tuple[int, str],
+    by: Actor,
+    now_ms: int,
+    *,
+    anonymise: bool = False,
+) -> None:
+    """Remove everything personal of a user, in a transaction that has checked that they may go.
+
+    Args:
+        owner: the id and name of the user's own space.
+        anonymise: whether to remove their name and addresses from the audit log.
+    """
+    mine = select(tables.email.c.address).where(tables.email.c.user_id == user_id)
+    addresses = connection.execute(mine).scalars().all()
+    if by.via in MAIL_LATER:
+        _announce(connection, user_id, owner[1], now_ms)
+    _trash_own_teams(connection, user_id, by, now_ms)
+    for table in _PERSONAL:
+        connection.execute(delete(table).where(table.c.user_id == user_id))
+    provisioned = sign_on_tables.scim_resource
+    connection.execute(delete(provisioned).where(provisioned.c.entity_id == owner[0]))
+    remove_picture(connection, owner[0])
+    connection.execute(update(project).where(project.c.owner_id == user_id).values(owner_id=None))
+    by_or_to = (tables.invitation.c.invited_by == user_id) | (tables.invitation.c.user_id == user_id)
+    pending = update(tables.invitation).where(by_or_to, tables.invitation.c.state == "pending")
+    connection.execute(pending.values(state="revoked", ended_ms=now_ms))
+    wiped = {
+        "display_name": DELETED_NAME,
+        "profile": "{}",
+        "state": "deleted",
+        "org_role": "member",
+        "access": "none",
+        "billing_role": "none",
+        "default_entity_id": None,
+        "delete_after_ms": None,
+        "deleted_ms": now_ms,
+    }
+    connection.execute(update(user_account).where(user_account.c.id == user_id).values(wiped))
+    connection.execute(update(entity).where(entity.c.id == owner[0]).values(deleted_ms=now_ms))
+    record(connection, now_ms, by, "user.delete", entity=owner)
+    if anonymise:
+        anonymise_user(connection, user_id, owner, addresses)
+    rights_changed(connection)
+
+
+def _announce(connection: Connection, user_id: int, name: str, now_ms: int) -> None:
+    """Keep the primary address for the mail about the deletion."""
+    column = tables.email.c
+    primary = (column.user_id == user_id, column.is_primary, column.verified_ms.is_not(None))
+    address = connection.execute(select(column.address).where(*primary)).scalar()
+    if address is not None:
+        add_notice(connection, name, address, now_ms)
+
+
+def team_ids(connection: Connection, user_id: int) -> list[int]:
+    """The teams that a user is in, in the order in which their rows are locked."""
+    return sorted(
+        connection.execute(select(membership.c.team_id).where(membership.c.user_id == user_id)).scalars()
+    )
+
+
+def _trash_own_teams(connection: Connection, user_id: int, by: Actor, now_ms: int) -> None:
+    """Move the teams to the trash of which the user is the only member."""
+    for team_id in team_ids(connection, user_id):
+        if len(lock_members(connection, team_id)) == 1:
+            living = update(entity).where(entity.c.id == team_id, entity.c.deleted_ms.is_(None))
+            if connection.execute(living.values(deleted_ms=now_ms)).rowcount:
+                record(connection, now_ms, by, "team.delete", entity=name_of(connection, team_id))

@@ -1,0 +1,382 @@
+"""Automations of teams: an event, a filter, and what is done then.
+
+>>> automation = automation_of({
+...     "event": {"kind": "run.state", "states": ["failed", "crashed"]},
+...     "filter": {"projects": ["digits"]},
+...     "actions": [{"kind": "slack", "destination": 3}],
+... })
+>>> failed = Occurrence("run.state", "run:12", "12:failed:1", project="digits", state="failed")
+>>> matches(automation, failed)
+True
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Annotated, Any, Final, Literal, get_args
+
+import msgspec
+from msgspec import Meta, Struct
+
+from runvitals.base.regular_expressions import finder
+
+MAX_COOLDOWN_H: Final = 168
+_MAX_PATTERN: Final = 200
+_MAX_ACTIONS: Final = 10
+_MAX_WINDOW: Final = 100
+_PATH: Final = re.compile(r" - at `\$\.?([^`]*)`$")
+
+Pattern = Annotated[str, Meta(max_length=_MAX_PATTERN)]
+Name = Annotated[str, Meta(min_length=1, max_length=256)]
+Id = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Window = Annotated[int, Meta(ge=1, le=_MAX_WINDOW)]
+State = Literal["running", "finished", "failed", "crashed", "stopped", "lost"]
+Direction = Literal["up", "down", "either"]
+
+
+class InvalidAutomation(ValueError):
+    """An automation cannot be stored.
+
+    Attributes:
+        field: where it is wrong, such as `event.value`.
+    """
+
+    def __init__(self, field: str, text: str) -> None:
+        super().__init__(text)
+        self.field = field
+
+
+class _Part(Struct, tag_field="kind", forbid_unknown_fields=True, frozen=True):
+    """An event or an action, by its kind."""
+
+
+class StateReached(_Part, tag="run.state", frozen=True):
+    """A run reached one of some states."""
+
+    states: Annotated[tuple[State, ...], Meta(min_length=1, max_length=6)]
+
+
+class TagAdded(_Part, tag="run.tag", frozen=True):
+    """A run got a tag. `tag`: a regular expression."""
+
+    tag: Pattern
+
+
+class MetricThreshold(_Part, tag="metric.threshold", frozen=True):
+    """A logged metric, over its last points, compares to a value."""
+
+    metric: Name
+    value: float
+    comparison: Literal[">", ">=", "<", "<=", "=", "!="] = ">"
+    statistic: Literal["last", "min", "mean", "max"] = "last"
+    window: Window = 1
+
+
+class MetricChange(_Part, tag="metric.change", frozen=True):
+    """The mean of the last `window` points differs from that of the `before` points before them.
+
+    Attributes:
+        amount: by at least this; a fraction of the mean before if `relative`.
+    """
+
+    metric: Name
+    amount: Annotated[float, Meta(gt=0)]
+    relative: bool = True
+    direction: Direction = "either"
+    window: Window = 10
+    before: Window = 50
+
+
+class MetricZScore(_Part, tag="metric.z_score", frozen=True):
+    """A point is `value` standard deviations away from the last `window` points of the project's runs."""
+
+    metric: Name
+    value: Annotated[float, Meta(gt=0)] = 3.0
+    direction: Direction = "either"
+    window: Annotated[int, Meta(ge=2, le=_MAX_WINDOW)] = 30
+
+
+class VersionLogged(_Part, tag="artifact.version", frozen=True):
+    """A version of an artifact was logged. `collection`, `type`: regular expressions."""
+
+    collection: Pattern = ""
+    type: Pattern = ""
+
+
+class AliasAdded(_Part, tag="artifact.alias", frozen=True):
+    """A version of an artifact got an alias. Both are regular expressions."""
+
+    alias: Pattern
+    collection: Pattern = ""
+
+
+class RegistryLink(_Part, tag="registry.link", frozen=True):
+    """A version was linked to a collection of a registry. `collection`: a regular expression."""
+
+    collection: Pattern = ""
+
+
+class RuleFired(_Part, tag="finding", frozen=True):
+    """A metric rule fired. `name`: a regular expression."""
+
+    name: Pattern = ""
+
+
+class DeviceSilent(_Part, tag="device.silent", frozen=True):
+    """A rule found that nothing arrives of a device, a host or the training. `host`: a regular expression."""
+
+    host: Pattern = ""
+
+
+class UsageThreshold(_Part, tag="usage.threshold", frozen=True):
+    """The team used a part of what its plan allows, as the usage alerts of the organisation find it.
+
+    Attributes:
+        percent: at least this part.
+    """
+
+    percent: Annotated[int, Meta(ge=1, le=1000)] = 85
+
+
+Event = (
+    StateReached
+    | TagAdded
+    | MetricThreshold
+    | MetricChange
+    | MetricZScore
+    | VersionLogged
+    | AliasAdded
+    | RegistryLink
+    | RuleFired
+    | DeviceSilent
+    | UsageThreshold
+)
+MetricEvent = MetricThreshold | MetricChange | MetricZScore
+
+
+class AutomationFilter(Struct, forbid_unknown_fields=True, frozen=True):
+    """Which runs and artifacts an automation is about; what is empty excludes none.
+
+    Attributes:
+        run_name: a regular expression that the name of the run contains.
+        author: the user name of the run's author.
+        tag: a tag of the run.
+    """
+
+    projects: Annotated[tuple[Name, ...], Meta(max_length=100)] = ()
+    run_name: Pattern = ""
+    author: Annotated[str, Meta(max_length=64)] = ""
+    tag: Annotated[str, Meta(max_length=256)] = ""
+
+
+class TellSlack(_Part, tag="slack", frozen=True):
+    """Post to a Slack destination of the team."""
+
+    destination: Id
+
+
+class CallWebhook(_Part, tag="webhook", frozen=True):
+    """Post to a webhook of the team. `payload`: a template; None: that of the webhook."""
+
+    webhook: Id
+    payload: str | None = None
+
+
+class TellApprise(_Part, tag="apprise", frozen=True):
+    """Send a message to what the team reaches by Apprise."""
+
+    destination: Id
+
+
+class MailMembers(_Part, tag="mail", frozen=True):
+    """Mail members of the team, by their names."""
+
+    members: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=50)]
+
+
+class StopRun(_Part, tag="stop", frozen=True):
+    """Ask the run to stop."""
+
+
+class TagRun(_Part, tag="tag", frozen=True):
+    """Add a tag to the run."""
+
+    tag: Name
+
+
+class RunCommand(_Part, tag="command", frozen=True):
+    """Have the hosts of the run run a command that their users registered by this name."""
+
+    command: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+
+
+Action = TellSlack | CallWebhook | TellApprise | MailMembers | StopRun | TagRun | RunCommand
+_EVENTS: Final[tuple[type[Struct], ...]] = get_args(Event)
+_ACTIONS: Final[tuple[type[Struct], ...]] = get_args(Action)
+_OF_RUNS: Final = (
+    StateReached,
+    TagAdded,
+    MetricThreshold,
+    MetricChange,
+    MetricZScore,
+    RuleFired,
+    DeviceSilent,
+)
+"""Events of runs: only these can stop or tag one."""
+
+
+class Automation(Struct, forbid_unknown_fields=True, frozen=True):
+    """An event, a filter, and what is done.
+
+    Attributes:
+        cooldown_h: for how many hours it does not act again on the same run or artifact.
+    """
+
+    event: Event
+    actions: Annotated[tuple[Action, ...], Meta(min_length=1, max_length=_MAX_ACTIONS)]
+    filter: AutomationFilter = AutomationFilter()
+    cooldown_h: Annotated[int, Meta(ge=0, le=MAX_COOLDOWN_H)] = 24
+
+    @property
+    def kind(self) -> str:
+        """The kind of its event."""
+        return kind_of(self.event)
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """An event that happened, with what filters look at.
+
+    Attributes:
+        kind: of the event.
+        subject: what it happened to, such as `run:12`, for the cool-down.
+        key: the same whenever the same event is reported.
+        name: of the run; the rest is empty where the event is not of this kind.
+        values: those of payload templates.
+    """
+
+    kind: str
+    subject: str
+    key: str
+    time_ms: int = 0
+    project: str = ""
+    name: str = ""
+    author: str = ""
+    tags: tuple[str, ...] = ()
+    state: str = ""
+    tag: str = ""
+    alias: str = ""
+    collection: str = ""
+    type: str = ""
+    finding: str = ""
+    host: str = ""
+    percent: int = 0
+    automation_id: int | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+def automation_of(definition: Mapping[str, Any]) -> Automation:
+    """An automation from its JSON form.
+
+    Raises:
+        InvalidAutomation: it is invalid.
+    """
+    try:
+        automation = msgspec.convert(definition, Automation)
+    except msgspec.ValidationError as error:
+        text = str(error)
+        where = _PATH.search(text)
+        field = where[1] if where else "event"
+        raise InvalidAutomation(field, _PATH.sub("", text) + _allowed(field)) from None
+    for name, part in (("event", automation.event), ("filter", automation.filter)):
+        for attribute in ("tag", "collection", "type", "alias", "name", "host", "run_name"):
+            is_pattern = name == "event" or attribute == "run_name"
+            pattern = getattr(part, attribute, "") if is_pattern else ""
+            if pattern:
+                _checked_pattern(f"{name}.{attribute}", pattern)
+    changes_run = any(isinstance(action, (StopRun, TagRun, RunCommand)) for action in automation.actions)
+    if changes_run and not isinstance(automation.event, _OF_RUNS):
+        raise InvalidAutomation(
+            "actions", "only an automation about runs can stop or tag a run or run a command"
+        )
+    if isinstance(automation.event, UsageThreshold) and automation.filter != AutomationFilter():
+        raise InvalidAutomation("filter", "the usage of a team belongs to no run; expected no filter")
+    return automation
+
+
+def _allowed(field: str) -> str:
+    """Which kinds there are, for the text about an unknown one."""
+    if field.rpartition(".")[2] != "kind":
+        return ""
+    kinds = _EVENTS if field == "event.kind" else _ACTIONS
+    return f"; expected one of {', '.join(str(part.__struct_config__.tag) for part in kinds)}"
+
+
+def as_json(automation: Automation) -> dict[str, Any]:
+    """The JSON form of an automation, with everything that was left out."""
+    form: dict[str, Any] = msgspec.to_builtins(automation)
+    return form
+
+
+def kind_of(event: Event) -> str:
+    """The kind of an event."""
+    return str(event.__struct_config__.tag)
+
+
+def matches(automation: Automation, occurrence: Occurrence) -> bool:
+    """Whether an automation acts on something that happened, apart from its cool-down."""
+    if occurrence.kind != automation.kind:
+        return False
+    if occurrence.automation_id is not None:  # evaluated for one automation: metrics
+        return fits(automation.filter, occurrence)
+    return _is_meant(automation.event, occurrence) and fits(automation.filter, occurrence)
+
+
+def fits(wanted: AutomationFilter, occurrence: Occurrence) -> bool:
+    """Whether a filter lets something through."""
+    return (
+        (not wanted.projects or occurrence.project in wanted.projects)
+        and (not wanted.author or occurrence.author == wanted.author)
+        and (not wanted.tag or wanted.tag in occurrence.tags)
+        and _found(wanted.run_name, occurrence.name)
+    )
+
+
+def _is_meant(event: Event, occurrence: Occurrence) -> bool:
+    if isinstance(event, StateReached):
+        return occurrence.state in event.states
+    if isinstance(event, UsageThreshold):
+        return occurrence.percent >= event.percent
+    pairs: tuple[tuple[str, str], ...] = ()
+    if isinstance(event, TagAdded):
+        pairs = ((event.tag, occurrence.tag),)
+    elif isinstance(event, VersionLogged):
+        pairs = ((event.collection, occurrence.collection), (event.type, occurrence.type))
+    elif isinstance(event, AliasAdded):
+        pairs = ((event.alias, occurrence.alias), (event.collection, occurrence.collection))
+    elif isinstance(event, RegistryLink):
+        pairs = ((event.collection, occurrence.collection),)
+    elif isinstance(event, RuleFired):
+        pairs = ((event.name, occurrence.finding),)
+    elif isinstance(event, DeviceSilent):
+        pairs = ((event.host, occurrence.host),)
+    return all(_found(pattern, text) for pattern, text in pairs)
+
+
+def _found(pattern: str, text: str) -> bool:
+    return not pattern or _finder(pattern)(text)
+
+
+@lru_cache(maxsize=256)
+def _finder(pattern: str) -> Callable[[str], bool]:
+    return finder(pattern)
+
+
+def _checked_pattern(field: str, pattern: str) -> None:
+    try:
+        _finder(pattern)
+    except ValueError as error:
+        raise InvalidAutomation(field, str(error)) from None

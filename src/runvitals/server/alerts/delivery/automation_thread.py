@@ -1,0 +1,92 @@
+"""`AutomationThread`: lets automations react to what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from runvitals.model.durations import MINUTE_MS
+from runvitals.server.access.actions import Action
+from runvitals.server.access.directory import Directory
+from runvitals.server.alerts.delivery.metric_watch import MetricWatch
+from runvitals.server.alerts.delivery.run_actions import may_read
+from runvitals.server.alerts.reactions import reaction_to
+from runvitals.server.alerts.storage.automations import AutomationRow, RaisedEvent, Reaction
+from runvitals.server.ingest.metric_feed import MetricFeed
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.store.supervised_thread import SupervisedThread
+
+_EVERY_S: Final = 1.0
+_LOST_LOOKBACK_MS: Final = 10 * MINUTE_MS
+_HEARTBEAT_MS: Final = 5_000
+"""What a server heard is written once a second: a run is not called lost before that."""
+
+
+class AutomationThread:
+    """Reacts to events once a second. Servers that share a metadata store share the events.
+
+    Args:
+        directory: knows what users may do.
+        feed: the values of metrics that ingest receives.
+        clock: the time now, ms UTC.
+
+    Attributes:
+        thread: start and close it.
+    """
+
+    def __init__(
+        self,
+        metadata_store: MetadataStore,
+        directory: Directory,
+        feed: MetricFeed,
+        clock: Callable[[], int],
+    ) -> None:
+        self._automations = metadata_store.alerts.automations
+        self._watch = MetricWatch(metadata_store, feed)
+        self._directory = directory
+        self._clock = clock
+        self._lost_until_ms = clock() - _LOST_LOOKBACK_MS
+        self.thread = SupervisedThread("automations", self._turn, every_s=_EVERY_S)
+
+    def react(self) -> int:
+        """React to everything that happened; returns how many events there were."""
+        now_ms = self._clock()
+        until_ms = now_ms - _HEARTBEAT_MS
+        if until_ms > self._lost_until_ms:
+            self._automations.note_lost(self._lost_until_ms, until_ms)
+            self._lost_until_ms = until_ms
+        self._watch.evaluate()
+        reacted = 0
+        left: dict[int, str] = {}
+
+        def react(row: AutomationRow, event: RaisedEvent) -> Reaction | None:
+            problem = self._problem(row)
+            if problem is not None:
+                left[row.id] = problem
+                return None
+            return reaction_to(row, event) if self._may_know(row, event) else None
+
+        while not self.thread.closing.is_set() and (count := self._automations.react(react, now_ms)):
+            reacted += count
+        for automation_id, problem in left.items():
+            self._automations.switch_off(automation_id, problem, now_ms)
+        return reacted
+
+    def _problem(self, row: AutomationRow) -> str | None:
+        """Why an automation can do nothing: it acts with the rights of its creator."""
+        creator = None if row.creator_id is None else self._directory.user(row.creator_id)
+        team = self._directory.entity(row.team_id)
+        if creator is None or not self._directory.may(creator, Action.AUTOMATION_READ, team):
+            return f"It was created by {row.created_by or 'a deleted user'}, who is not in the team any more."
+        return None
+
+    def _may_know(self, row: AutomationRow, event: RaisedEvent) -> bool:
+        """Whether the creator of an automation may read the project of an event."""
+        if event.project_id is None or row.creator_id is None:
+            return event.project_id is None
+        return may_read(self._directory, row.creator_id, event.project_id)
+
+    def _turn(self) -> bool:
+        if not self.thread.closing.is_set():
+            self.react()
+        return not self.thread.closing.is_set()

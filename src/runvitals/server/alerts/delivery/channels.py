@@ -1,0 +1,75 @@
+"""The channels of a server, by what targets of notifications begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from runvitals.server.access.directory import Directory
+from runvitals.server.alerts.delivery.apprise import AppriseChannel
+from runvitals.server.alerts.delivery.channel import Channel, DeliveryFailed, number_of
+from runvitals.server.alerts.delivery.mail import MailChannel
+from runvitals.server.alerts.delivery.run_actions import RunActions
+from runvitals.server.alerts.delivery.slack import SlackChannel
+from runvitals.server.alerts.delivery.webhook import WebhookChannel
+from runvitals.server.alerts.run_readers import may_read_run
+from runvitals.server.alerts.storage.outbox import ChannelResponse, StoredNotification
+from runvitals.server.mail.mailer import Mailer
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.outside_services import OutsideServices
+
+
+class Channels:
+    """All channels.
+
+    Args:
+        directory: knows what users may do.
+        clock: the time now, ms UTC.
+
+    Attributes:
+        slack, webhook, apprise: for routes that send something at once.
+        by_target: the channels, for `NotificationDelivery`.
+    """
+
+    def __init__(
+        self,
+        metadata_store: MetadataStore,
+        outside: OutsideServices,
+        mailer: Mailer,
+        directory: Directory,
+        clock: Callable[[], int],
+    ) -> None:
+        accounts, url = metadata_store.accounts, outside.known_server_url
+        self.slack = SlackChannel(metadata_store, outside.box, outside.fetcher, url, clock)
+        self.webhook = WebhookChannel(accounts, outside.box, outside.fetcher, url, clock)
+        self.apprise = AppriseChannel(metadata_store, outside.box, outside.fetcher, url)
+        mail = MailChannel(accounts, mailer, directory, clock)
+        actions = RunActions(metadata_store, directory, clock)
+        self.by_target: Mapping[str, Channel] = {
+            "user": _to_readers(mail.deliver, metadata_store, directory),
+            "member": mail.deliver_to_member,
+            "stop": actions.stop,
+            "tag": actions.tag,
+            "command": actions.command,
+            "slack": self.slack.deliver_to_team,
+            "user-slack": _to_readers(self.slack.deliver_to_user, metadata_store, directory),
+            "webhook": self.webhook.deliver,
+            "apprise": self.apprise.deliver,
+        }
+
+
+def _to_readers(channel: Channel, metadata_store: MetadataStore, directory: Directory) -> Channel:
+    """A channel to users that are active and, if it is about a run, may still read it."""
+
+    def deliver(due: StoredNotification) -> ChannelResponse:
+        user_id = number_of(due)
+        user = directory.user(user_id)
+        if user is None or user.state != "active":
+            raise DeliveryFailed("the user has no active account", "failed")
+        number = due.payload.get("run_number")
+        if number is not None:
+            place = metadata_store.runs.place(number)
+            if place is None or not may_read_run(directory, user_id, place):
+                raise DeliveryFailed("the user may not read the run any more, or it was deleted", "failed")
+        return channel(due)
+
+    return deliver

@@ -1,0 +1,102 @@
+"""Notifications to channels of Slack, by incoming webhooks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from runvitals.server.accounts.sealed_purposes import slack_purpose, user_slack_purpose
+from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.alerts.delivery.channel import (
+    DeliveryFailed,
+    check_accepted,
+    link_of,
+    number_of,
+    post,
+    title_of,
+)
+from runvitals.server.alerts.slack_message import slack_message
+from runvitals.server.alerts.storage.outbox import ChannelResponse, StoredNotification
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.outbound.fetcher import Fetcher
+from runvitals.store.errors import UnknownAccount
+
+_GONE: Final = (403, 404, 410)
+"""Slack answers these for a webhook that was removed, or whose channel is archived."""
+
+
+class SlackChannel:
+    """Posts to channels of teams and users. A destination that Slack no longer accepts is disabled, and
+    whoever added it gets a mail.
+
+    Args:
+        fetcher: sends the requests, to allowed addresses only.
+        server_url: the address of this server as users know it; None: unknown.
+        clock: the time now, ms UTC.
+    """
+
+    def __init__(
+        self,
+        metadata_store: MetadataStore,
+        box: SecretBox,
+        fetcher: Fetcher,
+        server_url: Callable[[], str | None],
+        clock: Callable[[], int],
+    ) -> None:
+        self._teams = metadata_store.accounts.slack_destinations
+        self._users = metadata_store.alerts.user_slack
+        self._box = box
+        self._fetcher = fetcher
+        self._server_url = server_url
+        self._clock = clock
+
+    def deliver_to_team(self, due: StoredNotification) -> ChannelResponse:
+        """Post to a Slack destination of a team. Raises `DeliveryFailed`."""
+        team_id, destination = due.team_id or 0, number_of(due)
+        try:
+            found = self._teams.in_use(team_id, destination)
+        except UnknownAccount as error:
+            raise DeliveryFailed(str(error), "failed") from None
+        if found is None:
+            raise DeliveryFailed("Slack no longer accepts this destination: replace its URL", "failed")
+        answer = self._post(self._opened(found, slack_purpose(team_id)), due)
+        if answer.status in _GONE:
+            self._teams.disable(team_id, destination, found, self._clock())
+            raise _gone(answer)
+        return check_accepted(answer)
+
+    def deliver_to_user(self, due: StoredNotification) -> ChannelResponse:
+        """Post to the channel of a user. Raises `DeliveryFailed`."""
+        user_id = number_of(due)
+        sealed = self._users.sealed(user_id)
+        if sealed is None:
+            raise DeliveryFailed("the user has connected no channel of Slack", "failed")
+        answer = self._post(self._opened(sealed, user_slack_purpose(user_id)), due)
+        if answer.status in _GONE:
+            self._users.disable(user_id, sealed, self._clock())
+            raise _gone(answer)
+        return check_accepted(answer)
+
+    def post_to_team(self, team_id: int, sealed: bytes, title: str, text: str) -> ChannelResponse:
+        """Post a text to a Slack destination of a team. Raises `DeliveryFailed`."""
+        return self._post_body(self._opened(sealed, slack_purpose(team_id)), slack_message(title, text))
+
+    def _opened(self, sealed: bytes, purpose: str) -> str:
+        try:
+            return self._box.open(sealed, purpose).decode()
+        except SecretUnreadable as error:
+            raise DeliveryFailed(str(error), "failed") from None
+
+    def _post(self, url: str, due: StoredNotification) -> ChannelResponse:
+        title, text = title_of(due.text)
+        link, label = link_of(due, self._server_url()), due.payload.get("link", "Open")
+        body = slack_message(title, text, link, label, due.payload.get("level", "info"))
+        return self._post_body(url, body)
+
+    def _post_body(self, url: str, body: Mapping[str, Any]) -> ChannelResponse:
+        return post(self._fetcher, url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+
+def _gone(answer: ChannelResponse) -> DeliveryFailed:
+    return DeliveryFailed("Slack no longer accepts this destination; it was disabled", "failed", answer)

@@ -1,0 +1,322 @@
+"""Evaluates rules on the values of series, as they arrive.
+
+Pure: times are those of the values. For each series and each number that rules compute from it there is a
+**slot**; for each rule of a slot an **instance**, which is
+
+    ok       the condition does not hold
+    pending  it holds, but not for as long as the rule says
+    firing   it has held so long; until it is back beyond the rule's second threshold
+
+All instances of all rules are arrays, and a value costs a few operations on them: a thousand rules on a
+thousand hosts take milliseconds a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from runvitals.base.buckets import Floats, Integers
+from runvitals.server.alerts.rules import AlertRule, Feature, RuleCondition
+from runvitals.server.alerts.windows import (
+    BUCKETS,
+    CHANGE,
+    CHANGE_BUCKETS,
+    LAST,
+    MAX,
+    MAX_CHANGE_BUCKETS,
+    MEAN,
+    MIN,
+    RELATIVE,
+    SeriesWindows,
+)
+
+OK, PENDING, FIRING = 0, 1, 2
+_STATISTICS: Final = {"mean": MEAN, "min": MIN, "max": MAX}
+_NEVER: Final = -(2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedSeries:
+    """A series that a rule can be about.
+
+    Args:
+        key: of the metric.
+    """
+
+    run_id: int
+    lane_id: int
+    host: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A number that is computed from a series, and the rules that compare it."""
+
+    series: EvaluatedSeries
+    feature: Feature
+    rules: tuple[AlertRule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceState:
+    """What an instance keeps over a restart. `since_ms`: since when the condition holds; `fired_ms`: when the
+    series last fired, None if never."""
+
+    state: int
+    since_ms: int
+    fired_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A rule begins to fire for a series, or is over."""
+
+    rule: AlertRule
+    series: EvaluatedSeries
+    firing: bool
+    time_ms: int
+    value: float
+
+
+class Evaluation:
+    """The state of rules for a fixed list of slots. When the slots change, make another one.
+
+    Example:
+        >>> evaluation = Evaluation([Slot(series, feature, (rule,))])
+        >>> evaluation.add(np.array([0]), np.array([now_ms]), np.array([97.0]))
+        [Transition(…)]
+    """
+
+    def __init__(self, slots: Sequence[Slot]) -> None:
+        self.slots = list(slots)
+        self._last_ms = np.full(len(slots), _NEVER)
+        self.values = np.full(len(slots), np.nan)
+        self._window_of = np.full(len(slots), -1)
+        self._is_change = np.array([slot.feature.baseline_ms > 0 for slot in slots], bool)
+        self._has_changes = bool(self._is_change.any())
+        self._windows = self._make_windows(BUCKETS, changes=False)
+        self._changes = self._make_windows(MAX_CHANGE_BUCKETS, changes=True)
+        self._make_instances()
+
+    @property
+    def last_ms(self) -> Integers:
+        """The time of the newest value of each slot."""
+        return self._last_ms
+
+    def add(self, slots: Integers, times: Integers, values: Floats) -> list[Transition]:
+        """Add values, at most one to each slot. Values that are not newer than the slot's last are left out;
+        so are those that are NaN."""
+        new = (times > self._last_ms[slots]) & ~np.isnan(values)
+        if not new.all():
+            slots, times, values = slots[new], times[new], values[new]
+        if not len(slots):
+            return []
+        self._last_ms[slots] = times
+        results = self._results(slots, times, values)
+        known = ~np.isnan(results)
+        if not known.all():
+            slots, results = slots[known], results[known]
+        if not len(slots):
+            return []
+        self.values[slots] = results
+        return self._compare(slots)
+
+    def fill(self, slot: int, times: Integers, values: Floats) -> None:
+        """Fill the window of a slot with earlier values, without comparing anything."""
+        at = np.array([slot])
+        for time_ms, value in zip(times.tolist(), values.tolist(), strict=True):
+            if time_ms > self._last_ms[slot] and value == value:
+                self._last_ms[slot] = time_ms
+                result = self._results(at, np.array([time_ms]), np.array([value]))
+                if not np.isnan(result[0]):
+                    self.values[slot] = result[0]
+
+    def take_over(self, before: Evaluation) -> None:
+        """Continue with the values and windows of slots that were there before."""
+        old = {(slot.series, slot.feature): index for index, slot in enumerate(before.slots)}
+        pairs = [
+            (index, old[slot.series, slot.feature])
+            for index, slot in enumerate(self.slots)
+            if (slot.series, slot.feature) in old
+        ]
+        if not pairs:
+            return
+        new, known = np.array(pairs).T
+        self._last_ms[new] = before._last_ms[known]
+        self.values[new] = before.values[known]
+        for mine, its, chosen in (
+            (self._changes, before._changes, self._is_change[new]),
+            (self._windows, before._windows, ~self._is_change[new]),
+        ):
+            windowed = chosen & (self._window_of[new] >= 0)
+            mine.take_over(self._window_of[new[windowed]], its, before._window_of[known[windowed]])
+
+    def state(self) -> dict[tuple[int, EvaluatedSeries], InstanceState]:
+        """The instances that are pending or firing, or have fired, by rule id and series."""
+        found = {}
+        for index in np.nonzero((self._state != OK) | (self._fired_ms != _NEVER))[0].tolist():
+            found[self._key(index)] = self._instance(index)
+        return found
+
+    def restore(self, states: dict[tuple[int, EvaluatedSeries], InstanceState]) -> None:
+        """Continue with the states of instances of before."""
+        slots_of: dict[EvaluatedSeries, list[int]] = {}
+        for slot, about in enumerate(self.slots) if states else ():
+            slots_of.setdefault(about.series, []).append(slot)
+        for (rule_id, series), before in states.items():
+            for slot in slots_of.get(series, ()):
+                for place, rule in enumerate(self.slots[slot].rules):
+                    if rule.id == rule_id:
+                        self._set(int(self._first[slot]) + place, before)
+
+    def _set(self, index: int, before: InstanceState) -> None:
+        self._state[index] = before.state
+        self._since_ms[index] = before.since_ms
+        self._fired_ms[index] = _NEVER if before.fired_ms is None else before.fired_ms
+        self._limits[index] = self._fire[index] if before.state == OK else self._clear[index]
+
+    def _make_windows(self, buckets: int, changes: bool) -> SeriesWindows:
+        chosen = [
+            (index, slot.feature)
+            for index, slot in enumerate(self.slots)
+            if slot.feature.window_ms and bool(slot.feature.baseline_ms) == changes
+        ]
+        for position, (index, _) in enumerate(chosen):
+            self._window_of[index] = position
+        divided = CHANGE_BUCKETS if changes else BUCKETS
+        widths = [max(1, feature.window_ms // divided) for _, feature in chosen]
+        used = [
+            min(divided + -(-feature.baseline_ms // width), buckets)
+            for (_, feature), width in zip(chosen, widths, strict=True)
+        ]
+        statistics = [_statistic(feature) for _, feature in chosen]
+        recent = np.full(len(chosen), divided)
+        return SeriesWindows(_integers(statistics), _integers(widths), recent, _integers(used), buckets)
+
+    def _make_instances(self) -> None:
+        counts = _integers([len(slot.rules) for slot in self.slots])
+        self._first: Integers = np.concatenate((_integers([0]), np.cumsum(counts)))
+        self._slot_of: Integers = np.repeat(np.arange(len(self.slots)), counts)
+        # Many slots have the same rules: what the arrays of these begin with is computed once.
+        known: dict[int, Floats] = {}
+        for slot in self.slots:
+            if id(slot.rules) not in known:
+                known[id(slot.rules)] = np.array([_numbers(rule) for rule in slot.rules]).reshape(-1, 6)
+        columns = np.concatenate([np.empty((0, 6)), *(known[id(slot.rules)] for slot in self.slots)]).T
+        self._sign, self._fire, self._clear = (column.copy() for column in columns[:3])
+        self._absolute = columns[3] > 0
+        self._for_ms, self._cooldown_ms = (column.astype(np.int64) for column in columns[4:])
+        size = len(self._slot_of)
+        self._limits = self._fire.copy()
+        self._state = np.zeros(size, np.int8)
+        self._since_ms = np.full(size, _NEVER)
+        self._fired_ms = np.full(size, _NEVER)
+        self._any_absolute = bool(self._absolute.any())
+
+    def _results(self, slots: Integers, times: Integers, values: Floats) -> Floats:
+        window_of = self._window_of[slots]
+        if (window_of < 0).all():
+            return values
+        results: Floats = values.copy()
+        is_change = self._is_change[slots]
+        if self._has_changes:
+            chosen = np.nonzero((window_of >= 0) & is_change)[0]
+            if len(chosen):
+                results[chosen] = self._changes.add(window_of[chosen], times[chosen], values[chosen])
+        chosen = np.nonzero((window_of >= 0) & ~is_change)[0]
+        if len(chosen):
+            results[chosen] = self._windows.add(window_of[chosen], times[chosen], values[chosen])
+        return results
+
+    def _compare(self, slots: Integers) -> list[Transition]:
+        """Compare the values of slots with the limits of their rules."""
+        instances = self._instances_of(slots)
+        if not len(instances):
+            return []
+        values = self.values[self._slot_of[instances]]
+        if self._any_absolute:
+            values = np.where(self._absolute[instances], np.abs(values), values)
+        beyond = values * self._sign[instances] > self._limits[instances]
+        state = self._state[instances]
+        began = instances[beyond & (state == OK)]
+        ended = instances[~beyond & (state != OK)]
+        waiting = instances[beyond & (state == PENDING)]
+        return [*self._end(ended), *self._fire_due(np.concatenate((waiting, self._begin(began))))]
+
+    def _instances_of(self, slots: Integers) -> Integers:
+        if len(slots) * 2 > len(self.slots):  # those of slots without a new value stay as they are
+            fresh = np.zeros(len(self.slots), bool)
+            fresh[slots] = True
+            return np.nonzero(fresh[self._slot_of])[0]
+        starts, counts = self._first[slots], self._first[slots + 1] - self._first[slots]
+        ends = np.cumsum(counts)
+        found: Integers = np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
+        return found
+
+    def _begin(self, instances: Integers) -> Integers:
+        self._state[instances] = PENDING
+        self._since_ms[instances] = self._last_ms[self._slot_of[instances]]
+        self._limits[instances] = self._clear[instances]
+        return instances
+
+    def _fire_due(self, instances: Integers) -> list[Transition]:
+        times = self._last_ms[self._slot_of[instances]]
+        held = times - self._since_ms[instances] >= self._for_ms[instances]
+        cool = times - self._fired_ms[instances] >= self._cooldown_ms[instances]
+        due = instances[held & cool]
+        self._state[due] = FIRING
+        self._fired_ms[due] = self._last_ms[self._slot_of[due]]
+        return [self._transition(index, True) for index in due.tolist()]
+
+    def _end(self, instances: Integers) -> list[Transition]:
+        over = instances[self._state[instances] == FIRING]
+        self._state[instances] = OK
+        self._since_ms[instances] = _NEVER
+        self._limits[instances] = self._fire[instances]
+        return [self._transition(index, False) for index in over.tolist()]
+
+    def _transition(self, index: int, firing: bool) -> Transition:
+        slot = int(self._slot_of[index])
+        time_ms, value = int(self._last_ms[slot]), float(self.values[slot])
+        return Transition(self._rule(index), self.slots[slot].series, firing, time_ms, value)
+
+    def _rule(self, index: int) -> AlertRule:
+        slot = int(self._slot_of[index])
+        return self.slots[slot].rules[index - int(self._first[slot])]
+
+    def _key(self, index: int) -> tuple[int, EvaluatedSeries]:
+        return self._rule(index).id, self.slots[int(self._slot_of[index])].series
+
+    def _instance(self, index: int) -> InstanceState:
+        fired_ms = int(self._fired_ms[index])
+        since_ms, state = int(self._since_ms[index]), int(self._state[index])
+        return InstanceState(state, since_ms, None if fired_ms == _NEVER else fired_ms)
+
+
+def _integers(values: Sequence[int]) -> Integers:
+    return np.array(values, np.int64)
+
+
+def _numbers(rule: AlertRule) -> tuple[float, ...]:
+    """What the arrays of an instance hold of its rule."""
+    return (*_limits(rule.condition), rule.condition.absolute, rule.for_ms, rule.cooldown_ms)
+
+
+def _statistic(feature: Feature) -> int:
+    if feature.baseline_ms:
+        return RELATIVE if feature.relative else CHANGE
+    return _STATISTICS.get(feature.statistic, LAST)
+
+
+def _limits(condition: RuleCondition) -> tuple[float, float, float]:
+    """Sign, and limits for `value * sign > limit`: to begin, and to stay."""
+    sign = 1.0 if condition.operator.startswith(">") else -1.0
+    fire, clear = condition.fire * sign, condition.clear * sign
+    if condition.operator.endswith("="):
+        return sign, float(np.nextafter(fire, -np.inf)), float(np.nextafter(clear, -np.inf))
+    return sign, fire, clear

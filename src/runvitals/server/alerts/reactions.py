@@ -1,0 +1,162 @@
+"""What an automation does about an event: the notifications and changes of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from runvitals.model.durations import HOUR_MS
+from runvitals.server.alerts.automation_texts import level_of, text_of
+from runvitals.server.alerts.automations import (
+    Action,
+    Automation,
+    CallWebhook,
+    InvalidAutomation,
+    MailMembers,
+    Occurrence,
+    RunCommand,
+    StopRun,
+    TagRun,
+    TellApprise,
+    TellSlack,
+    automation_of,
+    matches,
+)
+from runvitals.server.alerts.storage.automations import AutomationRow, RaisedEvent, Reaction
+from runvitals.server.alerts.storage.outbox import Notification
+
+
+def reaction_to(row: AutomationRow, event: RaisedEvent) -> Reaction | None:
+    """What an automation does about an event; None: it is not about it."""
+    try:
+        automation = automation_of(row.definition)
+    except InvalidAutomation:
+        return None  # a later version of the server wrote it
+    occurrence = occurrence_of(event)
+    if not matches(automation, occurrence):
+        return None
+    notifications = notifications_of(row, automation, event, occurrence)
+    return Reaction(occurrence.subject, automation.cooldown_h * HOUR_MS, notifications)
+
+
+def times_of(row: AutomationRow, past: Sequence[RaisedEvent]) -> list[int]:
+    """When an automation would have acted on what happened, ms UTC.
+
+    Args:
+        past: the oldest first.
+    """
+    fired: dict[str, int] = {}
+    times = []
+    for event in past:
+        reaction = reaction_to(row, event)
+        if reaction is None:
+            continue
+        last_ms = fired.get(reaction.subject)
+        if last_ms is None or event.time_ms >= last_ms + reaction.cooldown_ms:
+            fired[reaction.subject] = event.time_ms
+            times.append(event.time_ms)
+    return times
+
+
+def notifications_of(
+    row: AutomationRow, automation: Automation, event: RaisedEvent, occurrence: Occurrence
+) -> tuple[Notification, ...]:
+    """The notifications that an automation sends about an event."""
+    payload: dict[str, Any] = {"values": dict(occurrence.values), "level": level_of(occurrence)}
+    if event.project_id is not None:
+        payload["project_id"] = event.project_id
+    if event.run:
+        payload |= {"path": f"/{event.team}/{event.project}/runs/{event.run}", "link": "Open the run"}
+    first = Notification(
+        "",
+        occurrence.kind,
+        "",
+        occurrence.subject,
+        text_of(occurrence, event.team, row.name),
+        payload,
+        event.time_ms,
+        row.team_id,
+        row.id,
+    )
+    found = []
+    for number, action in enumerate(automation.actions):
+        for target, more in _targets(action, event):
+            key = f"automation:{row.id}:{event.key}:{number}:{target}"
+            found.append(replace(first, dedupe_key=key, target=target, payload={**payload, **more}))
+    return tuple(found)
+
+
+def occurrence_of(event: RaisedEvent) -> Occurrence:
+    """An event as automations see it."""
+    data = event.data
+    collection, version = str(data.get("collection", "")), data.get("version")
+    project = str(data.get("project", "")) or event.project
+    values = {
+        "event_type": event.kind,
+        "event_author": event.author,
+        "entity_name": event.team,
+        "project_name": project,
+        "run_id": event.run,
+        "run_name": event.name,
+        "run_state": data.get("state", ""),
+        "alias": data.get("alias", ""),
+        "rule_name": str(data.get("finding", "")),
+        "host_name": str(data.get("host", "")),
+        "usage_category": str(data.get("category", "")).replace("_", " "),
+        "metric_name": data.get("metric_name", ""),
+        "metric_value": data.get("metric_value", ""),
+        "artifact_collection_name": collection,
+        "artifact_version": "" if version is None else f"v{version}",
+        "artifact_version_string": f"{collection}:v{version}" if collection else "",
+    }
+    return Occurrence(
+        event.kind,
+        _subject(event),
+        event.key,
+        event.time_ms,
+        project,
+        event.name,
+        event.author,
+        event.tags,
+        state=str(data.get("state", "")),
+        tag=str(data.get("tag", "")),
+        alias=str(data.get("alias", "")),
+        collection=collection,
+        type=str(data.get("type", "")),
+        finding=str(data.get("finding", "")),
+        host=str(data.get("host", "")),
+        percent=int(data.get("percent", 0)),
+        automation_id=event.automation_id,
+        values=values,
+    )
+
+
+def _subject(event: RaisedEvent) -> str:
+    """What the cool-down of an automation is for."""
+    data = event.data
+    if event.kind == "usage.threshold":  # each category and percentage
+        return f"usage:{event.team_id}:{data.get('category', '')}:{data.get('percent', 0)}"
+    if data.get("collection"):
+        return f"artifact:{data.get('project', '')}/{data['collection']}:v{data.get('version')}"
+    return f"run:{event.run_number}" if event.run_number is not None else f"team:{event.team_id}"
+
+
+def _targets(action: Action, event: RaisedEvent) -> list[tuple[str, dict[str, Any]]]:
+    """Where an action leads, each with what only its receiver needs."""
+    if isinstance(action, TellSlack):
+        return [(f"slack:{action.destination}", {})]
+    if isinstance(action, TellApprise):
+        return [(f"apprise:{action.destination}", {})]
+    if isinstance(action, CallWebhook):
+        return [(f"webhook:{action.webhook}", {"payload": action.payload})]
+    if isinstance(action, MailMembers):
+        return [(f"member:{name}", {}) for name in action.members]
+    if event.run_number is None:
+        return []
+    if isinstance(action, StopRun):
+        return [(f"stop:{event.run_number}", {})]
+    if isinstance(action, RunCommand):
+        return [(f"command:{event.run_number}", {"command": action.command})]
+    assert isinstance(action, TagRun)
+    return [(f"tag:{event.run_number}", {"tag": action.tag})]

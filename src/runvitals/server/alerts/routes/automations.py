@@ -1,0 +1,313 @@
+"""`/teams/{team}/automations`: what happens by itself when something happens to the team's runs."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Any, Final, Protocol
+
+from fastapi import Depends, Path, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.model.durations import DAY_MS
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.alerts.automations import (
+    Automation,
+    CallWebhook,
+    InvalidAutomation,
+    MailMembers,
+    StopRun,
+    TagRun,
+    TellApprise,
+    TellSlack,
+    as_json,
+    automation_of,
+)
+from runvitals.server.alerts.delivery.metric_watch import metric_event
+from runvitals.server.alerts.payload_template import check_payload
+from runvitals.server.alerts.reactions import notifications_of, occurrence_of, times_of
+from runvitals.server.alerts.routes.notifications import history_of
+from runvitals.server.alerts.storage.automations import MAX_NAME, AutomationRow, RaisedEvent
+from runvitals.server.alerts.storage.outbox import add
+from runvitals.server.http.errors import DetailedError, InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes.field_checks import checking
+from runvitals.server.runs.routes.listing import ThePage, page_of
+from runvitals.server.teams.routes.parameters import TheTeam, entity_of
+from runvitals.server.teams.storage.teams import TeamRow
+from runvitals.store.errors import NameTaken, UnknownAccount
+
+AutomationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+_EXAMPLE: Final = {
+    "state": "finished",
+    "tag": "example",
+    "alias": "example",
+    "metric_name": "loss",
+    "metric_value": 0.5,
+    "finding": "an example",
+    "percent": 85,
+    "category": "storage",
+}
+
+_PARTS: Final = ("event", "filter", "actions", "cooldown_h")
+
+
+class Feed(Protocol):
+    """Passes values of metrics from ingest to the automations: `app.state.metric_feed`."""
+
+    def watch(self, metric: str) -> None:
+        """Watch a metric from now on."""
+
+
+def _feed(request: Request) -> Feed:
+    feed: Feed = request.app.state.metric_feed
+    return feed
+
+
+TheFeed = Annotated[Feed, Depends(_feed)]
+router = Router()
+
+
+class NewAutomation(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=MAX_NAME)
+    enabled: bool = True
+    event: dict[str, Any] = Field(description="`kind` and what belongs to it, such as `states`.")
+    filter: dict[str, Any] = Field({}, description="`projects`, `run_name`, `author`, `tag`.")
+    actions: list[dict[str, Any]] = Field(description="Each with `kind`: slack, webhook, mail, stop, tag.")
+    cooldown_h: int = Field(24, description="For how many hours it does not act on the same run again.")
+
+
+class AutomationChanges(BaseModel):
+    """What is left out does not change."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field("", min_length=1, max_length=MAX_NAME)
+    enabled: bool = True
+    event: dict[str, Any] = {}
+    filter: dict[str, Any] = {}
+    actions: list[dict[str, Any]] = []
+    cooldown_h: int = 24
+
+
+class Preview(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    days: int = Field(30, ge=1, le=90)
+
+
+@router.get("/teams/{team}/automations", dependencies=[needs("automation:read")])
+def automations(team: TheTeam, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
+    """The team's automations, in the order in which they were created."""
+    rows = access.metadata_store.alerts.automations.of_team(team.id)
+    show = _shown_to(access, requester, team)
+    return page_of("automations", rows, lambda row: row.id, page, show)
+
+
+@router.post("/teams/{team}/automations", status_code=201, dependencies=[needs("automation:manage")])
+def create_automation(
+    body: NewAutomation, team: TheTeam, access: TheAccess, requester: TheRequester, feed: TheFeed
+) -> dict[str, Any]:
+    """Create an automation. It acts with the rights that its creator has when something happens."""
+    definition = _checked(body.model_dump(exclude={"name", "enabled"}), access, team)
+    table, by, now_ms = access.metadata_store.alerts.automations, requester.actor, access.clock()
+    return _stored(feed, lambda: table.create(team.id, body.name, body.enabled, definition, by, now_ms))
+
+
+@router.get("/teams/{team}/automations/{automation}", dependencies=[needs("automation:read")])
+def one_automation(
+    automation: AutomationId, team: TheTeam, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """An automation."""
+    row = access.metadata_store.alerts.automations.get(team.id, automation)
+    return _shown_to(access, requester, team)(row)
+
+
+@router.patch("/teams/{team}/automations/{automation}", dependencies=[needs("automation:manage")])
+def change_automation(
+    automation: AutomationId,
+    body: AutomationChanges,
+    team: TheTeam,
+    access: TheAccess,
+    requester: TheRequester,
+    feed: TheFeed,
+) -> dict[str, Any]:
+    """Change an automation. Whoever changes what it does becomes its creator."""
+    table = access.metadata_store.alerts.automations
+    changes = body.model_dump(exclude_unset=True)
+    parts: dict[str, Any] = {name: changes.pop(name) for name in _PARTS if name in changes}
+    if parts:
+        present = table.get(team.id, automation).definition
+        changes["definition"] = _checked({**present, **parts}, access, team)
+    by, now_ms = requester.actor, access.clock()
+    return _stored(feed, lambda: table.update(team.id, automation, changes, by, now_ms))
+
+
+@router.delete(
+    "/teams/{team}/automations/{automation}", status_code=204, dependencies=[needs("automation:manage")]
+)
+def delete_automation(
+    automation: AutomationId, team: TheTeam, access: TheAccess, requester: TheRequester
+) -> None:
+    """Delete an automation. What it has sent stays in the history."""
+    table = access.metadata_store.alerts.automations
+    table.delete(team.id, automation, requester.actor, access.clock())
+
+
+@router.get("/teams/{team}/automations/{automation}/history", dependencies=[needs("automation:manage")])
+def history(automation: AutomationId, team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
+    """What an automation did in the last month, the newest first, and whether it arrived."""
+    store = access.metadata_store.alerts
+    store.automations.get(team.id, automation)
+    return history_of(store.outbox, team.id, page, automation)
+
+
+@router.post(
+    "/teams/{team}/automations/{automation}/test",
+    status_code=202,
+    dependencies=[needs("automation:manage")],
+)
+def test_automation(automation: AutomationId, team: TheTeam, access: TheAccess) -> dict[str, Any]:
+    """Tell the receivers of an automation about an invented run. No run is stopped or tagged."""
+    row = access.metadata_store.alerts.automations.get(team.id, automation)
+    parsed = automation_of(row.definition)
+    told = tuple(action for action in parsed.actions if not isinstance(action, (StopRun, TagRun)))
+    event = _invented(parsed, team, access.clock())
+    wanted = Automation(parsed.event, told, parsed.filter) if told else None
+    sent = [] if wanted is None else list(notifications_of(row, wanted, event, occurrence_of(event)))
+    for notification in sent:
+        new = replace(notification, kind="test", text=f"Test: {notification.text}", subject=event.key)
+        access.metadata_store.write(lambda connection, new=new: add(connection, new))  # type: ignore[misc]
+    return {"sent": len(sent)}
+
+
+@router.post("/teams/{team}/automations/{automation}/preview", dependencies=[needs("automation:manage")])
+def preview(
+    automation: AutomationId,
+    body: Preview,
+    team: TheTeam,
+    access: TheAccess,
+    requester: TheRequester,
+) -> dict[str, Any]:
+    """How often an automation would have acted in the last days. `times`: null where this is not known."""
+    store, now_ms = access.metadata_store.alerts, access.clock()
+    row = store.automations.get(team.id, automation)
+    kind = automation_of(row.definition).kind
+    past = store.past_events.of_team(team.id, kind, now_ms - body.days * DAY_MS, now_ms)
+    if past is None:
+        return {"days": body.days, "times": None, "times_ms": []}
+    readable = {
+        number
+        for number, project in access.directory.projects_of(team.id).items()
+        if access.may(requester, Action.PROJECT_READ, project)
+    }
+    times = times_of(row, [event for event in past if event.project_id in readable])
+    return {"days": body.days, "times": len(times), "times_ms": times[-100:]}
+
+
+def automation_json(row: AutomationRow) -> dict[str, Any]:
+    """An automation in an answer. `problem`: why the server switched it off."""
+    return {
+        "id": row.id,
+        "name": row.name,
+        "enabled": row.enabled,
+        **row.definition,
+        "created_by": row.created_by,
+        "created_ms": row.created_ms,
+        "changed_ms": row.changed_ms,
+        "problem": row.problem,
+    }
+
+
+def _shown_to(
+    access: AccessControl, requester: Requester, team: TeamRow
+) -> Callable[[AutomationRow], dict[str, Any]]:
+    """What makes an answer of an automation. Users write tokens into payloads: only those who manage
+    automations see them."""
+    if access.may(requester, Action.AUTOMATION_MANAGE, entity_of(access, team)):
+        return automation_json
+
+    def shown(row: AutomationRow) -> dict[str, Any]:
+        form = automation_json(row)
+        actions = form.get("actions", ())
+        hidden = [{**action, "payload": None} if "payload" in action else action for action in actions]
+        return {**form, "actions": hidden}
+
+    return shown
+
+
+def _checked(definition: dict[str, Any], access: AccessControl, team: TeamRow) -> dict[str, Any]:
+    """A valid definition, with everything that was left out.
+
+    Raises:
+        InvalidFields: it is invalid, or names what the team does not have.
+    """
+    try:
+        automation = automation_of(definition)
+    except InvalidAutomation as error:
+        raise InvalidFields({error.field: str(error)}) from None
+    accounts = access.accounts
+    for number, action in enumerate(automation.actions):
+        place = f"actions[{number}]"
+        try:
+            if isinstance(action, TellSlack):
+                accounts.slack_destinations.sealed(team.id, action.destination)
+            elif isinstance(action, TellApprise):
+                access.metadata_store.alerts.apprise.sealed(team.id, action.destination)
+            elif isinstance(action, CallWebhook):
+                webhook = accounts.webhooks.get(team.id, action.webhook)
+                if action.payload is not None:
+                    with checking(f"{place}.payload"):
+                        check_payload(action.payload, list(filter(None, [webhook.signing_secret])))
+            elif isinstance(action, MailMembers):
+                known = {member.name for member in accounts.members.of_teams([team.id]).get(team.id, ())}
+                if unknown := sorted(set(action.members) - known):
+                    raise InvalidFields({f"{place}.members": f"{', '.join(unknown)}: no member of the team"})
+        except UnknownAccount as error:
+            raise InvalidFields({place: str(error)}) from None
+    return as_json(automation)
+
+
+def _invented(automation: Automation, team: TeamRow, now_ms: int) -> RaisedEvent:
+    """An event for a test."""
+    data = dict(_EXAMPLE)
+    if automation.kind.startswith(("artifact.", "registry.")):
+        data |= {"project": "example", "collection": "example", "type": "model", "version": 0}
+    key = f"test:{secrets.token_hex(8)}"
+    return RaisedEvent(
+        0,
+        key,
+        automation.kind,
+        team.id,
+        team.name,
+        now_ms,
+        None,
+        None,
+        "",
+        "an example",
+        "example",
+        None,
+        "",
+        (),
+        data,
+    )
+
+
+def _stored(feed: Feed, store: Callable[[], AutomationRow]) -> dict[str, Any]:
+    """What storing an automation answers; what is wrong is said beside its field. Values that arrive from now
+    on count."""
+    try:
+        with checking("name"):
+            row = store()
+    except NameTaken as error:
+        raise DetailedError(409, str(error), {"fields": {"name": str(error)}}) from None
+    event = metric_event(row)
+    if event is not None and row.enabled:
+        feed.watch(event.metric)
+    return automation_json(row)

@@ -1,0 +1,45 @@
+"""The switches of alerts in requests and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from runvitals.server.alerts.settings import EventChoice, Switch
+
+Level = Literal["info", "warning", "error"]
+
+
+class Choice(BaseModel):
+    """By which channels an event is notified. `min_level`: only events of this level or a higher one."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    email: bool = False
+    slack: bool = False
+    min_level: Level = "info"
+
+
+class EventChoices(BaseModel):
+    """Switches by event; what is left out does not change."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    finished: Choice | None = None
+    crashed: Choice | None = None
+    custom: Choice | None = None
+    findings: Choice | None = None
+
+
+def with_changes(chosen: Mapping[Switch, EventChoice], changes: EventChoices | None) -> dict[str, Any]:
+    """The switches after a change, as they are stored."""
+    changed = {} if changes is None else changes.model_dump(exclude_none=True)
+    return {switch: changed.get(switch, asdict(choice)) for switch, choice in chosen.items()}
+
+
+def choices_json(chosen: Mapping[Switch, EventChoice]) -> dict[str, Any]:
+    """The switches in an answer."""
+    return {switch: asdict(choice) for switch, choice in chosen.items()}

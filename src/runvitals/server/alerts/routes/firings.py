@@ -1,0 +1,129 @@
+"""`/entities/{entity}/alert-rules/history`: when rules fired, who was notified by what, and whether it
+arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+from fastapi import HTTPException, Path, Query
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.alerts.delivery.receiver_names import receiver_names
+from runvitals.server.alerts.storage.firings import Firing
+from runvitals.server.alerts.storage.outbox import StoredNotification
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes.listing import ThePage
+from runvitals.server.runs.routes.project_parameters import TheEntity
+from runvitals.store.errors import UnknownAccount
+
+Id = Annotated[int, Path(ge=1, le=2**53)]
+_PATH: Final = "/entities/{entity}/alert-rules/history"
+_STATES: Final = {"sent": "finished"}
+
+router = Router()
+
+
+@router.get(_PATH, dependencies=[needs("automation:read")])
+def history(
+    entity: TheEntity,
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    project: Annotated[str | None, Query(max_length=256)] = None,
+    rule: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only of this rule.")] = None,
+    firing: Annotated[bool, Query(description="Only what fires now.")] = False,
+) -> dict[str, Any]:
+    """When rules fired, for which series, and who was notified; the newest first.
+
+    `notified`: who was to be, or why nobody was. `notifications`: what was sent, by which channel, and its
+    state: pending, finished, failed or dropped. What receivers answered is for those who may change rules.
+    """
+    readable = access.directory.readable_runs(requester.principal)
+    projects = None if readable is None else readable.projects
+    number = None
+    if project is not None:
+        found = access.directory.project_named(entity.id, project)
+        number = -1 if found is None else found.id
+    table = access.metadata_store.alerts.firings
+    rows = table.of_entity(
+        entity.id, page.limit + 1, page.after_id or None, rule, number, projects, only_open=firing
+    )
+    shown = rows[: page.limit]
+    sent = _sent(access, shown)
+    names = receiver_names(access.metadata_store, [one for of_row in sent for one in of_row])
+    manages = access.may(requester, Action.AUTOMATION_MANAGE, entity)
+    return {
+        "firings": [
+            _firing_json(row) | {"notifications": [_sent_json(one, names, manages) for one in of_row]}
+            for row, of_row in zip(shown, sent, strict=True)
+        ],
+        "total": table.count(entity.id, rule, number, projects, only_open=firing),
+        "next": str(shown[-1].id) if len(rows) > len(shown) else None,
+        "may": [Action.AUTOMATION_MANAGE.value] if manages else [],
+    }
+
+
+@router.post(
+    f"{_PATH}/{{firing}}/notifications/{{notification}}/send-again", dependencies=[needs("automation:manage")]
+)
+def send_firing_again(
+    entity: TheEntity, firing: Id, notification: Id, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Send what a rule said once more, to the same receiver."""
+    readable = access.directory.readable_runs(requester.principal)
+    alerts = access.metadata_store.alerts
+    row = alerts.firings.get(entity.id, firing, None if readable is None else readable.projects)
+    [sent] = _sent(access, [row])
+    if notification not in {one.id for one in sent}:
+        raise UnknownAccount("there is no such notification")
+    try:
+        again = alerts.outbox.send_again(None, notification, access.clock())
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+    return _sent_json(again, receiver_names(access.metadata_store, [again]), True)
+
+
+def _sent(access: AccessControl, rows: Sequence[Firing]) -> list[list[StoredNotification]]:
+    """The notifications of firings: to channels, and to users, who get them as events of the run."""
+    alerts = access.metadata_store.alerts
+    events = alerts.events.findings({row.run_id for row in rows}, {row.finding_key for row in rows})
+    prefixes = [
+        (row.key_prefix, f"run-event:{events.get((row.run_id, row.finding_key), 0)}:") for row in rows
+    ]
+    found = alerts.outbox.beginning_with([prefix for pair in prefixes for prefix in pair])
+    return [[one for one in found if one.dedupe_key.startswith(pair)] for pair in prefixes]
+
+
+def _firing_json(row: Firing) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "rule_id": row.rule_id,
+        "rule": row.rule,
+        "run": row.run,
+        "project": row.project,
+        "key": row.key,
+        "host": row.host,
+        "severity": row.severity,
+        "value": row.value,
+        "fired_ms": row.fired_ms,
+        "ended_ms": row.ended_ms,
+        "notified": row.told,
+    }
+
+
+def _sent_json(one: StoredNotification, names: dict[str, str], manages: bool) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "channel": one.target.partition(":")[0],
+        "receiver": names.get(one.target, ""),
+        "state": _STATES.get(one.state, one.state),
+        "tries": one.tries,
+        "status": one.status,
+        "answer": one.answer if manages else None,
+        "error": one.error if manages else None,
+        "ended_ms": one.ended_ms,
+    }

@@ -1,0 +1,96 @@
+"""`/mute/{link}`: what a link in a mail mutes, without signing in.
+
+The link is in the mail's `List-Unsubscribe`, so a mail program may POST to it by itself (RFC 8058).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import HTTPException, Path, Request
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import PUBLIC, needs, with_accounts
+from runvitals.server.accounts.routes.services import AccountServices, TheServices
+from runvitals.server.alerts.mute_links import PURPOSE, MuteLink, mute_link
+from runvitals.server.alerts.run_readers import may_read_run
+from runvitals.server.alerts.storage.alert_settings import AlertSubject, Scope
+from runvitals.server.http.router import Router
+from runvitals.server.runs.storage.run_places import RunPlace
+
+router = Router()
+LinkText = Annotated[str, Path(max_length=100)]
+
+
+class Wish(BaseModel):
+    """What to mute. `on`: false takes it back."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    scope: Scope = "project"
+    on: bool = True
+
+
+@router.get("/mute/{link}", dependencies=[needs(PUBLIC), with_accounts()])
+def what_is_muted(link: LinkText, access: TheAccess, services: TheServices) -> dict[str, Any]:
+    """What the link can mute, and what is muted."""
+    return _shown(access, *_opened(link, access, services))
+
+
+@router.post("/mute/{link}", dependencies=[needs(PUBLIC), with_accounts()])
+async def mute(link: LinkText, request: Request, access: TheAccess, services: TheServices) -> dict[str, Any]:
+    """Mute the run, its project or its team for the user of the link; by a mail program: the project."""
+    wish = Wish()
+    if request.headers.get("content-type", "").startswith("application/json"):
+        try:
+            wish = Wish.model_validate_json(await request.body())
+        except ValidationError as error:
+            raise HTTPException(422, "expected {scope: run, project or team, on: true or false}") from error
+    opened, place = await run_in_threadpool(_opened, link, access, services)
+    target = _targets(access, place).get(wish.scope)
+    if target is None:
+        raise HTTPException(422, f"the run belongs to no {wish.scope}")
+    settings = access.metadata_store.alerts.settings
+    await run_in_threadpool(settings.except_from, opened.user_id, target, "off" if wish.on else None)
+    return await run_in_threadpool(_shown, access, opened, place)
+
+
+def _opened(link: str, access: AccessControl, services: AccountServices) -> tuple[MuteLink, RunPlace]:
+    try:
+        opened = mute_link(link, services.box.derived_key(PURPOSE))
+    except ValueError:
+        raise HTTPException(404, "this link is not valid") from None
+    place = access.metadata_store.runs.place(opened.run_id)
+    # A run that was moved has names that the mail did not contain.
+    if place is None or place.entity_id is None or not may_read_run(access.directory, opened.user_id, place):
+        raise HTTPException(404, "what this link was about is not there any more")
+    return opened, place
+
+
+def _targets(access: AccessControl, place: RunPlace) -> dict[Scope, AlertSubject]:
+    assert place.entity_id is not None
+    found: dict[Scope, AlertSubject] = {
+        "run": AlertSubject("run", place.run_id),
+        "project": AlertSubject("project", place.project_id),
+    }
+    if access.directory.entity(place.entity_id).owner_id is None:
+        found["team"] = AlertSubject("team", place.entity_id)
+    return found
+
+
+def _shown(access: AccessControl, opened: MuteLink, place: RunPlace) -> dict[str, Any]:
+    """Names that the mail contained too."""
+    targets = _targets(access, place)
+    modes = access.metadata_store.alerts.settings.modes(
+        [opened.user_id], {scope: target.id for scope, target in targets.items()}
+    )
+    muted = [scope for scope, mode in modes.get(opened.user_id, {}).items() if mode == "off"]
+    return {
+        "entity": place.entity,
+        "project": place.project,
+        "run": place.uid,
+        "scopes": list(targets),
+        "muted": sorted(muted),
+    }

@@ -1,0 +1,135 @@
+"""`/teams/{team}/notifications`: who was notified by what, and whether it arrived; and tests of receivers."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import Depends, HTTPException, Path, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.alerts.delivery.channel import DeliveryFailed, title_of
+from runvitals.server.alerts.delivery.channels import Channels
+from runvitals.server.alerts.payload_template import MAX_BYTES, check_payload
+from runvitals.server.alerts.storage.outbox import ChannelResponse, OutboxTable, StoredNotification
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes.field_checks import checking
+from runvitals.server.runs.routes.listing import PageRequest, ThePage
+from runvitals.server.teams.routes.parameters import TheTeam
+
+NotificationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
+router = Router()
+
+
+def channels_of(request: Request) -> Channels:
+    """Those of the application."""
+    channels: Channels = request.app.state.channels
+    return channels
+
+
+TheChannels = Annotated[Channels, Depends(channels_of)]
+
+
+@router.get("/teams/{team}/notifications", dependencies=[needs("automation:manage")])
+def notifications(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
+    """What the team's automations sent in the last month, the newest first."""
+    return history_of(access.metadata_store.alerts.outbox, team.id, page)
+
+
+@router.post(
+    "/teams/{team}/notifications/{notification}/send-again", dependencies=[needs("automation:manage")]
+)
+def send_again(notification: NotificationId, team: TheTeam, access: TheAccess) -> dict[str, Any]:
+    """Send a notification once more, to the same receiver."""
+    try:
+        return notification_json(
+            access.metadata_store.alerts.outbox.send_again(team.id, notification, access.clock())
+        )
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+
+
+class WebhookTest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    payload: str | None = Field(
+        None, max_length=MAX_BYTES, description="Sent instead of the webhook's own payload."
+    )
+
+
+@router.post("/teams/{team}/webhooks/{webhook}/test", dependencies=[needs("webhook:manage")])
+def test_webhook(
+    webhook: NotificationId, body: WebhookTest, team: TheTeam, access: TheAccess, channels: TheChannels
+) -> dict[str, Any]:
+    """Send a signed request about an invented run at once; answers what the receiver said."""
+    row = access.accounts.webhooks.get(team.id, webhook)
+    if body.payload is not None:
+        with checking("payload"):
+            check_payload(body.payload, list(filter(None, [row.signing_secret])))
+    values = {"event_type": "test", "entity_name": team.name, "run_name": "an example"}
+    everything = {"event": "test", "title": f"A test of team {team.name}", **values}
+    template = body.payload or row.payload
+    key = f"test-{secrets.token_hex(8)}"
+    return answered(lambda: channels.webhook.send(team.id, row, template, values, everything, key))
+
+
+@router.post("/teams/{team}/slack-destinations/{destination}/test", dependencies=[needs("slack:manage")])
+def test_slack_destination(
+    destination: NotificationId, team: TheTeam, access: TheAccess, channels: TheChannels
+) -> dict[str, Any]:
+    """Post a message at once; answers what Slack said."""
+    sealed = access.accounts.slack_destinations.sealed(team.id, destination)
+    title, text = f"A test of team {team.name}", "Messages of automations will arrive here."
+    return answered(lambda: channels.slack.post_to_team(team.id, sealed, title, text))
+
+
+def answered(send: Callable[[], ChannelResponse]) -> dict[str, Any]:
+    """What a receiver said; `error`: why there was no answer."""
+    begun_s = time.monotonic()
+    error: str | None = None
+    try:
+        answer = send()
+    except DeliveryFailed as failed:
+        answer, error = failed.answer or ChannelResponse(), str(failed)
+    took_ms = round((time.monotonic() - begun_s) * 1000)
+    return {"status": answer.status, "answer": answer.text, "error": error, "took_ms": took_ms}
+
+
+def history_of(
+    outbox: OutboxTable, team_id: int, page: PageRequest, automation_id: int | None = None
+) -> dict[str, Any]:
+    """A page of the notifications of a team or of one of its automations."""
+    rows = outbox.of_team(team_id, page.limit + 1, page.after_id or None, automation_id)
+    part = rows[: page.limit]
+    return {
+        "notifications": [notification_json(row) for row in part],
+        "total": outbox.count_of_team(team_id, automation_id),
+        "next": str(part[-1].id) if len(rows) > len(part) else None,
+    }
+
+
+def notification_json(row: StoredNotification) -> dict[str, Any]:
+    """A notification in an answer. `channel` and `receiver`: by what, and whom; `state`: pending, finished,
+    failed or dropped."""
+    channel, _, receiver = row.target.partition(":")
+    return {
+        "id": row.id,
+        "automation": row.automation_id,
+        "event": row.kind,
+        "channel": channel,
+        "receiver": receiver,
+        "title": title_of(row.text)[0],
+        "state": "finished" if row.state == "sent" else row.state,
+        "tries": row.tries,
+        "status": row.status,
+        "answer": row.answer,
+        "error": row.error,
+        "created_ms": row.created_ms,
+        "next_ms": row.next_ms if row.state == "pending" else None,
+        "ended_ms": row.ended_ms,
+    }

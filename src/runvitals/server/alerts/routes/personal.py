@@ -1,0 +1,195 @@
+"""`/account/alerts`: what users are notified of the runs whose author they are, and what they muted."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.model.errors import AmbiguousName, UnknownRun
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.principals import Principal
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.accounts.routes.own_account import TheOwner
+from runvitals.server.accounts.routes.services import TheServices
+from runvitals.server.alerts.routes.choices import EventChoices, choices_json, with_changes
+from runvitals.server.alerts.routes.own_slack import slack_json
+from runvitals.server.alerts.settings import PersonalAlerts, QuietHours, personal_alerts
+from runvitals.server.alerts.storage.alert_settings import AlertSubject, Mode, Scope
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+
+_TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
+_MODES: Final[dict[str, Mode | None]] = {"off": "off", "all": "all", "as_above": None}
+MAX_LISTED: Final = 500
+AnyMode = Literal["off", "as_above", "all"]
+
+router = Router()
+
+
+class Quiet(BaseModel):
+    """Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    on: bool
+    start: str = Field("22:00", max_length=5)
+    end: str = Field("07:00", max_length=5)
+    errors_pass: bool = True
+
+
+class Exception_(BaseModel):
+    """What is sent of one team, project or run. `name`: `team`, `entity/project` or
+    `entity/project/run`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    scope: Scope
+    name: str = Field(min_length=1, max_length=600)
+    mode: AnyMode
+
+
+class PersonalChange(BaseModel):
+    """What is left out does not change."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    events: EventChoices | None = None
+    quiet: Quiet | None = None
+    digest: Literal["off", "hourly", "daily"] | None = None
+    daily_at: str | None = Field(None, max_length=5, description="When the daily digest is sent: `08:00`.")
+    projects: list[dict[Literal["project", "mode"], str]] | None = Field(None, max_length=MAX_LISTED)
+    exceptions: list[Exception_] | None = Field(None, max_length=MAX_LISTED)
+
+
+@router.get("/account/alerts", dependencies=[needs("account:read")])
+def alerts(
+    access: TheAccess, services: TheServices, outside: TheOutsideServices, owner: TheOwner
+) -> dict[str, Any]:
+    """What you are notified of your runs, when, and of which teams, projects and runs not."""
+    return _shown(access, services, outside, owner.id)
+
+
+@router.put("/account/alerts", dependencies=[needs("account:update")])
+def change_alerts(
+    body: PersonalChange,
+    access: TheAccess,
+    services: TheServices,
+    outside: TheOutsideServices,
+    owner: TheOwner,
+    requester: TheRequester,
+) -> dict[str, Any]:
+    """Change what you are notified."""
+    settings = access.metadata_store.alerts.settings
+    before = _chosen(access, owner.id)
+    quiet = before.quiet if body.quiet is None else _quiet(body.quiet)
+    daily_at = before.daily_at if body.daily_at is None else _minute("daily_at", body.daily_at)
+    listed = [*_listed(body.projects), *(body.exceptions or [])]
+    targets = [_target(access, requester.principal, index, one) for index, one in enumerate(listed)]
+    data = {
+        "events": with_changes(before.events, body.events),
+        "quiet": {
+            "on": quiet.on,
+            "start": quiet.start,
+            "end": quiet.end,
+            "errors_pass": quiet.errors_pass,
+        },
+        "digest": body.digest or before.digest,
+        "daily_at": daily_at,
+    }
+
+    def change() -> None:
+        settings.put_user(owner.id, data, access.clock())
+        for target, one in zip(targets, listed, strict=True):
+            settings.except_from(owner.id, target, _MODES[one.mode])
+
+    access.accounts.in_one_transaction(change)
+    return _shown(access, services, outside, owner.id)
+
+
+def _chosen(access: AccessControl, user_id: int) -> PersonalAlerts:
+    stored = access.metadata_store.alerts.settings.of_users([user_id])
+    return personal_alerts(stored.get(user_id, {}))
+
+
+def _shown(
+    access: AccessControl, services: TheServices, outside: OutsideServices, user_id: int
+) -> dict[str, Any]:
+    chosen = _chosen(access, user_id)
+    exceptions = access.metadata_store.alerts.settings.exceptions(user_id)
+    slack = access.metadata_store.alerts.user_slack.get(user_id)
+    zone = access.accounts.profiles.get(user_id).fields.get("time_zone") or services.settings()["time_zone"]
+    return {
+        "events": choices_json(chosen.events),
+        "quiet": {
+            "on": chosen.quiet.on,
+            "start": _clock_time(chosen.quiet.start),
+            "end": _clock_time(chosen.quiet.end),
+            "errors_pass": chosen.quiet.errors_pass,
+        },
+        "digest": chosen.digest,
+        "daily_at": _clock_time(chosen.daily_at),
+        "time_zone": zone,
+        "projects": [{"project": one.name, "mode": one.mode} for one in exceptions if one.scope == "project"],
+        "exceptions": [{"scope": one.scope, "name": one.name, "mode": one.mode} for one in exceptions],
+        "mail": services.mailer.configured,
+        "slack": None if slack is None else slack_json(slack),
+        "slack_app": outside.slack_app.configured,
+    }
+
+
+def _listed(projects: list[dict[Literal["project", "mode"], str]] | None) -> list[Exception_]:
+    found = []
+    for index, one in enumerate(projects or []):
+        if one.get("mode") not in _MODES:
+            raise InvalidFields({f"projects[{index}].mode": f"expected one of {', '.join(_MODES)}"})
+        mode: Any = one["mode"]
+        found.append(Exception_(scope="project", name=one.get("project") or "?", mode=mode))
+    return found
+
+
+def _target(access: AccessControl, principal: Principal, index: int, one: Exception_) -> AlertSubject:
+    """The team, project or run that an exception names, if the user may know of it or takes it back."""
+    parts = one.name.split("/")
+    found: AlertSubject | None = None
+    entity = access.directory.entity_named(parts[0])
+    if entity is not None:
+        if one.scope == "team" and len(parts) == 1 and entity.owner_id is None:
+            if access.directory.may(principal, Action.TEAM_READ, entity):
+                found = AlertSubject("team", entity.id)
+        elif one.scope == "project" and len(parts) >= 2:
+            project = access.directory.project_named(entity.id, "/".join(parts[1:]))
+            if project is not None and access.directory.may(principal, Action.PROJECT_READ, project):
+                found = AlertSubject("project", project.id)
+        elif one.scope == "run" and len(parts) >= 3:
+            found = _run(access, principal, parts[0], parts[-1])
+    if found is None:
+        raise InvalidFields({f"exceptions[{index}].name": f"there is no {one.scope} {one.name[:100]!r}"})
+    return found
+
+
+def _run(access: AccessControl, principal: Principal, entity: str, uid: str) -> AlertSubject | None:
+    try:
+        return AlertSubject("run", access.directory.find_run(principal, uid, entity).id)
+    except (UnknownRun, AmbiguousName):
+        return None
+
+
+def _quiet(quiet: Quiet) -> QuietHours:
+    start, end = _minute("quiet.start", quiet.start), _minute("quiet.end", quiet.end)
+    return QuietHours(quiet.on, start, end, quiet.errors_pass)
+
+
+def _minute(field: str, text: str) -> int:
+    found = _TIME.fullmatch(text)
+    if found is None:
+        raise InvalidFields({field: f"invalid time {text!r}; expected one such as 22:00"})
+    return int(found[1]) * 60 + int(found[2])
+
+
+def _clock_time(minute: int) -> str:
+    return f"{minute // 60:02}:{minute % 60:02}"

@@ -1,0 +1,243 @@
+"""`/entities/{entity}/alert-rules`: rules on metrics of a team or user, and a dry run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+from fastapi import HTTPException, Path, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.base import deadline
+from runvitals.model.durations import DAY_MS
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.principals import User
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.resources import Entity
+from runvitals.server.accounts.routes.own_account import TheOwner
+from runvitals.server.alerts.dry_run import MAX_RUNS, DryRun, dry_run
+from runvitals.server.alerts.ready_rules import READY_RULES
+from runvitals.server.alerts.routes.targets import target_errors
+from runvitals.server.alerts.rules import AlertRule, InvalidRule, rule
+from runvitals.server.alerts.storage.firings import RuleCounts
+from runvitals.server.alerts.storage.rules import StoredRule
+from runvitals.server.http.errors import DetailedError, InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes.listing import ThePage, page_of
+from runvitals.server.runs.routes.project_parameters import TheEntity
+from runvitals.store.errors import NameTaken
+
+RuleId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+MAX_DAYS: Final = 90
+DEADLINE_S: Final = 20.0
+MAX_TRIED: Final = 2
+TRIED: Final = threading.BoundedSemaphore(MAX_TRIED)
+"""Trying a rule reads the samples of many runs."""
+_PATH: Final = "/entities/{entity}/alert-rules"
+
+router = Router()
+
+
+class NewRule(BaseModel):
+    """A rule. `enabled`: false to keep it switched off."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rule: dict[str, Any] = Field(description="As in a file of rules: name, severity, condition and so on.")
+    enabled: bool = True
+
+
+class RuleChanges(BaseModel):
+    """What is left out does not change."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rule: dict[str, Any] | None = None
+    enabled: bool | None = None
+    muted_until_ms: int | None = Field(None, ge=0, le=2**53, description="null: not muted.")
+
+
+class DryRunRequest(BaseModel):
+    """A rule that is not stored, and over how many past days it is evaluated."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rule: dict[str, Any]
+    days: int = Field(7, ge=1, le=MAX_DAYS)
+
+
+@router.get(_PATH, dependencies=[needs("automation:read")])
+def rules(entity: TheEntity, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
+    """The rules, in the order in which they were made; with those that are ready to be used.
+
+    `state`: off, ok, pending (a condition holds, but not for long enough yet) or firing, with the numbers of
+    series that are `firing` and `pending`."""
+    alerts = access.metadata_store.alerts
+    readable = access.directory.readable_runs(requester.principal)
+    counts = alerts.firings.counts(entity.id, None if readable is None else readable.projects)
+    stored = sorted(alerts.rules.of_entity(entity.id), key=lambda one: one.id)
+
+    def shown(one: StoredRule) -> dict[str, Any]:
+        return rule_json(one) | _state(one, counts.get(one.id, RuleCounts()))
+
+    listed = page_of("rules", stored, lambda one: one.id, page, shown)
+    may = access.may_list(requester, entity, frozenset((Action.AUTOMATION_MANAGE,)))
+    return {**listed, "ready": list(READY_RULES), "may": may}
+
+
+@router.post(_PATH, status_code=201, dependencies=[needs("automation:manage")])
+def create_rule(
+    entity: TheEntity, body: NewRule, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Add a rule. It is evaluated on what arrives from a few seconds later on."""
+    _checked(body.rule, access, entity, requester)
+    table, by, now_ms = access.metadata_store.alerts.rules, requester.actor, access.clock()
+    return _stored(lambda: table.create(entity.id, body.rule, body.enabled, by, now_ms))
+
+
+@router.post(f"{_PATH}/dry-run", dependencies=[needs("automation:read")])
+def try_rule(
+    entity: TheEntity, body: DryRunRequest, access: TheAccess, requester: TheRequester, request: Request
+) -> dict[str, Any]:
+    """When a rule would have fired for the runs of the past days that you may read.
+
+    `metrics`: some of what it was evaluated on, to be drawn."""
+    checked = _checked(body.rule, access, entity, requester)
+    readable = access.directory.readable_runs(requester.principal)
+    to_ms = access.clock()
+    from_ms = to_ms - body.days * DAY_MS
+    store = access.metadata_store
+    found = _within_limits(
+        lambda: dry_run(store, request.app.state.sample_store, entity.id, checked, from_ms, to_ms, readable)
+    )
+    return {
+        "times": len(found.firings),
+        "runs": found.runs,
+        "most_runs": MAX_RUNS,
+        "from_ms": from_ms,
+        "firings": [
+            {
+                "run": one.run,
+                "project": one.project,
+                "key": one.key,
+                "host": one.host,
+                "value": one.value,
+                "fired_ms": one.fired_ms,
+                "ended_ms": one.ended_ms,
+            }
+            for one in found.firings[:500]
+        ],
+        "metrics": [
+            {"run": one.run, "project": one.project, "key": one.key, "host": one.host}
+            for one in found.metrics
+        ],
+    }
+
+
+@router.get(f"{_PATH}/{{rule}}", dependencies=[needs("automation:read")])
+def one_rule(entity: TheEntity, rule: RuleId, access: TheAccess) -> dict[str, Any]:
+    """A rule."""
+    return rule_json(access.metadata_store.alerts.rules.get(entity.id, rule))
+
+
+@router.patch(f"{_PATH}/{{rule}}", dependencies=[needs("automation:manage")])
+def change_rule(
+    entity: TheEntity, rule: RuleId, body: RuleChanges, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Change a rule, switch it on or off, or mute it until a time. A changed rule begins anew."""
+    if body.rule is not None:
+        _checked(body.rule, access, entity, requester)
+    muted = body.muted_until_ms if "muted_until_ms" in body.model_fields_set else -1
+    table, by, now_ms = access.metadata_store.alerts.rules, requester.actor, access.clock()
+    return _stored(
+        lambda: table.update(
+            entity.id, rule, by, now_ms, definition=body.rule, enabled=body.enabled, muted_until_ms=muted
+        )
+    )
+
+
+@router.delete(f"{_PATH}/{{rule}}", status_code=204, dependencies=[needs("automation:manage")])
+def delete_rule(entity: TheEntity, rule: RuleId, access: TheAccess, requester: TheRequester) -> None:
+    """Delete a rule, with its history."""
+    access.metadata_store.alerts.rules.delete(entity.id, rule, requester.actor, access.clock())
+
+
+@router.post(f"{_PATH}/{{rule}}/test", status_code=202, dependencies=[needs("automation:manage")])
+def test_rule(
+    entity: TheEntity, rule: RuleId, access: TheAccess, owner: TheOwner, request: Request
+) -> dict[str, Any]:
+    """Send yourself what the rule would send."""
+    stored = access.metadata_store.alerts.rules.get(entity.id, rule)
+    notices = request.app.state.shared_server.alerting.rule_notices
+    sent = notices.test(stored, _parsed(stored.definition), owner.id)
+    return {"target": sent.target}
+
+
+def rule_json(stored: StoredRule) -> dict[str, Any]:
+    """A rule in an answer."""
+    return {
+        "id": stored.id,
+        "name": stored.name,
+        "rule": dict(stored.definition),
+        "enabled": stored.enabled,
+        "muted_until_ms": stored.muted_until_ms,
+        "created_ms": stored.created_ms,
+        "changed_ms": stored.changed_ms,
+    }
+
+
+def _within_limits(work: Callable[[], DryRun]) -> DryRun:
+    """Raises:
+    HTTPException: too many rules are being tried, or it takes too long.
+    """
+    if not TRIED.acquire(blocking=False):
+        raise HTTPException(429, "other rules are being tried; try again in a few seconds")
+    try:
+        with deadline.within(DEADLINE_S):
+            return work()
+    except deadline.TooSlow:
+        raise HTTPException(422, "it takes too long; choose fewer days, projects or metrics") from None
+    finally:
+        TRIED.release()
+
+
+def _state(stored: StoredRule, counts: RuleCounts) -> dict[str, Any]:
+    """The state of a rule, over the series that the requester may see."""
+    if not stored.enabled:
+        return {"state": "off", "firing": 0, "pending": 0}
+    state = "firing" if counts.firing else "pending" if counts.pending else "ok"
+    return {"state": state, "firing": counts.firing, "pending": counts.pending}
+
+
+def _checked(definition: Any, access: AccessControl, entity: Entity, requester: Requester) -> AlertRule:
+    """A valid rule.
+
+    Raises:
+        InvalidFields: it is invalid, or notifies what its team or user does not have.
+        HTTPException: 403 if it looks at all teams, and the requester does not administer the organisation.
+    """
+    found = _parsed(definition)
+    principal = requester.principal
+    if found.everywhere and not (isinstance(principal, User) and principal.org_admin):
+        raise HTTPException(403, "only administrators of the organisation make rules about all teams")
+    wrong = target_errors(access.metadata_store, entity.id, found.tell, "rule.tell")
+    if wrong:
+        raise InvalidFields(wrong)
+    return found
+
+
+def _parsed(definition: Any) -> AlertRule:
+    try:
+        return rule(definition)
+    except InvalidRule as error:
+        raise InvalidFields({f"rule.{name}": text for name, text in error.fields.items()}) from None
+
+
+def _stored(store: Callable[[], StoredRule]) -> dict[str, Any]:
+    try:
+        return rule_json(store())
+    except NameTaken as error:
+        raise DetailedError(409, str(error), {"fields": {"rule.name": str(error)}}) from None

@@ -1,0 +1,120 @@
+"""`/account/slack/install` and `/teams/{team}/slack-destinations/install`: channels by the operator's app of
+Slack, and where Slack sends the browser back to."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+
+from fastapi import HTTPException, Query
+from fastapi.responses import RedirectResponse, Response
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.accounts.routes.own_account import TheOwner
+from runvitals.server.accounts.sealed_purposes import slack_purpose, user_slack_purpose
+from runvitals.server.alerts.routes.slack_destinations import sealed_slack_url
+from runvitals.server.alerts.slack_app import SlackAppFailed, SlackChannelUrl, SlackInstall
+from runvitals.server.alerts.storage.slack_destinations import MAX_CHANNEL
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.teams.routes.parameters import TheTeam
+from runvitals.store.errors import LimitReached, NameTaken
+
+_OWN: Final = "/-/settings/alerts"
+
+router = Router()
+
+
+@router.post("/account/slack/install", dependencies=[needs("account:update")])
+def install_own_slack(
+    requester: TheRequester, owner: TheOwner, outside: TheOutsideServices
+) -> dict[str, Any]:
+    """Where your browser chooses your own channel at Slack."""
+    return _begun(outside, requester, owner.id, None)
+
+
+@router.post("/teams/{team}/slack-destinations/install", dependencies=[needs("slack:manage")])
+def install_team_slack(
+    team: TheTeam, requester: TheRequester, owner: TheOwner, outside: TheOutsideServices
+) -> dict[str, Any]:
+    """Where your browser chooses a channel of the team at Slack."""
+    return _begun(outside, requester, owner.id, team.id)
+
+
+@router.get(
+    "/account/slack/callback",
+    status_code=302,
+    response_class=RedirectResponse,
+    dependencies=[needs("account:update")],
+)
+def finish_slack(
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+    state: Annotated[str, Query(max_length=2000)] = "",
+    code: Annotated[str, Query(max_length=1000)] = "",
+    error: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
+    """Where Slack sends the browser back to. `state` is of use in the browser that began only."""
+    session_id = None if requester.session is None else requester.session.id
+    page = _OWN
+    try:
+        install = outside.slack_app.opened(state, requester.user_id, session_id)
+        if install.team_id is not None:
+            entity = access.directory.entity(install.team_id)
+            name = access.accounts.entity_names([install.team_id])[install.team_id]
+            page = f"/{quote(name)}/-/settings/integrations"
+            access.require(requester, Action.SLACK_MANAGE, entity, f"team {name!r}")
+        if error or not code:
+            raise SlackAppFailed("it was cancelled at Slack")
+        name = _kept(access, requester, outside, install, outside.slack_app.channel(code))
+    except (SlackAppFailed, LimitReached) as problem:
+        return RedirectResponse(f"{page}?slack_error={quote(str(problem))}", 302)
+    except InvalidFields:
+        return RedirectResponse(f"{page}?slack_error={quote('Slack gave no webhook of a channel')}", 302)
+    return RedirectResponse(f"{page}?slack={quote(name)}", 302)
+
+
+def _begun(
+    outside: OutsideServices, requester: Requester, user_id: int, team_id: int | None
+) -> dict[str, Any]:
+    if requester.session is None:
+        raise HTTPException(403, "only a browser that is signed in can go to Slack and come back")
+    try:
+        return {"url": outside.slack_app.start(SlackInstall(user_id, requester.session.id, team_id))}
+    except SlackAppFailed as problem:
+        raise HTTPException(409, str(problem)) from None
+
+
+def _kept(
+    access: AccessControl,
+    requester: Requester,
+    outside: OutsideServices,
+    install: SlackInstall,
+    found: SlackChannelUrl,
+) -> str:
+    """Keep a channel, in place of the one of the same name; returns its name.
+
+    Raises:
+        InvalidFields: Slack gave no URL of an incoming webhook.
+        LimitReached: the team has too many channels.
+    """
+    now_ms = access.clock()
+    if install.team_id is None:
+        url = sealed_slack_url(found.url, user_slack_purpose(install.user_id), outside)
+        access.metadata_store.alerts.user_slack.put(install.user_id, url.sealed, url.shown, now_ms)
+        return found.channel
+    url = sealed_slack_url(found.url, slack_purpose(install.team_id), outside)
+    name = " ".join("".join(c if c.isprintable() else " " for c in found.channel).split())[:MAX_CHANNEL]
+    name = name or "Slack"
+    table = access.accounts.slack_destinations
+    try:
+        table.create(install.team_id, name, url, requester.actor, now_ms)
+    except NameTaken:
+        [same] = [row for row in table.of_team(install.team_id) if row.channel == name]
+        table.update(install.team_id, same.id, requester.actor, now_ms, url=url)
+    return name

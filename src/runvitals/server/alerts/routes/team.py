@@ -1,0 +1,98 @@
+"""`/teams/{team}/alerts`: what a team is notified of the runs of its projects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.alerts.routes.choices import EventChoices, Level, choices_json, with_changes
+from runvitals.server.alerts.routes.targets import target_errors, targets_of
+from runvitals.server.alerts.rules import MAX_TELL, SEVERITIES, is_target
+from runvitals.server.alerts.settings import team_alerts
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.teams.routes.parameters import TheTeam, entity_of
+from runvitals.server.teams.storage.teams import TeamRow
+
+router = Router()
+
+
+class TeamChange(BaseModel):
+    """What is left out does not change."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    events: EventChoices | None = None
+    slack_destination: int | None = Field(
+        None, description="Id of the team's Slack destination that gets the alerts; null: none."
+    )
+
+    routes: dict[Level, list[str]] | None = Field(
+        None,
+        description="By severity, whom rules notify that name nobody: `author`, `members`, or a channel such "
+        "as `slack:3`.",
+    )
+
+
+@router.get("/teams/{team}/alerts", dependencies=[needs("team:read")])
+def alerts(team: TheTeam, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+    """What the team is notified of its runs."""
+    return _shown(access, requester, team)
+
+
+@router.put("/teams/{team}/alerts", dependencies=[needs("team:update")])
+def change_alerts(
+    team: TheTeam, body: TeamChange, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Change what the team is notified. Mails go to all members who may read the run and have not
+    muted the team."""
+    settings = access.metadata_store.alerts.settings
+    before = team_alerts(settings.of_team(team.id))
+    destination = before.slack_destination
+    if "slack_destination" in body.model_fields_set:
+        destination = body.slack_destination
+        known = {row.id for row in access.accounts.slack_destinations.of_team(team.id)}
+        if destination is not None and destination not in known:
+            raise InvalidFields({"slack_destination": "the team has no such Slack destination"})
+    routes = before.routes if body.routes is None else _routes(access, team, body.routes)
+    data = {
+        "events": with_changes(before.events, body.events),
+        "slack_destination": destination,
+        "routes": routes,
+    }
+    settings.put_team(team.id, data, requester.actor, access.clock())
+    return _shown(access, requester, team)
+
+
+def _routes(access: AccessControl, team: TeamRow, routes: Mapping[Level, list[str]]) -> dict[str, list[str]]:
+    wrong: dict[str, str] = {}
+    for severity, targets in routes.items():
+        field = f"routes.{severity}"
+        if len(targets) > MAX_TELL or not all(map(is_target, targets)):
+            wrong[field] = f"expected at most {MAX_TELL} of author, members, slack:ID, webhook:ID, apprise:ID"
+        else:
+            wrong |= target_errors(access.metadata_store, team.id, targets, field)
+    if wrong:
+        raise InvalidFields(wrong)
+    return {severity: list(dict.fromkeys(targets)) for severity, targets in routes.items()}
+
+
+def _shown(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any]:
+    chosen = team_alerts(access.metadata_store.alerts.settings.of_team(team.id))
+    destinations = access.accounts.slack_destinations.of_team(team.id)
+    known = {row.id for row in destinations}
+    editable = access.may(requester, Action.TEAM_UPDATE, entity_of(access, team))
+    return {
+        "events": choices_json(chosen.events),
+        "slack_destination": chosen.slack_destination if chosen.slack_destination in known else None,
+        "slack_destinations": [{"id": row.id, "channel": row.channel} for row in destinations],
+        "routes": {severity: list(chosen.routes.get(severity, ())) for severity in SEVERITIES},
+        "targets": targets_of(access.metadata_store, team.id),
+        "editable": editable,
+    }

@@ -1,0 +1,89 @@
+"""`/teams/{team}/secrets`: values that webhooks send. They are set, replaced and deleted, but never shown."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.accounts.sealed_purposes import team_secret_purpose
+from runvitals.server.http.errors import DetailedError, InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.runs.routes.field_checks import checking
+from runvitals.server.runs.routes.listing import ThePage, page_of
+from runvitals.server.teams.routes.parameters import TheTeam
+from runvitals.server.teams.storage.team_secrets import SecretInUse, TeamSecretRow
+
+MAX_BYTES: Final = 8 * 1024
+SecretName = Annotated[str, Path(description="Letters A to Z, digits and `_`.", max_length=64)]
+
+router = Router()
+
+
+class SecretValue(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    value: str = Field(min_length=1, max_length=MAX_BYTES)
+
+
+@router.get("/teams/{team}/secrets", dependencies=[needs("secret:manage")])
+def secrets(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
+    """The team's secrets by name, without their values."""
+    rows = access.accounts.team_secrets.of_team(team.id)
+    return page_of("secrets", rows, lambda row: row.name, page, secret_json)
+
+
+@router.put("/teams/{team}/secrets/{secret}", dependencies=[needs("secret:manage")])
+def put_secret(
+    secret: SecretName,
+    body: SecretValue,
+    team: TheTeam,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+) -> dict[str, Any]:
+    """Set a secret, or replace its value. Webhooks that use it use the new value."""
+    try:
+        value = body.value.encode()
+    except UnicodeEncodeError:
+        raise InvalidFields({"value": "it has a character that cannot be stored"}) from None
+    if len(value) > MAX_BYTES:
+        raise InvalidFields({"value": f"it is too long; expected at most {MAX_BYTES // 1024} KiB"})
+    table = access.accounts.team_secrets
+    sealed = outside.box.seal(value, team_secret_purpose(team.id, secret))
+    with checking("name"):
+        table.put(team.id, secret, sealed, requester.actor, access.clock())
+    return next(secret_json(row) for row in table.of_team(team.id) if row.name == secret)
+
+
+@router.delete("/teams/{team}/secrets/{secret}", status_code=204, dependencies=[needs("secret:manage")])
+def delete_secret(
+    secret: SecretName,
+    team: TheTeam,
+    access: TheAccess,
+    requester: TheRequester,
+    force: Annotated[
+        bool, Query(description="Though webhooks use it; they are then disabled and lose it.")
+    ] = False,
+) -> None:
+    """Delete a secret that no webhook uses."""
+    try:
+        access.accounts.team_secrets.delete(team.id, secret, requester.actor, access.clock(), force=force)
+    except SecretInUse as error:
+        raise DetailedError(409, str(error), {"webhooks": error.webhooks}) from None
+
+
+def secret_json(row: TeamSecretRow) -> dict[str, Any]:
+    """A secret in an answer. `webhooks`: those that use it."""
+    return {
+        "name": row.name,
+        "created_ms": row.created_ms,
+        "changed_ms": row.changed_ms,
+        "changed_by": row.changed_by,
+        "webhooks": list(row.webhooks),
+    }

@@ -1,0 +1,110 @@
+"""`/account/alerts/test` and `/teams/{team}/alerts/test`: one message now, to see whether it arrives."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Any, Literal
+
+from fastapi import Request
+from pydantic import BaseModel, ConfigDict
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.accounts.routes.own_account import TheOwner
+from runvitals.server.accounts.routes.services import AccountServices, TheServices
+from runvitals.server.alerts.delivery.channel import DeliveryFailed
+from runvitals.server.alerts.delivery.channels import Channels
+from runvitals.server.alerts.settings import team_alerts
+from runvitals.server.alerts.storage.outbox import ChannelResponse, Notification, StoredNotification
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.teams.routes.parameters import TheTeam
+
+router = Router()
+
+
+class TrialMessage(BaseModel):
+    """By which channel."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    channel: Literal["email", "slack"] = "email"
+
+
+@router.post("/account/alerts/test", dependencies=[needs("account:update")])
+async def test_own_alerts(
+    body: TrialMessage,
+    request: Request,
+    access: TheAccess,
+    services: TheServices,
+    outside: TheOutsideServices,
+    owner: TheOwner,
+) -> dict[str, Any]:
+    """Send yourself a message. Of a mail, the answer says whether it was passed to the queue of mail."""
+    services.limit("trial_message", str(owner.id))
+    channels: Channels = request.app.state.channels
+    if body.channel == "slack":
+        notification = _notification(access, f"user-slack:{owner.id}", "to your channel")
+        return await _sent(outside, lambda: channels.slack.deliver_to_user(notification))
+    return await _mailed(access, services, owner.id)
+
+
+@router.post("/teams/{team}/alerts/test", dependencies=[needs("team:update")])
+async def test_team_alerts(
+    body: TrialMessage,
+    team: TheTeam,
+    request: Request,
+    access: TheAccess,
+    services: TheServices,
+    outside: TheOutsideServices,
+    owner: TheOwner,
+) -> dict[str, Any]:
+    """Post a message to the team's Slack destination, or mail one to yourself alone."""
+    services.limit("trial_message", str(owner.id))
+    if body.channel == "email":
+        return await _mailed(access, services, owner.id)
+    settings = access.metadata_store.alerts.settings
+    destination = team_alerts(await run_in_threadpool(settings.of_team, team.id)).slack_destination
+    if destination is None:
+        raise InvalidFields({"channel": "the team has chosen no Slack destination for its alerts"})
+    channels: Channels = request.app.state.channels
+    notification = _notification(access, f"slack:{destination}", f"of team {team.name}", team.id)
+    return await _sent(outside, lambda: channels.slack.deliver_to_team(notification))
+
+
+async def _mailed(access: AccessControl, services: AccountServices, user_id: int) -> dict[str, Any]:
+    if not services.mailer.configured:
+        return {"sent": False, "status": None, "answer": None, "error": "this server sends no mail"}
+    now_ms = access.clock()
+    new = Notification(
+        f"test:{secrets.token_hex(8)}", "test", f"user:{user_id}", "test", _text("by mail"), {}, now_ms
+    )
+    outbox = access.metadata_store.alerts.outbox
+    await run_in_threadpool(access.metadata_store.write, lambda connection: outbox.add(connection, new))
+    return {"sent": True, "status": None, "answer": None, "error": None}
+
+
+async def _sent(outside: OutsideServices, deliver: Callable[[], ChannelResponse]) -> dict[str, Any]:
+    """What the server of the channel answered."""
+    try:
+        answer, error = await outside.workers.run(deliver), None
+    except DeliveryFailed as problem:
+        answer, error = problem.answer or ChannelResponse(), str(problem)
+    return {"sent": error is None, "status": answer.status, "answer": answer.text, "error": error}
+
+
+def _text(where: str) -> str:
+    return f"Test of alerts {where}\n\nThis is how alerts reach you. Nothing has happened."
+
+
+def _notification(
+    access: AccessControl, target: str, where: str, team_id: int | None = None
+) -> StoredNotification:
+    now_ms = access.clock()
+    return StoredNotification(
+        0, "test", "test", target, "test", _text(where), {"level": "info"}, team_id, None, now_ms, now_ms,
+        now_ms, 0, "pending", None, None, None, None,
+    )  # fmt: skip

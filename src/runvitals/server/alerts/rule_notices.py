@@ -1,0 +1,233 @@
+"""Writes that a rule fired, or is over, and who is notified."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+from urllib.parse import quote
+
+from runvitals.model.durations import MINUTE_MS
+from runvitals.server.access.directory import Directory
+from runvitals.server.alerts.evaluation import Transition
+from runvitals.server.alerts.rules import AlertRule
+from runvitals.server.alerts.run_readers import may_read_run, team_may_read
+from runvitals.server.alerts.settings import team_alerts
+from runvitals.server.alerts.storage.firings import Firing
+from runvitals.server.alerts.storage.outbox import Notification
+from runvitals.server.alerts.storage.rules import StoredRule, WatchedLane
+from runvitals.server.alerts.storage.run_events import RunEvent
+from runvitals.server.alerts.texts import duration_text, one_line
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.runs.storage.events import StoredEvent
+from runvitals.server.runs.storage.run_places import RunPlace
+
+MOST_A_MINUTE: Final = 20
+"""Of one rule and run: a rule about GPUs may fire for thousands at once."""
+USERS: Final = ("author", "members")
+"""Who of a rule's `tell` is a user; the rest are channels."""
+EVENT: Final = "rule"
+"""The name of the event of a run at which a rule fired; charts show it."""
+_COMPARED: Final = {">": "above", ">=": "at or above", "<": "below", "<=": "at or below"}
+
+
+class RuleNotices:
+    """What happens when a rule begins to fire for a series, or is over.
+
+    Args:
+        clock: the time now, ms UTC.
+    """
+
+    def __init__(
+        self,
+        metadata_store: MetadataStore,
+        directory: Directory,
+        clock: Callable[[], int],
+    ) -> None:
+        self._store = metadata_store
+        self._directory = directory
+        self._clock = clock
+        self._minute = 0
+        self._counts: Counter[tuple[int, int, bool]] = Counter()
+
+    def heard(self, stored: StoredRule, rule: AlertRule, transition: Transition, lane: WatchedLane) -> None:
+        """Write a transition, with its notifications, in one transaction."""
+        now_ms = self._clock()
+        rule = self._routed(stored, rule)
+        silenced = _silenced(stored, rule, now_ms)
+        text = transition_text(rule, transition)
+        if silenced is None and (transition.firing or rule.resolve):
+            count = self._counted(rule.id, lane.run_id, transition.firing, now_ms)
+            if count > MOST_A_MINUTE:
+                silenced = "too many in a minute"
+            elif count == MOST_A_MINUTE:
+                text += ". What follows within this minute is only in the history of the rule"
+        if not transition.firing:
+            self._ended(stored, rule, transition, lane, f"{text} – over", silenced is None and rule.resolve)
+            return
+        notifications = [] if silenced else self._notifications(stored, rule, transition, lane, text)
+        reached = {one.target for one in notifications} | {one for one in rule.tell if one in USERS}
+        firing = Firing(
+            rule.id,
+            lane.run_id,
+            lane.lane_id,
+            transition.series.key,
+            lane.host,
+            rule.severity,
+            transition.value if transition.value == transition.value else None,
+            transition.time_ms,
+            told=silenced or ", ".join(sorted(reached)),
+        )
+        data = {"title": rule.name, "rule": rule.name, "key": transition.series.key, "host": lane.host}
+        event = StoredEvent(lane.run_id, transition.time_ms, EVENT, rule.severity, text, data)
+        self._store.alerts.firings.fired(
+            firing,
+            event,
+            None if silenced else self._finding(rule, transition, lane, text),
+            notifications,
+            found="" if silenced else rule.name,
+            is_silence=rule.condition.kind == "silence",
+        )
+
+    def _ended(
+        self,
+        stored: StoredRule,
+        rule: AlertRule,
+        transition: Transition,
+        lane: WatchedLane,
+        text: str,
+        notifies: bool,
+    ) -> None:
+        """Write that a rule no longer fires for a series."""
+        series = transition.series
+        self._store.alerts.firings.ended(
+            rule.id,
+            series.lane_id,
+            series.key,
+            self._clock(),
+            self._notifications(stored, rule, transition, lane, text) if notifies else [],
+            self._finding(rule, transition, lane, text) if notifies else None,
+        )
+
+    def _routed(self, stored: StoredRule, rule: AlertRule) -> AlertRule:
+        """A rule that names nobody, with whom its team chose for its severity."""
+        if rule.tell:
+            return rule
+        chosen = team_alerts(self._store.alerts.settings.of_team(stored.entity_id))
+        return replace(rule, tell=chosen.routes.get(rule.severity, ()))
+
+    def _counted(self, rule_id: int, run_id: int, firing: bool, now_ms: int) -> int:
+        """How many transitions of a rule for a run there were in this minute, with this one."""
+        minute = now_ms // MINUTE_MS
+        if minute != self._minute:
+            self._minute = minute
+            self._counts.clear()
+        self._counts[rule_id, run_id, firing] += 1
+        return self._counts[rule_id, run_id, firing]
+
+    def watches_all(self, stored: StoredRule) -> bool:
+        """Whether a rule may look at the runs of all teams: its creator administers the organisation."""
+        creator = None if stored.creator_id is None else self._directory.user(stored.creator_id)
+        return creator is not None and creator.state == "active" and creator.org_admin
+
+    def test(self, stored: StoredRule, rule: AlertRule, user_id: int) -> Notification:
+        """Put a notification that a rule would send into the outbox, for one user."""
+        now_ms = self._clock()
+        text = f"Test of the rule {one_line(rule.name)}\n\nThis is how it reaches you. Nothing has happened."
+        key = f"rule-test:{stored.id}:{user_id}:{now_ms}"
+        notification = Notification(
+            key, "rule.test", f"user:{user_id}", f"rule:{stored.id}", text, {}, now_ms
+        )
+        self._store.write(lambda connection: self._store.alerts.outbox.add(connection, notification))
+        return notification
+
+    def _finding(
+        self, rule: AlertRule, transition: Transition, lane: WatchedLane, text: str
+    ) -> RunEvent | None:
+        """The event by which users are notified: those that the rule names, else those who want to know of
+        findings. `RunAlerts` decides when, and by which channel. None: nobody is notified that it is over."""
+        to = [one for one in rule.tell if one in USERS]
+        if not transition.firing and not to:
+            return None
+        series = transition.series
+        kind, title = ("rule", rule.name) if transition.firing else ("rule-over", f"{rule.name} is over")
+        key = f"{kind}:{rule.id}:{series.lane_id}:{series.key}:{transition.time_ms}"
+        data = {"title": title, "text": text, **({"to": to} if to else {})}
+        return RunEvent(lane.run_id, 0, "finding", transition.time_ms, key, rule.severity, data)
+
+    def _notifications(
+        self, stored: StoredRule, rule: AlertRule, transition: Transition, lane: WatchedLane, text: str
+    ) -> list[Notification]:
+        place = self._store.runs.place(lane.run_id)
+        if place is None or place.entity_id is None or place.deleted:
+            return []
+        now_ms, series = self._clock(), transition.series
+        title = f"[{_place_text(place)}] {one_line(place.uid)}: {one_line(rule.name)}"
+        path = f"/{place.entity}/{quote(place.project, safe='')}/runs/{quote(place.uid, safe='')}"
+        payload = {"path": path, "link": "The run", "level": rule.severity, "run_number": place.run_id}
+        kind = "rule.fired" if transition.firing else "rule.over"
+        key = f"{kind}:{rule.id}:{series.lane_id}:{series.key}:{transition.time_ms}"
+        return [
+            Notification(
+                f"{key}:{target}",
+                kind,
+                target,
+                f"rule:{rule.id}:{place.run_id}",
+                f"{title}\n\n{text}",
+                payload,
+                now_ms,
+                stored.entity_id,
+            )
+            for target in self._channels(stored, rule, place)
+        ]
+
+    def _channels(self, stored: StoredRule, rule: AlertRule, place: RunPlace) -> list[str]:
+        """The channels of a rule. None, if not all members of its team may read the run, unless the rule's
+        creator may."""
+        may_know = (
+            rule.everywhere  # about hardware, by an administrator of the organisation
+            or team_may_read(self._directory, place)
+            or may_read_run(self._directory, stored.creator_id, place)
+        )
+        return list(dict.fromkeys(one for one in rule.tell if one not in USERS)) if may_know else []
+
+
+def _place_text(place: RunPlace) -> str:
+    return f"{one_line(place.entity or '')}/{one_line(place.project)}"
+
+
+def transition_text(rule: AlertRule, transition: Transition) -> str:
+    """What a rule found, in a sentence without a full stop."""
+    condition, key = rule.condition, one_line(transition.series.key)
+    where = f" on {one_line(transition.series.host)}" if transition.series.host else ""
+    held = f" for {duration_text(rule.for_ms)}" if rule.for_ms else ""
+    if condition.kind == "silence":
+        what = {
+            "host": "nothing was heard",
+            "steps": "no step was logged",
+            "rank": f"{key} logged nothing, unlike others",
+        }.get(condition.of)
+        return f"{what or f'no value of {key} arrived'}{where}{held}"
+    if condition.kind == "not_finite":
+        return f"{key} is not a number{where}"
+    number = f"{transition.value:.4g}"
+    if condition.kind == "spread":
+        return f"{key}{where} is {number} % from the median of the run{held}"
+    if condition.kind == "change":
+        assert condition.feature is not None
+        unit = " %" if condition.feature.relative else ""
+        return f"{key}{where} changed by {number}{unit}{held}"
+    assert condition.feature is not None
+    statistic = "" if condition.feature.statistic == "last" else f"{condition.feature.statistic} of "
+    compared = f"{_COMPARED[condition.operator]} {condition.fire:g}"
+    return f"{statistic}{key}{where} is {number}, {compared}{held}"
+
+
+def _silenced(stored: StoredRule, rule: AlertRule, now_ms: int) -> str | None:
+    """Why nobody is notified now; None: they are."""
+    if stored.muted_until_ms is not None and now_ms < stored.muted_until_ms:
+        return "muted"
+    if any(window.has(now_ms) for window in rule.maintenance):
+        return "maintenance"
+    return None

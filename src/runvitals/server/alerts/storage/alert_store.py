@@ -1,0 +1,38 @@
+"""`AlertStore`: the tables of what users are notified, as `MetadataStore.alerts`."""
+
+from __future__ import annotations
+
+from runvitals.server.alerts.storage.alert_settings import AlertSettingTable
+from runvitals.server.alerts.storage.apprise_destinations import AppriseDestinationTable
+from runvitals.server.alerts.storage.automations import AutomationTable
+from runvitals.server.alerts.storage.firings import FiringTable
+from runvitals.server.alerts.storage.message_limit import MessageLimitTable
+from runvitals.server.alerts.storage.outbox import OutboxTable
+from runvitals.server.alerts.storage.past_events import PastEvents
+from runvitals.server.alerts.storage.rules import AlertRuleTable
+from runvitals.server.alerts.storage.run_events import RunEventTable
+from runvitals.server.alerts.storage.user_slack import UserSlackTable
+from runvitals.server.database.database import Database
+
+
+class AlertStore:
+    """What users are notified. All methods are thread-safe.
+
+    Attributes:
+        outbox, automations, apprise, user_slack, events, settings, rules, firings: the tables, by what they
+            hold.
+        message_limits: holds back messages of teams that send too many.
+        past_events: finds what automations would have reacted to.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.outbox = OutboxTable(database)
+        self.message_limits = MessageLimitTable(database)
+        self.automations = AutomationTable(database)
+        self.apprise = AppriseDestinationTable(database)
+        self.past_events = PastEvents(database)
+        self.user_slack = UserSlackTable(database)
+        self.events = RunEventTable(database)
+        self.settings = AlertSettingTable(database)
+        self.rules = AlertRuleTable(database)
+        self.firings = FiringTable(database)

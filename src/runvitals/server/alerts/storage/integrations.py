@@ -1,0 +1,46 @@
+"""What the tables of integrations have in common."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Connection, Table, func, select
+
+from runvitals.server.accounts.storage.tables import entity
+from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
+
+
+def locked_team(connection: Connection, team_id: int) -> tuple[int, str]:
+    """Id and name of a team, which other changes of its integrations wait for: names stay unique, counts
+    right, and no secret goes while a webhook gets it.
+
+    Raises:
+        UnknownAccount: the team was deleted meanwhile.
+    """
+    mine = select(entity.c.id, entity.c.name).where(entity.c.id == team_id, entity.c.deleted_ms.is_(None))
+    row = connection.execute(mine.with_for_update()).first()
+    if row is None:
+        raise UnknownAccount(f"there is no team with id {team_id}")
+    return row.id, row.name
+
+
+def check_free(connection: Connection, name: Column[str], team_id: int, text: str, what: str) -> None:
+    """
+    Args:
+        name: the column that is unique in a team.
+        what: the kind of integration, for the error.
+
+    Raises:
+        NameTaken: one of the team's has this name.
+    """
+    mine = select(name).where(name == text, name.table.c.team_id == team_id)
+    if connection.execute(mine).first() is not None:
+        raise NameTaken(f"the team already has a {what} {text!r}")
+
+
+def check_count(connection: Connection, table: Table, team_id: int, most: int, what: str) -> None:
+    """
+    Raises:
+        LimitReached: the team has as many as a team may have.
+    """
+    mine = select(func.count()).select_from(table).where(table.c.team_id == team_id)
+    if connection.execute(mine).scalar_one() >= most:
+        raise LimitReached(f"the team has {most} {what}, which is the most that a team may have")

@@ -1,0 +1,137 @@
+"""What users are notified about an event of a run."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
+from runvitals.server.alerts.storage.run_events import RunEvent
+
+MAX_CONSOLE_LINES: Final = 20
+_MAX_LINE: Final = 300
+_MAX_SHOWN: Final = 200
+_MAX_TEXT: Final = 4000
+_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class AlertFacts:
+    """What a text about a run may name; None: unknown.
+
+    Args:
+        ended_first: host, and rank, of the process that ended first.
+        console: the last lines of the output, without secrets; empty where the receiver may not see them.
+    """
+
+    entity: str | None
+    project: str
+    name: str
+    uid: str
+    duration_ms: int
+    state: str
+    exit_code: int | None = None
+    signal: int | None = None
+    out_of_memory: bool | None = None
+    ended_first: str | None = None
+    last_step: float | None = None
+    console: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """`entity/project`."""
+        project = one_line(self.project)
+        return project if self.entity is None else f"{one_line(self.entity)}/{project}"
+
+
+@dataclass(frozen=True, slots=True)
+class AlertText:
+    """A title of one line, and what follows it."""
+
+    title: str
+    body: str
+
+    @property
+    def whole(self) -> str:
+        return f"{self.title}\n\n{self.body}" if self.body else self.title
+
+
+def event_text(event: RunEvent, facts: AlertFacts, further: int = 0) -> AlertText:
+    """The text about an event, without why somebody gets it.
+
+    Args:
+        further: how many more alerts of the run came within the same minute.
+    """
+    title = f"[{facts.place}] {_title(event, facts)}"
+    if event.event in ("custom", "finding"):
+        parts = [str(event.data.get("text") or "")[:_MAX_TEXT]]
+        if further:
+            parts.append(f"The run sent {further} more alerts within this minute. They are on its page.")
+    elif event.event in ("failed", "crashed", "lost"):
+        parts = [_circumstances(facts), _console(facts)]
+    else:
+        parts = [_circumstances(facts)]
+    return AlertText(title, "\n\n".join(part for part in parts if part))
+
+
+def duration_text(duration_ms: int) -> str:
+    """A duration as people say it.
+
+    >>> duration_text(11_520_000), duration_text(42_000)
+    ('3 h 12 min', '42 s')
+    """
+    if duration_ms < MINUTE_MS:
+        return f"{max(duration_ms, 0) // 1000} s"
+    days, hours = duration_ms // DAY_MS, duration_ms % DAY_MS // HOUR_MS
+    minutes = duration_ms % HOUR_MS // MINUTE_MS
+    parts = ((days, "d"), (hours, "h"), (minutes if days == 0 else 0, "min"))
+    return " ".join(f"{number} {unit}" for number, unit in parts if number)
+
+
+def one_line(text: str) -> str:
+    """A user's text on one line, without characters that are invisible or reverse text."""
+    shown = "".join(" " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text)
+    return " ".join(shown.split())[:_MAX_SHOWN]
+
+
+def console_lines(pieces: Sequence[str]) -> tuple[str, ...]:
+    """The last lines of output, as a terminal shows them: without colours, and of a progress bar its end."""
+    lines = _ESCAPES.sub("", "".join(pieces)).split("\n")
+    shown = [line.rstrip("\r").rpartition("\r")[2] for line in lines]
+    return tuple(line[:_MAX_LINE] for line in shown if line.strip())[-MAX_CONSOLE_LINES:]
+
+
+def _title(event: RunEvent, facts: AlertFacts) -> str:
+    name, after = one_line(facts.name), f"after {duration_text(facts.duration_ms)}"
+    if event.event == "lost":
+        return f"{name} was lost: nothing has been heard of it for 10 minutes"
+    if event.event == "back":
+        return f"{name} is back"
+    if event.event in ("custom", "finding"):
+        title: Any = event.data.get("title") or event.data.get("text") or "alert"
+        return f"{name}: {one_line(str(title))}"
+    return f"{name} {event.event} {after}"
+
+
+def _circumstances(facts: AlertFacts) -> str:
+    lines = [f"State: {facts.state}"]
+    if facts.out_of_memory:
+        lines.append("The kernel ended it because memory was exhausted.")
+    if facts.exit_code is not None:
+        lines.append(f"Exit code: {facts.exit_code}")
+    if facts.signal is not None:
+        lines.append(f"Signal: {facts.signal}")
+    if facts.ended_first is not None:
+        lines.append(f"Ended first: {one_line(facts.ended_first)}")
+    if facts.last_step is not None:
+        lines.append(f"Last step: {facts.last_step:g}")
+    return "\n".join(lines)
+
+
+def _console(facts: AlertFacts) -> str:
+    if not facts.console:
+        return ""
+    return "\n".join(("Last lines of its output:", *facts.console))

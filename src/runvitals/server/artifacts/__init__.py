@@ -1,0 +1,1 @@
+"""Versions of files that runs make and use."""

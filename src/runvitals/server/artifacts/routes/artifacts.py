@@ -1,0 +1,182 @@
+"""`/projects/{project}/artifacts`: the artifacts of a project, their versions and files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, HTTPException, Path, Query, Request
+from fastapi.responses import Response
+
+from runvitals.model.artifact_names import MAX_PATH
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.artifacts.routes import artifact_models as models
+from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion, Entry
+from runvitals.server.files.routes.content_response import content_response
+from runvitals.server.files.routes.uploads import server_files
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes.listing import ThePage
+from runvitals.server.runs.routes.parameters import ProjectNumber
+
+_OWNED: Final = "/entities/{entity}/projects/{project}/artifacts"
+_PLAIN: Final = "/projects/{project:path}/artifacts"
+_MAX_USERS: Final = 1000
+READS: Final = [needs("artifact:read")]
+DOWNLOADS: Final = [needs("artifact:download")]
+
+router = Router()
+
+
+def the_project_number(
+    project: Annotated[str, Path(max_length=256)], number: ProjectNumber, access: TheAccess
+) -> int:
+    """The number of the project of the path.
+
+    Raises:
+        HTTPException: 404 if there is none.
+    """
+    if number is None:  # on a server without accounts, where no right is checked
+        found = access.metadata_store.projects.named(project)
+        number = found[0][1] if found else None
+    if number is None:
+        raise HTTPException(404, f"there is no project {project!r}")
+    return number
+
+
+TheProjectNumber = Annotated[int, Depends(the_project_number)]
+Name = Annotated[str, Path(description="The name of an artifact.", max_length=256)]
+Alias = Annotated[str, Path(description="An alias, or a version such as `v3`.", max_length=256)]
+
+
+def the_version(project: TheProjectNumber, name: Name, alias: Alias, access: TheAccess) -> CollectionVersion:
+    """The version of the path.
+
+    Raises:
+        HTTPException: 404 if there is none.
+    """
+    collections = access.metadata_store.artifacts.collections
+    found = collections.named(project, name)
+    member = None if found is None else collections.member_of(found.id, alias)
+    if member is None:
+        raise HTTPException(404, f"there is no artifact {f'{name}:{alias}'!r} in the project")
+    return member
+
+
+TheVersion = Annotated[CollectionVersion, Depends(the_version)]
+
+
+@router.get(_OWNED, response_model=models.CollectionsPage, dependencies=READS)
+@router.get(_PLAIN, response_model=models.CollectionsPage, dependencies=READS)
+def collections(
+    project: TheProjectNumber,
+    page: ThePage,
+    access: TheAccess,
+    type: Annotated[str | None, Query(description="Only artifacts of this type.", max_length=256)] = None,
+) -> Any:
+    """The artifacts of a project, by name."""
+    skip = page.after_id
+    rows, total = access.metadata_store.artifacts.collections.of_project(project, type, skip, page.limit)
+    end = skip + len(rows)
+    shown = [_collection(row) for row in rows]
+    return {"collections": shown, "total": total, "next": str(end) if rows and end < total else None}
+
+
+@router.get(_OWNED + "/{name}", response_model=models.ArtifactsPage, dependencies=READS)
+@router.get(_PLAIN + "/{name}", response_model=models.ArtifactsPage, dependencies=READS)
+def versions(
+    request: Request,
+    project: TheProjectNumber,
+    name: Name,
+    page: ThePage,
+    access: TheAccess,
+    digest: Annotated[
+        str | None, Query(description="Only the version with these files.", max_length=256)
+    ] = None,
+) -> Any:
+    """The versions of an artifact, the newest first."""
+    table, skip = access.metadata_store.artifacts.collections, page.after_id
+    found = table.named(project, name)
+    if found is None:
+        raise HTTPException(404, f"there is no artifact {name!r} in the project")
+    if digest is not None:
+        rows = table.with_digest(found.id, digest)
+        return {"artifacts": [_shown(request, row) for row in rows], "total": len(rows), "next": None}
+    rows = table.members(found.id, skip, page.limit, oldest_first=False)
+    end = skip + len(rows)
+    following = str(end) if rows and end < found.versions else None
+    return {
+        "artifacts": [_shown(request, row) for row in rows],
+        "total": found.versions,
+        "next": following,
+    }
+
+
+@router.get(_OWNED + "/{name}/{alias}", response_model=models.ArtifactSchema, dependencies=READS)
+@router.get(_PLAIN + "/{name}/{alias}", response_model=models.ArtifactSchema, dependencies=READS)
+def version(request: Request, version: TheVersion, access: TheAccess) -> Any:
+    """A version by alias or number, with the runs that used it."""
+    users = access.metadata_store.artifacts.lineage.users(version.version.id, _MAX_USERS)
+    return _shown(request, version, users)
+
+
+@router.get(_OWNED + "/{name}/{alias}/files", response_model=models.EntriesPage, dependencies=READS)
+@router.get(_PLAIN + "/{name}/{alias}/files", response_model=models.EntriesPage, dependencies=READS)
+def files(version: TheVersion, page: ThePage, access: TheAccess) -> Any:
+    """The files and references of a version, by path."""
+    after = page.after or ""
+    found = access.metadata_store.artifacts.entries.page(version.version.id, after, page.limit + 1)
+    shown = found[: page.limit]
+    following = shown[-1].path if len(found) > page.limit else None
+    return {
+        "files": [_entry(one) for one in shown],
+        "total": version.version.files,
+        "next": following,
+    }
+
+
+@router.get(_OWNED + "/{name}/{alias}/content", response_class=Response, dependencies=DOWNLOADS)
+@router.get(_PLAIN + "/{name}/{alias}/content", response_class=Response, dependencies=DOWNLOADS)
+def content(
+    request: Request,
+    version: TheVersion,
+    access: TheAccess,
+    path: Annotated[str, Query(description="The path of a file of the version.", max_length=MAX_PATH)],
+    download: Annotated[
+        str | None, Query(description="The name under which to save it.", max_length=1000)
+    ] = None,
+) -> Response:
+    """A file of a version."""
+    entry = access.metadata_store.artifacts.entries.get(version.version.id, path)
+    if entry is None or entry.sha256 is None:
+        raise HTTPException(404, f"the artifact has no file {path!r}")
+    stored = access.metadata_store.stored_files.stored(entry.sha256)
+    opened = None if stored is None else server_files(request).files.open_file(stored)
+    if opened is None:
+        raise HTTPException(404, f"the content of {path!r} is lost")
+    return content_response(request, opened, entry.sha256, download)
+
+
+def _collection(row: Collection) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in models.CollectionSchema.model_fields}
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    return {name: getattr(entry, name) for name in models.EntrySchema.model_fields}
+
+
+def _shown(request: Request, row: CollectionVersion, users: Sequence[int] = ()) -> dict[str, Any]:
+    """A version without the runs that the requester may not read."""
+    access = request.app.state.access
+    number = row.version.run_id
+    wanted = [*users, *([] if number is None else [number])]
+    readable = access.readable_runs(request)
+    places = {one: access.metadata_store.runs.place(one) for one in wanted}
+    uids = {
+        one: place.uid
+        for one, place in places.items()
+        if place is not None and not place.deleted and (readable is None or readable.has(place))
+    }
+    used_by = tuple(uids[one] for one in users if one in uids)
+    return asdict(row.as_read(None if number is None else uids.get(number), used_by))

@@ -1,0 +1,67 @@
+"""`/runs/{run}/artifacts`: what a run logged and used. Those of projects are in `entities/artifacts`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.server.access.permission import needs, route_check
+from runvitals.server.artifacts.routes import artifact_models
+from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes.listing import ThePage
+from runvitals.server.runs.routes.parameters import TheRun
+from runvitals.server.runs.run_library import ArtifactRelation, RunArtifact, RunView
+
+router = Router(responses=RUN_ERRORS)
+
+
+@router.get(
+    "/runs/{run}/artifacts",
+    response_model=artifact_models.ArtifactsPage,
+    dependencies=[needs("run:read")],
+)
+async def run_artifacts(
+    request: Request,
+    run: TheRun,
+    page: ThePage,
+    relation: Annotated[
+        ArtifactRelation, Query(description="What the run logged, or what it used.")
+    ] = "logged",
+) -> Response:
+    """The versions of artifacts that the run logged or used, the oldest first. Those that the requester may
+    not see are left out."""
+    skip = page.after_id
+
+    def read(view: RunView) -> tuple[list[RunArtifact], int]:
+        found = view.artifacts(relation, skip, page.limit)
+        return found.artifacts, found.total
+
+    artifacts, total = await run.use(read)
+    seen = await run_in_threadpool(_seen, request, artifacts)
+    end = skip + len(artifacts)
+    following = str(end) if artifacts and end < total else None
+    shown = [_shown(request, one) for one in seen]
+    return await json_response(request, json_bytes({"artifacts": shown, "total": total, "next": following}))
+
+
+def _shown(request: Request, one: RunArtifact) -> dict[str, Any]:
+    """A version, without the run that made it if the requester may not read that."""
+    access = route_check(request)
+    readable = None if access is None or one.maker is None else access.readable_runs(request)
+    if readable is None or readable.has(one.maker):
+        return asdict(one.version)
+    return {**asdict(one.version), "run": None}
+
+
+def _seen(request: Request, artifacts: list[RunArtifact]) -> list[Any]:
+    access = route_check(request)
+    if access is None or access.mode() != "accounts":
+        return artifacts
+    numbers = {one.project_id for one in artifacts if one.project_id is not None}
+    readable = access.projects_with_artifacts(request, numbers)
+    return [one for one in artifacts if one.project_id in readable]

@@ -1,0 +1,34 @@
+"""`ArtifactStore`: the tables of artifacts together."""
+
+from __future__ import annotations
+
+from runvitals.server.artifacts.storage.collections import CollectionTable
+from runvitals.server.artifacts.storage.entries import ContentTable, EntryTable
+from runvitals.server.artifacts.storage.lineage import LineageTable
+from runvitals.server.artifacts.storage.versions import VersionTable
+from runvitals.server.database.database import Database
+
+_KEPT_MS = 7 * 86_400_000
+"""Drafts that nobody completes, and contents that no version has, are removed after this time."""
+
+
+class ArtifactStore:
+    """Versions of files that runs make and use: `MetadataStore.artifacts`. Thread-safe.
+
+    Attributes:
+        collections, versions, entries, contents, lineage: the tables.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.collections = CollectionTable(database)
+        self.versions = VersionTable(database)
+        self.entries = EntryTable(database)
+        self.contents = ContentTable(database)
+        self.lineage = LineageTable(database)
+
+    def remove_expired(self, now_ms: int) -> int:
+        """Delete versions whose time to live is over, drafts that were abandoned, and forget contents that
+        nothing needs any more; returns how many versions were deleted."""
+        removed = self.versions.delete_expired(now_ms, now_ms - _KEPT_MS)
+        self.contents.forget_unused(now_ms - _KEPT_MS)
+        return removed

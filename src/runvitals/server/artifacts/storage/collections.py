@@ -1,0 +1,406 @@
+"""Collections of artifacts: sequences of logged versions, and portfolios of linked ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection as Some
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, Select, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from runvitals.model.artifact_names import (
+    checked_aliases,
+    checked_description,
+    checked_label,
+    checked_tags,
+    is_version,
+)
+from runvitals.model.names import plain_text
+from runvitals.server.alerts.storage.automation_events import raise_aliases, raise_version
+from runvitals.server.artifacts.storage.reading import (
+    collections_query,
+    read_collections,
+    read_memberships,
+    read_version,
+)
+from runvitals.server.artifacts.storage.rows import (
+    ArtifactConflict,
+    Collection,
+    CollectionVersion,
+    UnknownArtifact,
+)
+from runvitals.server.artifacts.storage.tables import (
+    artifact_alias,
+    artifact_collection,
+    artifact_membership,
+    artifact_version,
+)
+from runvitals.server.database.database import Database, add_rows, among, put_rows
+from runvitals.store.errors import NameTaken
+
+MAX_COLLECTIONS = 100_000
+"""Of a project."""
+
+
+class CollectionTable:
+    """Collections, and the names of versions in them.
+
+    Example:
+        >>> artifacts.collections.named(project_id, "mnist").type
+        'dataset'
+        >>> artifacts.collections.member(project_id, "mnist:latest").number
+        3
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, collection_id: int) -> Collection:
+        """
+        Raises:
+            UnknownArtifact: there is none.
+        """
+        with self._database.read() as connection:
+            return _get(connection, collection_id)
+
+    def named(self, project_id: int, name: str, type: str | None = None) -> Collection | None:
+        """A collection of a project; None if there is none of this name and type."""
+        wanted = collections_query().where(
+            artifact_collection.c.project_id == project_id, artifact_collection.c.name == plain_text(name)
+        )
+        if type is not None:
+            wanted = wanted.where(artifact_collection.c.type == plain_text(type))
+        with self._database.read() as connection:
+            return next(iter(read_collections(connection, wanted)), None)
+
+    def of_project(
+        self, project_id: int, type: str | None, skip: int, limit: int
+    ) -> tuple[list[Collection], int]:
+        """A page of the collections of a project that have versions, by name, and how many there are."""
+        conditions = [artifact_collection.c.project_id == project_id, artifact_collection.c.next_version > 0]
+        if type is not None:
+            conditions.append(artifact_collection.c.type == plain_text(type))
+        wanted = collections_query().where(*conditions)
+        with self._database.read() as connection:
+            total = connection.execute(select(func.count()).select_from(wanted.subquery())).scalar_one()
+            page = wanted.order_by(artifact_collection.c.name, artifact_collection.c.id)
+            return read_collections(connection, page.offset(skip).limit(limit)), int(total)
+
+    def portfolios(self, project_ids: Iterable[int], limit: int) -> list[Collection]:
+        """The portfolios of some projects that have versions, by name; at most `limit`."""
+        columns = artifact_collection.c
+        with self._database.read() as connection:
+            wanted = collections_query().where(
+                among(connection, columns.project_id, project_ids),
+                columns.kind == "portfolio",
+                columns.next_version > 0,
+            )
+            return read_collections(connection, wanted.order_by(columns.name, columns.id).limit(limit))
+
+    def types(self, project_id: int) -> dict[str, tuple[int, int]]:
+        """The types of a project's collections by name: the id of the first collection, and its time."""
+        columns = artifact_collection.c
+        statement = (
+            select(columns.type, func.min(columns.id), func.min(columns.created_ms))
+            .where(columns.project_id == project_id)
+            .group_by(columns.type)
+            .order_by(columns.type)
+        )
+        with self._database.read() as connection:
+            return {name: (first, created_ms) for name, first, created_ms in connection.execute(statement)}
+
+    # Versions in a collection
+
+    def member(self, project_id: int, name: str) -> CollectionVersion | None:
+        """The version that `name:alias`, `name:v3` or `name:<digest>` names; without `:`, the latest."""
+        collection, _, alias = name.partition(":")
+        found = self.named(project_id, collection)
+        return None if found is None else self.member_of(found.id, alias or "latest")
+
+    def member_of(self, collection_id: int, alias: str) -> CollectionVersion | None:
+        """The version of a collection with this alias, number or digest; None if there is none."""
+        wanted = select(artifact_membership).where(artifact_membership.c.collection_id == collection_id)
+        if is_version(alias):
+            number = int(alias[1:19])
+            if number >= 1 << 31:
+                return None
+            wanted = wanted.where(artifact_membership.c.number == number)
+        else:
+            wanted = wanted.join(
+                artifact_alias, artifact_alias.c.membership_id == artifact_membership.c.id
+            ).where(artifact_alias.c.alias == plain_text(alias))
+        with self._database.read() as connection:
+            return next(iter(read_memberships(connection, wanted)), None)
+
+    def members(
+        self, collection_id: int, skip: int, limit: int, oldest_first: bool
+    ) -> list[CollectionVersion]:
+        """A page of the versions of a collection."""
+        number = artifact_membership.c.number
+        wanted = (
+            select(artifact_membership)
+            .where(artifact_membership.c.collection_id == collection_id)
+            .order_by(number.asc() if oldest_first else number.desc())
+            .offset(skip)
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return read_memberships(connection, wanted)
+
+    def members_of_all(self, collection_ids: Iterable[int], skip: int, limit: int) -> list[CollectionVersion]:
+        """A page of the versions of some collections, in the order in which they got there."""
+        columns = artifact_membership.c
+        with self._database.read() as connection:
+            wanted = select(artifact_membership).where(
+                among(connection, columns.collection_id, collection_ids)
+            )
+            return read_memberships(connection, wanted.order_by(columns.id).offset(skip).limit(limit))
+
+    def with_digest(self, collection_id: int, digest: str) -> list[CollectionVersion]:
+        """The versions of a collection with these files, the newest first."""
+        columns = artifact_membership.c
+        wanted = (
+            select(artifact_membership)
+            .join(artifact_version, artifact_version.c.id == columns.version_id)
+            .where(columns.collection_id == collection_id, artifact_version.c.digest == plain_text(digest))
+            .order_by(columns.number.desc())
+        )
+        with self._database.read() as connection:
+            return read_memberships(connection, wanted)
+
+    def memberships(self, version_ids: Iterable[int]) -> dict[int, list[CollectionVersion]]:
+        """The collections that have some versions, the sequence first."""
+        wanted = sorted(set(version_ids))
+        statement = (
+            select(artifact_membership)
+            .where(artifact_membership.c.version_id.in_(wanted))
+            .order_by(artifact_membership.c.id)
+        )
+        found: dict[int, list[CollectionVersion]] = {version_id: [] for version_id in wanted}
+        with self._database.read() as connection:
+            for membership in read_memberships(connection, statement):
+                found[membership.version.id].append(membership)
+        return found
+
+    def aliases(self, collection_id: int) -> list[str]:
+        """The aliases of all versions of a collection, by name."""
+        statement = (
+            select(artifact_alias.c.alias)
+            .where(artifact_alias.c.collection_id == collection_id)
+            .order_by(artifact_alias.c.alias)
+        )
+        with self._database.read() as connection:
+            return list(connection.execute(statement).scalars())
+
+    # Changes
+
+    def add_aliases(self, collection_id: int, version_id: int, aliases: Some[str], now_ms: int) -> None:
+        """Give a version aliases, which other versions of the collection lose.
+
+        Raises:
+            ValueError: an invalid alias.
+            UnknownArtifact: the collection does not have the version.
+        """
+        checked = checked_aliases(aliases)
+
+        def work(connection: Connection) -> None:
+            membership_id = _membership_id(connection, collection_id, version_id)
+            set_aliases(connection, collection_id, membership_id, checked)
+            _touch(connection, collection_id, now_ms)
+
+        self._database.write(work)
+
+    def remove_aliases(self, collection_id: int, version_id: int, aliases: Some[str], now_ms: int) -> None:
+        """Remove aliases of a version; those that it does not have are ignored.
+
+        Raises:
+            UnknownArtifact: the collection does not have the version.
+        """
+
+        def work(connection: Connection) -> None:
+            membership_id = _membership_id(connection, collection_id, version_id)
+            columns = artifact_alias.c
+            theirs = (columns.membership_id == membership_id, columns.alias.in_(sorted(aliases)))
+            connection.execute(delete(artifact_alias).where(*theirs))
+            _touch(connection, collection_id, now_ms)
+
+        self._database.write(work)
+
+    def change(
+        self,
+        collection_id: int,
+        now_ms: int,
+        name: str | None = None,
+        description: str | None = None,
+        type: str | None = None,
+        tags: Some[str] | None = None,
+    ) -> Collection:
+        """Change a collection. None: unchanged.
+
+        Raises:
+            ValueError: an invalid value.
+            NameTaken: the project has another collection of this name.
+            UnknownArtifact: there is no such collection.
+        """
+        values: dict[str, object] = {"updated_ms": now_ms}
+        if name is not None:
+            values["name"] = checked_label("name of an artifact", name)
+        if description is not None:
+            values["description"] = checked_description(description)
+        if type is not None:
+            values["type"] = checked_label("type of artifacts", type)
+        if tags is not None:
+            values["tags"] = json.dumps(checked_tags(tags))
+
+        def work(connection: Connection) -> Collection:
+            same = update(artifact_collection).where(artifact_collection.c.id == collection_id)
+            try:
+                connection.execute(same.values(values))
+            except IntegrityError:
+                raise NameTaken(f"the project already has artifacts named {name!r}") from None
+            return _get(connection, collection_id)
+
+        return self._database.write(work)
+
+    def delete(self, collection_id: int) -> None:
+        """Delete a collection; a sequence with its versions, which portfolios lose too."""
+        same = artifact_collection.c.id == collection_id
+        self._database.write(lambda connection: connection.execute(delete(artifact_collection).where(same)))
+
+    # Portfolios
+
+    def link(
+        self, version_id: int, project_id: int, name: str, aliases: Some[str], now_ms: int
+    ) -> CollectionVersion:
+        """Link a committed version to a portfolio, which is created if it does not exist. It becomes the
+        latest there.
+
+        Raises:
+            ValueError: an invalid name or alias.
+            ArtifactConflict: the version is not committed, or the name is that of a sequence or of another
+                type.
+            UnknownArtifact: there is no such version.
+        """
+        checked = checked_label("name of a portfolio", name)
+        wanted = checked_aliases([*aliases, "latest"])
+
+        def work(connection: Connection) -> CollectionVersion:
+            version = read_version(connection, version_id)
+            if version.state != "committed":
+                raise ArtifactConflict(f"the artifact {version_id} is {version.state}: it cannot be linked")
+            collection_id = ensure_collection(
+                connection, project_id, "portfolio", checked, version.collection.type, now_ms
+            )
+            membership_id = _known_membership(connection, collection_id, version_id)
+            if membership_id is None:
+                membership_id, _ = add_member(connection, collection_id, version_id, now_ms)
+                raise_version(connection, "registry.link", membership_id, now_ms)
+            set_aliases(connection, collection_id, membership_id, wanted)
+            same = select(artifact_membership).where(artifact_membership.c.id == membership_id)
+            return read_memberships(connection, same)[0]
+
+        return self._database.write(work)
+
+    def unlink(self, version_id: int, collection_id: int) -> None:
+        """Remove a version from a portfolio; without effect if it is not there.
+
+        Raises:
+            ArtifactConflict: the collection is a sequence, from which versions are deleted.
+            UnknownArtifact: there is no such collection.
+        """
+
+        def work(connection: Connection) -> None:
+            if _get(connection, collection_id).kind != "portfolio":
+                raise ArtifactConflict("a version cannot be unlinked from where it was logged: delete it")
+            columns = artifact_membership.c
+            theirs = (columns.collection_id == collection_id, columns.version_id == version_id)
+            connection.execute(delete(artifact_membership).where(*theirs))
+
+        self._database.write(work)
+
+
+def ensure_collection(
+    connection: Connection, project_id: int, kind: str, name: str, type: str, now_ms: int
+) -> int:
+    """The id of a collection, which is created if it does not exist.
+
+    Raises:
+        ArtifactConflict: the project has one of this name and of another kind or type.
+        ValueError: the project has too many.
+    """
+    columns = artifact_collection.c
+    wanted: Select[tuple[int, str, str]] = select(columns.id, columns.kind, columns.type).where(
+        columns.project_id == project_id, columns.name == name
+    )
+    found = connection.execute(wanted).first()
+    if found is None:
+        count = select(func.count()).where(columns.project_id == project_id)
+        if connection.execute(count).scalar_one() >= MAX_COLLECTIONS:
+            raise ValueError(
+                f"the project has {MAX_COLLECTIONS:,} collections of artifacts: delete one first"
+            )
+        row = {"project_id": project_id, "kind": kind, "name": name, "type": type, "next_version": 0}
+        row |= {"description": "", "tags": "[]", "created_ms": now_ms, "updated_ms": now_ms}
+        add_rows(connection, artifact_collection, [row])
+        found = connection.execute(wanted).one()
+    if found.kind != kind:
+        raise ArtifactConflict(f"{name!r} is a {found.kind} of artifacts in this project, not a {kind}")
+    if found.type != type:
+        raise ArtifactConflict(
+            f"the artifacts {name!r} of this project have the type {found.type!r}, not {type!r}"
+        )
+    return int(found.id)
+
+
+def add_member(connection: Connection, collection_id: int, version_id: int, now_ms: int) -> tuple[int, int]:
+    """Add a version to a collection; returns the ids of its membership and its number there."""
+    columns = artifact_collection.c
+    counted = (
+        update(artifact_collection)
+        .where(columns.id == collection_id)
+        .values(next_version=columns.next_version + 1, updated_ms=now_ms)
+        .returning(columns.next_version)
+    )
+    number = connection.execute(counted).scalar_one() - 1
+    values = {"collection_id": collection_id, "version_id": version_id}
+    added = insert(artifact_membership).values(**values, number=number, created_ms=now_ms)
+    return connection.execute(added.returning(artifact_membership.c.id)).scalar_one(), number
+
+
+def set_aliases(connection: Connection, collection_id: int, membership_id: int, aliases: Some[str]) -> None:
+    """Give a version of a collection aliases, which others lose."""
+    raise_aliases(connection, collection_id, membership_id, aliases)
+    rows = [
+        {"collection_id": collection_id, "alias": alias, "membership_id": membership_id}
+        for alias in sorted(set(aliases))
+    ]
+    put_rows(connection, artifact_alias, rows)
+
+
+def _get(connection: Connection, collection_id: int) -> Collection:
+    wanted = collections_query().where(artifact_collection.c.id == collection_id)
+    found = next(iter(read_collections(connection, wanted)), None)
+    if found is None:
+        raise UnknownArtifact(f"there is no collection of artifacts {collection_id}")
+    return found
+
+
+def _known_membership(connection: Connection, collection_id: int, version_id: int) -> int | None:
+    columns = artifact_membership.c
+    wanted = select(columns.id).where(
+        columns.collection_id == collection_id, columns.version_id == version_id
+    )
+    return connection.execute(wanted).scalar()
+
+
+def _membership_id(connection: Connection, collection_id: int, version_id: int) -> int:
+    found = _known_membership(connection, collection_id, version_id)
+    if found is None:
+        raise UnknownArtifact("the collection does not have this version")
+    return found
+
+
+def _touch(connection: Connection, collection_id: int, now_ms: int) -> None:
+    same = artifact_collection.c.id == collection_id
+    connection.execute(update(artifact_collection).where(same).values(updated_ms=now_ms))

@@ -1,0 +1,143 @@
+"""Selects collections and versions: what the repositories of artifacts share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, select
+
+from runvitals.server.accounts.storage.tables import entity
+from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion, UnknownArtifact, Version
+from runvitals.server.artifacts.storage.tables import (
+    artifact_alias,
+    artifact_collection,
+    artifact_membership,
+    artifact_version,
+)
+from runvitals.server.database.database import among
+from runvitals.server.database.stored_json import stored_list, stored_object
+from runvitals.server.database.tables import project
+
+_VERSIONS = (
+    select(func.count())
+    .where(artifact_membership.c.collection_id == artifact_collection.c.id)
+    .correlate(artifact_collection)
+    .scalar_subquery()
+)
+_COLLECTION = (
+    *(artifact_collection.c[name] for name in ("id", "project_id", "kind", "name", "type", "description")),
+    *(artifact_collection.c[name] for name in ("tags", "created_ms", "updated_ms")),
+    project.c.name.label("project"),
+    entity.c.name.label("entity"),
+    _VERSIONS.label("versions"),
+)
+
+
+def collections_query() -> Select[Any]:
+    """All collections of projects that are not in the trash."""
+    return (
+        select(*_COLLECTION)
+        .join(project, project.c.id == artifact_collection.c.project_id)
+        .outerjoin(entity, entity.c.id == project.c.entity_id)
+        .where(project.c.deleted_ms.is_(None))
+    )
+
+
+def read_collections(connection: Connection, statement: Select[Any]) -> list[Collection]:
+    """The result of `collections_query` with further conditions."""
+    return [
+        Collection(**{**row, "tags": tuple(stored_list(row["tags"], f"the tags of collection {row['id']}"))})
+        for row in connection.execute(statement).mappings()
+    ]
+
+
+def read_versions(connection: Connection, ids: Iterable[int]) -> dict[int, Version]:
+    """The existing ones of some versions."""
+    statement = select(artifact_version).where(among(connection, artifact_version.c.id, ids))
+    rows = connection.execute(statement).all()
+    wanted = {row.collection_id for row in rows}
+    collections = {
+        found.id: found
+        for found in read_collections(
+            connection, collections_query().where(among(connection, artifact_collection.c.id, wanted))
+        )
+    }
+    return {
+        row.id: _version(row, collections[row.collection_id])
+        for row in rows
+        if row.collection_id in collections
+    }
+
+
+def read_version(connection: Connection, version_id: int) -> Version:
+    """
+    Raises:
+        UnknownArtifact: there is none.
+    """
+    found = read_versions(connection, [version_id]).get(version_id)
+    if found is None:
+        raise UnknownArtifact(f"there is no artifact {version_id}")
+    return found
+
+
+def _version(row: Any, collection: Collection) -> Version:
+    return Version(
+        row.id,
+        collection,
+        row.version,
+        row.state,
+        row.digest,
+        row.manifest_kind,
+        row.base_id,
+        row.description,
+        stored_object(row.metadata, f"the metadata of artifact {row.id}"),
+        tuple(stored_list(row.tags, f"the tags of artifact {row.id}")),
+        row.ttl_s,
+        row.history_step,
+        row.run_id,
+        row.author_id,
+        row.client_id,
+        row.bytes,
+        max(row.files, 0),
+        row.created_ms,
+        row.updated_ms,
+    )
+
+
+def read_memberships(connection: Connection, statement: Select[Any]) -> list[CollectionVersion]:
+    """The memberships of a query for rows of `artifact_membership`, in its order."""
+    rows = connection.execute(statement).all()
+    versions = read_versions(connection, {row.version_id for row in rows})
+    wanted = {row.collection_id for row in rows}
+    collections = {
+        found.id: found
+        for found in read_collections(
+            connection, collections_query().where(among(connection, artifact_collection.c.id, wanted))
+        )
+    }
+    aliases = _aliases(connection, [row.id for row in rows])
+    return [
+        CollectionVersion(
+            row.id,
+            collections[row.collection_id],
+            row.number,
+            row.created_ms,
+            versions[row.version_id],
+            tuple(aliases.get(row.id, ())),
+        )
+        for row in rows
+        if row.version_id in versions and row.collection_id in collections
+    ]
+
+
+def _aliases(connection: Connection, memberships: Sequence[int]) -> dict[int, list[str]]:
+    statement = (
+        select(artifact_alias.c.membership_id, artifact_alias.c.alias)
+        .where(among(connection, artifact_alias.c.membership_id, memberships))
+        .order_by(artifact_alias.c.alias)
+    )
+    found: dict[int, list[str]] = {}
+    for membership_id, alias in connection.execute(statement):
+        found.setdefault(membership_id, []).append(alias)
+    return found

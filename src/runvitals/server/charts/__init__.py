@@ -1,0 +1,1 @@
+"""The values of runs as charts, lines over each other, and tables."""

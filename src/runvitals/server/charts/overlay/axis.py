@@ -1,0 +1,143 @@
+"""The x axis of an overlay, and its buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, log10
+from typing import Literal
+
+import numpy as np
+
+from runvitals.base.buckets import WIDTHS_MS, Floats, Integers, grid
+from runvitals.server.charts.series import STEP_WIDTHS
+
+METRIC = "metric:"
+_KINDS: tuple[Literal["step", "relative", "wall"], ...] = ("step", "relative", "wall")
+MOST_BUCKETS = 20_000
+"""Of a width that was requested; otherwise the number of points decides the width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What x counts: steps, ms since the start of each run, ms UTC, or the values of a logged metric.
+
+    Args:
+        metric: its name, of the kind `metric`.
+    """
+
+    kind: Literal["step", "relative", "wall", "metric"]
+    metric: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Axis:
+        """
+        Raises:
+            ValueError: no axis has this name.
+        """
+        for kind in _KINDS:
+            if text == kind:
+                return cls(kind)
+        if text.startswith(METRIC) and len(text) > len(METRIC):
+            return cls("metric", text.removeprefix(METRIC))
+        raise ValueError(f"x={text[:100]!r}: expected step, relative, wall or {METRIC}<logged name>")
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """Which part of an axis is requested, and in how many points.
+
+    Args:
+        first, last: both included; None: from the first value, to the last.
+        points: buckets of a line at most, unless `width` is given.
+        width: that of the buckets; None: the narrowest that suffices.
+    """
+
+    points: int
+    first: float | None = None
+    last: float | None = None
+    width: float | None = None
+
+    def within(self, x: Floats) -> slice:
+        """The requested part of ascending x."""
+        low = 0 if self.first is None else int(np.searchsorted(x, self.first, side="left"))
+        high = len(x) if self.last is None else int(np.searchsorted(x, self.last, side="right"))
+        return slice(low, max(low, high))
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Where the points of all lines of a chart are: at multiples of a width, or with None at the very x of
+    each value, because there are few."""
+
+    width: float | None
+    places: Floats | None = None
+
+    def indices(self, x: Floats) -> Integers:
+        """The number of the bucket of each x."""
+        if self.width is None:
+            assert self.places is not None
+            return np.searchsorted(self.places, x).astype(np.int64)
+        return np.floor_divide(x, self.width).astype(np.int64)
+
+    def x(self, indices: Integers) -> Floats:
+        """Where these buckets begin."""
+        if self.width is None:
+            assert self.places is not None
+            found: Floats = self.places[indices]
+            return found
+        return indices.astype(np.float64) * self.width
+
+
+def scale_of(axis: Axis, columns: Sequence[Floats], part: Extract) -> Scale:
+    """The scale for all lines of a chart, from the ascending x of each.
+
+    Raises:
+        ValueError: the requested width is too narrow.
+    """
+    filled = [x for x in columns if len(x)]
+    if not filled:
+        return Scale(part.width or 1.0)
+    low, high = min(float(x[0]) for x in filled), max(float(x[-1]) for x in filled)
+    if part.width is not None:
+        check_count(low, high, part.width)
+        return Scale(part.width)
+    if max(map(len, filled)) <= part.points:
+        places = np.unique(np.concatenate(filled))
+        if len(places) <= part.points:
+            return Scale(None, places)
+    low, high = low if part.first is None else part.first, high if part.last is None else part.last
+    return Scale(_width(axis, low, high, part.points))
+
+
+def check_count(low: float, high: float, width: float) -> None:
+    """
+    Raises:
+        ValueError: more than `MOST_BUCKETS` buckets of this width.
+    """
+    if (high - low) / width > MOST_BUCKETS:
+        raise ValueError(f"width={width:g}: more than {MOST_BUCKETS:,} buckets; request a shorter part of x")
+
+
+def _width(axis: Axis, low: float, high: float, points: int) -> float:
+    if axis.kind == "metric":
+        return _round_width((high - low) / (points - 1))
+    widths = STEP_WIDTHS if axis.kind == "step" else WIDTHS_MS
+    return float(grid(floor(low), max(floor(low), floor(high)), points, widths).width_ms)
+
+
+def _round_width(least: float) -> float:
+    """The narrowest of 1, 2, 5, 10, 20 … and their fractions that is not less.
+
+    Example:
+        >>> _round_width(0.0013)
+        0.002
+    """
+    if least <= 0:
+        return 1.0
+    power = floor(log10(least))
+    for digit in (1, 2, 5, 10):
+        width = float(f"{digit}e{power}")
+        if width >= least:
+            return width
+    return float(f"2e{power + 1}")

@@ -1,0 +1,120 @@
+"""Logged metrics of many runs: a line of each run, over all of its ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from runvitals.base import deadline
+from runvitals.base.buckets import Floats, Grid, reduce
+from runvitals.server.charts.overlay.axis import Axis, Extract, Scale, scale_of
+from runvitals.server.charts.overlay.lines import KeyLines, Line, LinePart, reduced
+from runvitals.server.runs.named_runs import NamedRun
+from runvitals.server.runs.run_library import LoggedColumns, RunView
+
+Columns = tuple[Floats, Floats, Floats]
+"""Steps, times in ms UTC, values."""
+
+
+class LoggedPoints(NamedTuple):
+    """What one process logged under one name, in ascending order of x."""
+
+    x: Floats
+    y: Floats
+
+
+def read_logged(
+    run: NamedRun, view: RunView, keys: Sequence[str], axis: Axis
+) -> dict[str, list[LoggedPoints]]:
+    """By name, what each process of a run logged."""
+    names = [*keys, axis.metric] if axis.kind == "metric" else keys
+    by_process = joined(view.logged(dict.fromkeys(names)))
+    found: dict[str, list[LoggedPoints]] = {}
+    for columns in by_process:
+        for key in keys:
+            if key in columns:
+                deadline.check()
+                found.setdefault(key, []).append(_values(run, columns, key, axis))
+    return found
+
+
+def joined(processes: Sequence[LoggedColumns]) -> list[dict[str, Columns]]:
+    """The columns of each rank. Where a later process resumed its work, perhaps from an earlier step, its
+    values replace those of the one before."""
+    found: dict[str, dict[str, Columns]] = {}
+    for process in processes:
+        label = process.host if process.rank is None else f"rank {process.rank}"
+        of_rank = found.setdefault(label, {})
+        for key, columns in process.columns.items():
+            columns = _by_step(columns)
+            of_rank[key] = _resumed(of_rank[key], columns) if key in of_rank else columns
+    return list(found.values())
+
+
+def _by_step(columns: Columns) -> Columns:
+    order = np.argsort(columns[0], kind="stable")
+    return columns[0][order], columns[1][order], columns[2][order]
+
+
+def _resumed(before: Columns, after: Columns) -> Columns:
+    if not len(after[0]):
+        return before
+    kept = int(np.searchsorted(before[0], after[0][0], side="left"))
+    steps, times, values = (np.concatenate([old[:kept], new]) for old, new in zip(before, after, strict=True))
+    return steps, times, values
+
+
+def _values(run: NamedRun, columns: Mapping[str, Columns], key: str, axis: Axis) -> LoggedPoints:
+    steps, times, values = columns[key]
+    if axis.kind == "step":
+        return LoggedPoints(steps, values)
+    if axis.kind == "metric":
+        x = _at_steps(columns.get(axis.metric), steps)
+    else:
+        x = times - run.started_ms if axis.kind == "relative" else times
+    known = np.flatnonzero(np.isfinite(x))
+    order = known[np.argsort(x[known], kind="stable")]
+    return LoggedPoints(x[order], values[order])
+
+
+def _at_steps(other: Columns | None, steps: Floats) -> Floats:
+    """The values that another name has at these steps; NaN where it has none."""
+    if other is None or not len(other[0]):
+        return np.full(len(steps), np.nan)
+    place = np.searchsorted(other[0], steps, side="right") - 1
+    found = np.where(other[0][place] == steps, other[2][place], np.nan)
+    return np.where(place >= 0, found, np.nan)
+
+
+def logged_lines(
+    key: str, by_run: Mapping[str, Sequence[LoggedPoints]], axis: Axis, part: Extract
+) -> KeyLines:
+    """The lines of one name, from the values that each run logged.
+
+    Raises:
+        ValueError: the requested width is too narrow.
+    """
+    cut = {
+        run: [LoggedPoints(x[part.within(x)], y[part.within(x)]) for x, y in processes]
+        for run, processes in by_run.items()
+    }
+    columns = [values.x for processes in cut.values() for values in processes]
+    scale = scale_of(axis, columns, part)
+    lines = []
+    for run, processes in cut.items():
+        deadline.check()
+        parts = [_part(scale, values) for values in processes if len(values.x)]
+        if parts:
+            whole = reduced(parts)
+            buckets = whole.buckets
+            lines.append(Line(run, scale.x(buckets.t), whole.values, buckets.min, buckets.max, buckets.n))
+    return KeyLines(key, scale.width, lines)
+
+
+def _part(scale: Scale, values: LoggedPoints) -> LinePart:
+    indices = scale.indices(values.x)
+    first, last = int(indices[0]), int(indices[-1])
+    buckets = reduce(Grid(first, 1, last - first + 1), indices, values.y)
+    return LinePart(buckets, buckets.mean)

@@ -1,0 +1,79 @@
+"""`/runs/{run}/history`: the numbers that a run logged, by step, and their names."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import Query, Request
+from fastapi.responses import Response
+
+from runvitals.readers.journals.key_filter import KeyFilter
+from runvitals.server.access.permission import needs
+from runvitals.server.charts import series
+from runvitals.server.charts.tables.formats import RESPONSES, TheFormat
+from runvitals.server.charts.tables.responses import history_table, send_table
+from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response, read_or_422
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes import models
+from runvitals.server.runs.routes.parameters import MaxPoints, StepLimit, TheRun
+from runvitals.server.runs.run_library import RunView
+
+router = Router(responses=RUN_ERRORS)
+NAMES_PER_RESPONSE = 10_000
+
+
+@router.get(
+    "/runs/{run}/history", response_model=models.Logged, responses=RESPONSES, dependencies=[needs("run:read")]
+)
+async def run_history(
+    request: Request,
+    run: TheRun,
+    format: TheFormat,
+    keys: Annotated[
+        list[str],
+        Query(description="Names that were logged, or globs. All if none is given.", max_length=1000),
+    ] = [],  # noqa: B006
+    rank: Annotated[int | None, Query(description="Only of this rank.", ge=0, le=2**31 - 1)] = None,
+    max_points: MaxPoints = 1000,
+    resolution: Annotated[
+        Literal["auto", "raw"], Query(description="`raw` = every call, regardless of `max_points`.")
+    ] = "auto",
+    first_step: StepLimit = None,
+    last_step: StepLimit = None,
+) -> Response:
+    """The numbers that `log()` wrote, by step, for each process that logged; from `first_step` to
+    `last_step`, both included.
+
+    As a table (`format`), a row has `step`, `t`, `host`, `rank` and a column for each name.
+    """
+    points = None if resolution == "raw" else max_points
+    selection = series.LoggedSelection(tuple(keys), rank, first_step, last_step)
+    if format != "json":
+        return await send_table(request, history_table(run, selection, points, format))
+
+    def read(view: RunView) -> bytes:
+        return json_bytes(series.logged(view, selection, points))
+
+    return await json_response(request, await read_or_422(run, read))
+
+
+@router.get("/runs/{run}/history/names", response_model=list[str], dependencies=[needs("run:read")])
+async def run_history_names(
+    request: Request,
+    run: TheRun,
+    keys: Annotated[
+        list[str],
+        Query(description="Names or globs, may be repeated. All if none is given.", max_length=1000),
+    ] = [],  # noqa: B006
+    skip: Annotated[
+        int, Query(description="Leave out this many: those of the previous responses.", ge=0, le=2**53)
+    ] = 0,
+) -> Response:
+    """The names under which numbers were logged, sorted; 10,000 per response."""
+
+    def read(view: RunView) -> bytes:
+        matches = KeyFilter(keys)
+        names = sorted(name for name in view.logged_names() if matches(name))
+        return json_bytes(names[skip : skip + NAMES_PER_RESPONSE])
+
+    return await json_response(request, await read_or_422(run, read, quick=True))

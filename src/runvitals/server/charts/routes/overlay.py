@@ -1,0 +1,317 @@
+"""`/overlay`: the same metrics of several runs, over each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Annotated, Any, Literal, TypeVar, cast
+
+from fastapi import Depends, HTTPException, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.base import deadline
+from runvitals.journal.paths import check_run_id
+from runvitals.model.errors import UnknownRun
+from runvitals.model.filter import Filter
+from runvitals.server.access.permission import needs
+from runvitals.server.charts.overlay.axis import METRIC, Axis, Extract
+from runvitals.server.charts.overlay.lines import COLUMNS, KeyLines, grouped_lines, rows_of
+from runvitals.server.charts.overlay.logged import LoggedPoints, logged_lines, read_logged
+from runvitals.server.charts.overlay.plan import MetricNames
+from runvitals.server.charts.overlay.system import system_query
+from runvitals.server.charts.routes import overlay_models as models
+from runvitals.server.http.csv_response import csv_response
+from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response, problem_headers
+from runvitals.server.http.router import Router
+from runvitals.server.http.workers import DEADLINE_S
+from runvitals.server.live import changed_runs
+from runvitals.server.live.changed_runs import ChangedRuns
+from runvitals.server.live.open_streams import EventStream
+from runvitals.server.runs.named_runs import NamedRun, NamedRuns
+from runvitals.server.runs.routes.parameters import TheLibrary, requested_place
+from runvitals.server.runs.run_library import RunView, TooMuch
+
+T = TypeVar("T")
+router = Router(prefix="/overlay", responses=INVALID_PARAMETER)
+MOST_RUNS = 100
+MOST_POINTS = 2_000_000
+"""Points in one response: 40 MB of JSON."""
+MOST_VALUES = 20_000_000
+"""Logged values that one response may read."""
+_FARTHEST = 2.0**53
+
+RunIds = Annotated[
+    list[str],
+    Query(description="Ids of the runs, in the order of the response.", min_length=1, max_length=MOST_RUNS),
+]
+ThePlace = Annotated[Filter, Depends(requested_place)]
+Place = Annotated[float | None, Query(ge=-_FARTHEST, le=_FARTHEST, allow_inf_nan=False)]
+Extremes = Annotated[bool, Query(description="With `min`, `max` and `n` of each point.")]
+OverlayFormat = Annotated[
+    Literal["json", "csv"],
+    Query(description="As a table, a row has `key`, `run`, `name`, `x`, `value`, `min`, `max` and `n`."),
+]
+
+
+class RequestedRuns:
+    """The runs that a request names, as far as they may be read."""
+
+    def __init__(self, library: NamedRuns, ids: Sequence[str], place: Filter) -> None:
+        self._library = library
+        self._ids = list(dict.fromkeys(ids))
+        self._place = place
+        self._began_s = time.monotonic()
+        self.found: list[NamedRun] = []
+        self.problems: dict[str, None] = {}
+
+    async def find(self) -> list[NamedRun]:
+        """Look the runs up."""
+        self.found = await self._library.named([one for one in self._ids if _can_be_id(one)], self._place)
+        return self.found
+
+    async def read(self, work: Callable[[NamedRun, RunView], T], quick: bool = False) -> dict[str, T]:
+        """The result of `work` by run, of one after the other, so that other requests get their turn.
+
+        Raises:
+            TooSlow: all together took too long.
+        """
+        results = {}
+        for run in self.found:
+            if time.monotonic() - self._began_s > DEADLINE_S:
+                raise deadline.TooSlow
+            try:
+                results[run.id] = await run.opened.use(self._noting(work, run), quick)
+            except UnknownRun:
+                self.problems[f"run {run.id!r} was deleted a moment ago"] = None
+            except ValueError as error:
+                raise HTTPException(422, str(error)) from None
+        return results
+
+    def _noting(self, work: Callable[[NamedRun, RunView], T], run: NamedRun) -> Callable[[RunView], T]:
+        def noting(view: RunView) -> T:
+            noted = view.note_problems()
+            result = work(run, view)
+            self.problems |= {f"{run.id}: {problem}": None for problem in noted}
+            return result
+
+        return noting
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields `runs` and `missing`."""
+        names = ("id", "name", "state", "started_ms", "end_ms")
+        known = {run.id for run in self.found}
+        return {
+            "runs": [{name: getattr(run, name) for name in names} for run in self.found],
+            "missing": [one for one in self._ids if one not in known],
+        }
+
+
+def _can_be_id(text: str) -> bool:
+    try:
+        check_run_id(text)
+    except ValueError:
+        return False
+    return True
+
+
+async def requested_runs(library: TheLibrary, runs: RunIds, place: ThePlace) -> RequestedRuns:
+    """The runs that a request names."""
+    requested = RequestedRuns(cast(NamedRuns, library), runs, place)
+    await requested.find()
+    return requested
+
+
+TheRuns = Annotated[RequestedRuns, Depends(requested_runs)]
+
+
+def requested_part(
+    points: Annotated[int, Query(ge=2, le=2000, description="Of each line, at most.")] = 300,
+    x0: Place = None,
+    x1: Place = None,
+    width: Annotated[
+        float | None,
+        Query(
+            description="Of the buckets, as another response had it; instead of `points`.",
+            gt=0,
+            le=_FARTHEST,
+            allow_inf_nan=False,
+        ),
+    ] = None,
+) -> Extract:
+    """Which part of x is requested; `x0` and `x1` are included."""
+    if x0 is not None and x1 is not None and x1 < x0:
+        raise HTTPException(422, f"x1 ({x1:g}) is before x0 ({x0:g})")
+    return Extract(points, x0, x1, width)
+
+
+ThePart = Annotated[Extract, Depends(requested_part)]
+
+
+def _check_size(runs: RequestedRuns, keys: Sequence[str], part: Extract) -> None:
+    size = len(runs.found) * len(keys) * part.points
+    if size > MOST_POINTS:
+        raise HTTPException(
+            422,
+            f"{len(runs.found)} runs × {len(keys)} keys × {part.points} points are {size:,}; a response has "
+            f"at most {MOST_POINTS:,}: request fewer",
+        )
+
+
+def _axis(text: str, *kinds: str) -> Axis:
+    try:
+        axis = Axis.parse(text)
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
+    if axis.kind not in kinds:
+        raise HTTPException(422, f"x={text!r}: expected {' or '.join(kinds)}")
+    return axis
+
+
+@router.get("/plan", response_model=models.OverlayPlan, dependencies=[needs("filtered run:read")])
+async def overlay_plan(request: Request, runs: TheRuns) -> Response:
+    """Which metrics some runs have."""
+    names = MetricNames()
+    await runs.read(lambda run, view: names.add(view), quick=True)
+    body = await run_in_threadpool(lambda: json_bytes({**runs.as_json(), **names.as_json()}))
+    return await json_response(request, body)
+
+
+@router.get("/logged", response_model=models.Overlay, dependencies=[needs("filtered run:read")])
+async def overlay_logged(
+    request: Request,
+    runs: TheRuns,
+    part: ThePart,
+    keys: Annotated[list[str], Query(description="Names that were logged.", min_length=1, max_length=100)],
+    x: Annotated[
+        str,
+        Query(
+            description="`step`, `relative` (ms since the start of each run), `wall` (ms UTC), or "
+            f"`{METRIC}<name>`: the values that the process logged under another name at the same step.",
+            max_length=600,
+        ),
+    ] = "step",
+    extremes: Extremes = True,
+    format: OverlayFormat = "json",
+) -> Response:
+    """Logged numbers of several runs: by name, a line of each run. Ranks are reduced to their mean.
+
+    Where the runs have few values, these are returned, otherwise buckets, which are the same for all runs and
+    in every response with the same `width`. The value of a bucket is the mean of its values; of ranks, the
+    mean of their means.
+    """
+    _check_size(runs, keys, part)
+    axis = _axis(x, "step", "relative", "wall", "metric")
+    total = 0
+
+    def read(run: NamedRun, view: RunView) -> dict[str, list[LoggedPoints]]:
+        nonlocal total
+        found = read_logged(run, view, keys, axis)
+        total += sum(len(values.y) for processes in found.values() for values in processes)
+        if total > MOST_VALUES:
+            raise TooMuch(
+                f"more than {MOST_VALUES:,} logged values would have to be read: request fewer runs or keys"
+            )
+        return found
+
+    values = await runs.read(read)
+
+    def found() -> Iterator[KeyLines]:
+        for key in dict.fromkeys(keys):
+            by_run = {run: of_run[key] for run, of_run in values.items() if key in of_run}
+            yield logged_lines(key, by_run, axis, part)
+
+    return await _response(request, runs, found, x, extremes, format)
+
+
+@router.get("/system", response_model=models.Overlay, dependencies=[needs("filtered run:read")])
+async def overlay_system(
+    request: Request,
+    runs: TheRuns,
+    part: ThePart,
+    keys: Annotated[
+        list[str],
+        Query(
+            description="Keys, globs or templates of metrics (`gpu.{i}.temp`). The series that one of them "
+            "matches are reduced to one line.",
+            min_length=1,
+            max_length=100,
+        ),
+    ],
+    x: Annotated[
+        str,
+        Query(description="`relative` (ms since the start of each run) or `wall` (ms UTC).", max_length=600),
+    ] = "relative",
+    extremes: Extremes = True,
+    format: OverlayFormat = "json",
+) -> Response:
+    """Sampled metrics of several runs: by key, a line of each run: the mean of its devices and hosts.
+
+    The buckets are those of `/runs/{run}/metrics`: they begin at multiples of their width since 1970. With
+    `x=relative`, x is counted from the beginning of the bucket in which the run started. `min` and `max` are
+    the extremes of all devices in a bucket.
+    """
+    _check_size(runs, keys, part)
+    axis = _axis(x, "relative", "wall")
+    try:
+        query = system_query(runs.found, list(dict.fromkeys(keys)), axis, part)
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
+    lines = await runs.read(query.lines)
+
+    def found() -> Iterator[KeyLines]:
+        for key in query.keys:
+            of_key = [of_run[key] for of_run in lines.values() if key in of_run]
+            yield KeyLines(key, query.width, of_key)
+
+    return await _response(request, runs, found, x, extremes, format)
+
+
+async def _response(
+    request: Request,
+    runs: RequestedRuns,
+    found: Callable[[], Iterable[KeyLines]],
+    x: str,
+    extremes: bool,
+    format: Literal["json", "csv"],
+) -> Response:
+    """Lines as a response; they are computed and encoded in a thread."""
+
+    def encode() -> bytes:
+        keys = [
+            {"key": key, "width": width, "groups": grouped_lines(lines, extremes)}
+            for key, width, lines in found()
+        ]
+        return json_bytes({"x": x, **runs.as_json(), "keys": keys, "problems": list(runs.problems)})
+
+    def table() -> Response:
+        names = {run.id: run.name for run in runs.found}
+        return csv_response(COLUMNS, (row for lines in found() for row in rows_of(lines, names)))
+
+    try:
+        if format == "csv":
+            response = await _in_time(table)
+            response.headers.update(problem_headers(runs.problems))
+            return response
+        return await json_response(request, await _in_time(encode))
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
+
+
+async def _in_time(work: Callable[[], T]) -> T:
+    def timed() -> T:
+        with deadline.within(DEADLINE_S):
+            return work()
+
+    return await run_in_threadpool(timed)
+
+
+@router.get(
+    "/live",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {}}}},
+    dependencies=[needs("filtered run:read")],
+    description=changed_runs.__doc__,
+)
+async def overlay_live(request: Request, runs: TheRuns) -> EventStream:
+    return EventStream(request, changed_runs.stream(ChangedRuns(runs.find), request.app.state.closing))

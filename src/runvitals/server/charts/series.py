@@ -1,0 +1,307 @@
+"""Series as the API returns them: columns in groups that share a time vector, as samples or as buckets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runvitals.base import deadline
+from runvitals.base.buckets import Buckets, Floats, Integers, grid, reduce
+from runvitals.model.metrics import mlflow
+from runvitals.readers.journals.globs import Glob, check_globs, is_glob
+from runvitals.readers.journals.key_filter import find
+from runvitals.readers.journals.series import Series
+from runvitals.server.charts.series_definitions import definition, mlflow_name
+from runvitals.server.runs.run_library import (
+    BucketedSeries,
+    LoggedColumn,
+    LoggedColumns,
+    Position,
+    RunView,
+    SeriesSelection,
+    SeriesSummary,
+    TooMuch,
+)
+
+MAX_RAW_VALUES = 2_000_000
+"""Numbers in one response: 40 MB of JSON, half a second of work. `runvitals export` has no limit."""
+MAX_STATISTICS_VALUES = 20_000_000
+"""Numbers that one response of statistics may read: half a second of work."""
+STEP_WIDTHS: tuple[int, ...] = tuple(n * 10**power for power in range(16) for n in (1, 2, 5))
+
+
+def series_infos(summaries: Sequence[SeriesSummary]) -> list[dict[str, Any]]:
+    """The fields of `models.SeriesInfo` for each series of a run."""
+    with_host_memory = {series.host for series in summaries if series.key == mlflow.OF_HOST}
+    return [
+        {**_info(series), "mlflow": mlflow_name(series.key, series.host in with_host_memory)}
+        for series in summaries
+    ]
+
+
+def _info(series: SeriesSummary) -> dict[str, Any]:
+    about: dict[str, Any] = {"key": series.key, "host": series.host, "role": series.role}
+    extent = {name: getattr(series, name) for name in ("n", "first_ms", "last_ms", "min", "max", "last")}
+    return {**about, **definition(series.key), **extent}
+
+
+def metrics(
+    view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None, max_points: int | None
+) -> dict[str, Any]:
+    """The fields of `models.Metrics`.
+
+    Args:
+        t0, t1: ms UTC, both included. None means the first and the last sample.
+        max_points: for each series. If none has more samples, the samples are returned, otherwise buckets.
+            None returns samples always.
+
+    Raises:
+        TooMuch: more than `MAX_RAW_VALUES` samples.
+        ValueError: t1 before t0.
+    """
+    problems = view.note_problems()
+    position = view.position()
+    start, end = time_range(view, selection, t0, t1)
+    answer: dict[str, Any] = {"run": view.run_id, "t0": start, "t1": end, "cursor": cursor(position)}
+    if max_points is None:
+        raw = view.samples(selection, start, end, MAX_RAW_VALUES)
+        answer |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(raw)}
+        return {**answer, "problems": list(problems)}
+    on = grid(start, end, max_points)
+    chart = view.charted(selection, start, end, on, max_points)
+    if chart.buckets is None:
+        answer |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(chart.samples)}
+    else:
+        groups = _bucket_groups(chart.buckets)
+        answer |= {"resolution": "buckets", "bucket_ms": on.width_ms, "groups": groups}
+    return {**answer, "problems": list(problems)}
+
+
+def time_range(view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None) -> tuple[int, int]:
+    """The requested times, with those of the first and the last sample where `t0` or `t1` is None.
+
+    Raises:
+        ValueError: t1 before t0.
+    """
+    if t0 is not None and t1 is not None:
+        if t1 < t0:
+            raise ValueError(f"t1 ({t1}) is before t0 ({t0})")
+        return t0, t1
+    extent = view.extent(selection)
+    if t0 is not None:
+        return t0, max(t0, extent[1] if extent else t0)
+    if t1 is not None:
+        return min(t1, extent[0] if extent else t1), t1
+    return extent or (0, 0)
+
+
+def _raw_groups(series: Iterable[Series]) -> list[dict[str, Any]]:
+    groups: dict[tuple[str, str, bytes], dict[str, Any]] = {}
+    for item in series:
+        deadline.check()
+        place = (item.host, item.role, item.t.tobytes())
+        if place not in groups:
+            about = {"host": item.host, "role": item.role, "t": item.t.tolist(), "n": None}
+            groups[place] = {**about, "series": {}, "min": None, "max": None}
+        groups[place]["series"][item.key] = item.values.tolist()
+    return list(groups.values())
+
+
+def _bucket_groups(series: Iterable[BucketedSeries]) -> list[dict[str, Any]]:
+    groups: dict[tuple[str, str, bytes, bytes], dict[str, Any]] = {}
+    for item in series:
+        deadline.check()
+        buckets = item.buckets
+        place = (item.host, item.role, buckets.t.tobytes(), buckets.n.tobytes())
+        group = groups.get(place)
+        if group is None:
+            about = {"host": item.host, "role": item.role, "t": buckets.t.tolist()}
+            group = groups[place] = {**about, **_columns(buckets)}
+        _add(group, item.key, buckets, bucket_values(item.key, buckets))
+    return list(groups.values())
+
+
+def _columns(buckets: Buckets) -> dict[str, Any]:
+    return {"n": buckets.n.tolist(), "series": {}, "min": {}, "max": {}}
+
+
+def _add(group: dict[str, Any], key: str, buckets: Buckets, values: Floats) -> None:
+    group["series"][key] = values.tolist()
+    group["min"][key] = buckets.min.tolist()
+    group["max"][key] = buckets.max.tolist()
+
+
+def bucket_values(key: str, buckets: Buckets) -> Floats:
+    """The value of each bucket: the statistic that the metric defines (`merge`), otherwise the mean."""
+    match = find(key)
+    return buckets.mean if match is None else buckets.statistic(match.metric.merge)
+
+
+def cursor(position: Position) -> str:
+    """A position as text: `source:number,source:number…`."""
+    return ",".join(f"{source}:{number}" for source, number in position.items())
+
+
+class LoggedSeries(NamedTuple):
+    """The values that one process logged under one name.
+
+    Args:
+        t: ms UTC.
+        columns: by suffix of the name: `""` are the values; of buckets also `:min`, `:max`, `:n`.
+    """
+
+    key: str
+    host: str
+    rank: int | None
+    step: Floats
+    t: Floats
+    columns: dict[str, Floats | Integers]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedSelection:
+    """Which logged values are requested.
+
+    Args:
+        names: () means all.
+        rank: None means all.
+        first_step, last_step: both included; None: no limit.
+    """
+
+    names: tuple[str, ...] = ()
+    rank: int | None = None
+    first_step: float | None = None
+    last_step: float | None = None
+
+    def of_globs(self, view: RunView) -> LoggedSelection:
+        """The selection with the names that its globs match. A name that was logged with a wildcard in it is
+        that name. What matches nothing stays as it is.
+
+        Raises:
+            ValueError: too many globs, or one that is too long.
+        """
+        globs = [name for name in self.names if is_glob(name)]
+        check_globs(globs)
+        if not globs:
+            return self
+        logged = sorted(view.logged_names())
+        names: dict[str, None] = {}
+        for name in self.names:
+            matches = [name] if name in logged or not is_glob(name) else list(filter(Glob(name), logged))
+            names.update(dict.fromkeys(matches) or {name: None})
+        return replace(self, names=tuple(names))
+
+    def unmatched(self, view: RunView) -> list[str]:
+        """The names and globs under which nothing was logged."""
+        return sorted(set(self.names) - view.logged_names()) if self.names else []
+
+    def columns(self, view: RunView) -> list[LoggedColumns]:
+        """The selected values, of each process."""
+        found = [columns for columns in view.logged(self.names) if self.rank in (None, columns.rank)]
+        if self.first_step is None and self.last_step is None:
+            return found
+        return [replace(process, columns=self._in_range(process.columns)) for process in found]
+
+    def _in_range(self, columns: Mapping[str, LoggedColumn]) -> dict[str, LoggedColumn]:
+        low = -math.inf if self.first_step is None else self.first_step
+        high = math.inf if self.last_step is None else self.last_step
+        found = {}
+        for key, (steps, times, values) in columns.items():
+            wanted = (steps >= low) & (steps <= high)
+            if wanted.any():
+                found[key] = (steps[wanted], times[wanted], values[wanted])
+        return found
+
+
+def logged(view: RunView, selection: LoggedSelection, max_points: int | None) -> dict[str, Any]:
+    """The fields of `models.Logged`.
+
+    Names that were logged at the same steps are grouped. A name with more than `max_points` values is reduced
+    to buckets of steps, unless `max_points` is None.
+
+    Raises:
+        TooMuch: more than `MAX_RAW_VALUES` values.
+    """
+    problems = view.note_problems()
+    position = view.position()
+    selection = selection.of_globs(view)
+    groups: list[dict[str, Any]] = []
+    for process in _logged_columns(view, selection, max_points):
+        labels = {"host": process.host, "rank": process.rank}
+        groups += [{**labels, **group} for group in _logged_groups(process, max_points)]
+    return {
+        "run": view.run_id,
+        "cursor": cursor(position),
+        "groups": groups,
+        "unmatched": selection.unmatched(view),
+        "problems": list(problems),
+    }
+
+
+def logged_series(
+    view: RunView, selection: LoggedSelection, max_points: int | None
+) -> Iterator[LoggedSeries]:
+    """The same by name, for tables.
+
+    Raises:
+        TooMuch: more than `MAX_RAW_VALUES` values.
+    """
+    for process in _logged_columns(view, selection.of_globs(view), max_points):
+        for key, (steps, times, values) in process.columns.items():
+            if max_points is None or len(steps) <= max_points:
+                yield LoggedSeries(key, process.host, process.rank, steps, times, {"": values})
+                continue
+            buckets, newest = _on_grid(*_by_step(steps, times, values), max_points)
+            columns: dict[str, Floats | Integers] = {"": buckets.mean, ":n": buckets.n}
+            columns |= {":min": buckets.min, ":max": buckets.max}
+            yield LoggedSeries(key, process.host, process.rank, buckets.t.astype(np.float64), newest, columns)
+
+
+def _logged_columns(view: RunView, selection: LoggedSelection, max_points: int | None) -> list[LoggedColumns]:
+    processes = selection.columns(view)
+    if max_points is None:
+        _check_logged(processes)
+    return processes
+
+
+def _by_step(steps: Floats, times: Floats, values: Floats) -> tuple[Floats, Floats, Floats]:
+    order = np.argsort(steps, kind="stable")
+    return steps[order], times[order], values[order]
+
+
+def _on_grid(steps: Floats, times: Floats, values: Floats, max_points: int) -> tuple[Buckets, Floats]:
+    """Logged values in ascending order of steps as buckets of steps, and the newest time in each bucket."""
+    whole: Integers = np.floor(steps).astype(np.int64)
+    on = grid(int(whole[0]), int(whole[-1]), max_points, STEP_WIDTHS)
+    return reduce(on, whole, values), reduce(on, whole, times).last
+
+
+def _check_logged(processes: Iterable[LoggedColumns]) -> None:
+    total = sum(len(values) for process in processes for _, _, values in process.columns.values())
+    if total > MAX_RAW_VALUES:
+        raise TooMuch(
+            f"{total:,} values were logged; a response holds at most {MAX_RAW_VALUES:,}: request fewer names "
+            "or one rank, or use `runvitals export`"
+        )
+
+
+def _logged_groups(process: LoggedColumns, max_points: int | None) -> list[dict[str, Any]]:
+    groups: dict[bytes, dict[str, Any]] = {}
+    for key, (steps, times, values) in process.columns.items():
+        steps, times, values = _by_step(steps, times, values)
+        if max_points is None or len(steps) <= max_points:
+            about: dict[str, Any] = {"step": steps.tolist(), "t": times.tolist(), "n": None, "series": {}}
+            place = steps.tobytes() + times.tobytes()
+            group = groups.setdefault(place, {**about, "min": None, "max": None})
+            group["series"][key] = values.tolist()
+            continue
+        buckets, newest = _on_grid(steps, times, values, max_points)
+        place = buckets.t.tobytes() + buckets.n.tobytes() + newest.tobytes()
+        if place not in groups:
+            groups[place] = {"step": buckets.t.tolist(), "t": newest.tolist(), **_columns(buckets)}
+        _add(groups[place], key, buckets, buckets.mean)
+    return list(groups.values())

@@ -1,0 +1,229 @@
+"""Series, buckets and logged rows as table rows, in blocks with a limited number of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runvitals.base.buckets import Floats, Integers
+from runvitals.readers.journals.series import Series
+from runvitals.server.charts.series import LoggedSeries, bucket_values
+from runvitals.server.runs.run_library import BucketedSeries
+
+MAX_CELLS = 1 << 20
+"""Cells in one block: 9 MiB of values and masks."""
+Kind = Literal["time", "text", "whole", "number"]
+
+
+class TableField(NamedTuple):
+    """A column: `time` is ms UTC, `whole` int64, `number` float64."""
+
+    name: str
+    kind: Kind
+
+
+class TableColumn(NamedTuple):
+    """The cells of a field in a block. `present` is false for missing values; NaN is a gap, not missing."""
+
+    values: NDArray[Any]
+    present: NDArray[np.bool_] | None
+
+
+Block = list[TableColumn]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Fields, and blocks with a column for each."""
+
+    fields: list[TableField]
+    blocks: Iterable[Block]
+
+
+class _Part(NamedTuple):
+    """Values of one column in some rows, in ascending order of rows."""
+
+    column: int
+    rows: Integers
+    values: NDArray[Any]
+
+
+SAMPLE_FIELDS = (TableField("t", "time"), TableField("host", "text"), TableField("role", "text"))
+ROW_FIELDS = (
+    TableField("step", "number"),
+    TableField("t", "time"),
+    TableField("host", "text"),
+    TableField("rank", "whole"),
+)
+_BUCKET_FIELDS: tuple[tuple[str, Kind], ...] = (
+    ("", "number"),
+    (":min", "number"),
+    (":max", "number"),
+    (":n", "whole"),
+)
+
+
+def sample_fields(keys: Iterable[str]) -> list[TableField]:
+    """The fields of a table of samples.
+
+    Example:
+        >>> [field.name for field in sample_fields(["cpu"])]
+        ['t', 'host', 'role', 'cpu']
+    """
+    return _with_labels(SAMPLE_FIELDS, [(key, "number") for key in keys])
+
+
+def sample_blocks(keys: Sequence[str], series: Sequence[Series]) -> Iterator[Block]:
+    """Samples in order of time, with a row for each time of a host and role; other keys are left out."""
+    numbers = {key: number for number, key in enumerate(keys, len(SAMPLE_FIELDS))}
+    known = [item for item in series if item.key in numbers]
+    times = _Times((item.host, item.role, item.t) for item in known)
+    parts = [
+        _Part(numbers[item.key], times.rows(item.host, item.role, item.t), item.values) for item in known
+    ]
+    return _cut(times.leading(), len(numbers), parts)
+
+
+def bucket_table(series: Sequence[BucketedSeries]) -> Table:
+    """Buckets in order of time, with columns `key`, `key:min`, `key:max` and `key:n`."""
+    keys = sorted({item.key for item in series})
+    numbers = {key: number * len(_BUCKET_FIELDS) + len(SAMPLE_FIELDS) for number, key in enumerate(keys)}
+    times = _Times((item.host, item.role, item.buckets.t) for item in series)
+    parts: list[_Part] = []
+    for item in series:
+        rows = times.rows(item.host, item.role, item.buckets.t)
+        columns = (bucket_values(item.key, item.buckets), item.buckets.min, item.buckets.max, item.buckets.n)
+        parts += [_Part(numbers[item.key] + place, rows, column) for place, column in enumerate(columns)]
+    named: list[tuple[str, Kind]] = [(key + suffix, kind) for key in keys for suffix, kind in _BUCKET_FIELDS]
+    blocks = _cut(times.leading(), len(named), parts, [kind for _, kind in named])
+    return Table(_with_labels(SAMPLE_FIELDS, named), blocks)
+
+
+def logged_table(logged: Sequence[LoggedSeries]) -> Table:
+    """Logged rows by process and step: a table row for each, with a column for each name."""
+    names = list(dict.fromkeys(item.key + suffix for item in logged for suffix in item.columns))
+    numbers = {name: number for number, name in enumerate(names, len(ROW_FIELDS))}
+    places = list(dict.fromkeys((item.host, item.rank) for item in logged))
+    kinds: dict[str, Kind] = dict.fromkeys(names, "number")
+    parts: list[_Part] = []
+    calls: list[NDArray[Any]] = []
+    first = 0
+    for place in places:
+        own = [item for item in logged if (item.host, item.rank) == place]
+        distinct = {item.step.tobytes() + item.t.tobytes(): _calls(item.step, item.t) for item in own}
+        every: NDArray[Any] = np.unique(np.concatenate(list(distinct.values())))
+        rows = {known: np.searchsorted(every, own_calls) + first for known, own_calls in distinct.items()}
+        for item in own:
+            theirs = rows[item.step.tobytes() + item.t.tobytes()]
+            order = np.argsort(theirs)
+            for suffix, values in item.columns.items():
+                if values.dtype == np.int64:
+                    kinds[item.key + suffix] = "whole"
+                parts.append(_Part(numbers[item.key + suffix], theirs[order], values[order]))
+        calls.append(every)
+        first += len(every)
+    lengths = [len(calls_of_place) for calls_of_place in calls]
+    joined = np.concatenate(calls) if calls else np.empty(0, _CALL)
+    ranks = np.repeat(np.array([-1 if rank is None else rank for _, rank in places], np.int64), lengths)
+    leading = [
+        TableColumn(joined["step"], None),
+        TableColumn(joined["t"].astype(np.int64), None),
+        TableColumn(np.repeat(np.array([host for host, _ in places], object), lengths), None),
+        TableColumn(ranks, ranks >= 0),
+    ]
+    fields = _with_labels(ROW_FIELDS, [(name, kinds[name]) for name in names])
+    return Table(fields, _cut(leading, len(names), parts, [kinds[name] for name in names]))
+
+
+_CALL = np.dtype([("step", np.float64), ("t", np.float64), ("nth", np.int64)])
+
+
+def _calls(steps: Floats, times: Floats) -> NDArray[Any]:
+    """The identity of each logged row: step, time, and a count of rows with the same step and time."""
+    order = np.lexsort((times, steps))
+    fresh = np.ones(len(order), bool)
+    fresh[1:] = (np.diff(steps[order]) != 0) | (np.diff(times[order]) != 0)
+    places = np.arange(len(order))
+    nth = places - np.maximum.accumulate(np.where(fresh, places, 0))
+    found = np.empty(len(order), _CALL)
+    found["step"], found["t"] = steps, times
+    found["nth"][order] = nth
+    return found
+
+
+class _Times:
+    """The rows of a table: the times of each host and role, merged and sorted."""
+
+    def __init__(self, of: Iterable[tuple[str, str, Integers]]) -> None:
+        vectors: dict[tuple[str, str], dict[bytes, Integers]] = {}
+        for host, role, t in of:
+            vectors.setdefault((host, role), {})[t.tobytes()] = t
+        self._places = {place: number for number, place in enumerate(vectors)}
+        own = [np.unique(np.concatenate(list(of_place.values()))) for of_place in vectors.values()]
+        t = np.concatenate(own) if own else np.empty(0, np.int64)
+        place = np.repeat(np.arange(len(own)), [len(times) for times in own])
+        order = np.lexsort((place, t))
+        row_of = np.empty(len(order), np.int64)
+        row_of[order] = np.arange(len(order))
+        ends = np.cumsum([len(times) for times in own])
+        self._own = own
+        self._rows = np.split(row_of, ends[:-1]) if own else []
+        self._t, self._place = t[order], place[order]
+        self._known: dict[tuple[int, bytes], Integers] = {}
+
+    def rows(self, host: str, role: str, t: Integers) -> Integers:
+        """The rows of these times."""
+        number = self._places[host, role]
+        known = (number, t.tobytes())
+        if known not in self._known:
+            self._known[known] = self._rows[number][np.searchsorted(self._own[number], t)]
+        return self._known[known]
+
+    def leading(self) -> list[TableColumn]:
+        hosts, roles = (np.array([place[part] for place in self._places] or [""], object) for part in (0, 1))
+        return [
+            TableColumn(self._t, None),
+            TableColumn(hosts[self._place], None),
+            TableColumn(roles[self._place], None),
+        ]
+
+
+def _with_labels(places: Sequence[TableField], named: Iterable[tuple[str, Kind]]) -> list[TableField]:
+    """Fields with unique names: a key with the name of a label gets an underscore appended."""
+    found = list(places)
+    taken = {field.name for field in found}
+    for name, kind in named:
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        found.append(TableField(name, kind))
+    return found
+
+
+def _cut(
+    leading: list[TableColumn], width: int, parts: Sequence[_Part], kinds: Sequence[Kind] = ()
+) -> Iterator[Block]:
+    """Blocks of rows: the leading columns and `width` others, of `kinds` (numbers if it is empty)."""
+    count = len(leading[0].values)
+    height = max(1, MAX_CELLS // max(1, width))
+    for first in range(0, count, height):
+        end = min(count, first + height)
+        block = [
+            TableColumn(values[first:end], None if present is None else present[first:end])
+            for values, present in leading
+        ]
+        for kind in kinds or ("number",) * width:
+            cells: NDArray[Any] = np.zeros(end - first, np.int64 if kind == "whole" else np.float64)
+            block.append(TableColumn(cells, np.zeros(end - first, bool)))
+        for part in parts:
+            low, high = np.searchsorted(part.rows, (first, end))
+            column = block[part.column]
+            rows = part.rows[low:high] - first
+            column.values[rows] = part.values[low:high]
+            if column.present is not None:
+                column.present[rows] = True
+        yield block

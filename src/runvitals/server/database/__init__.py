@@ -1,0 +1,1 @@
+"""The metadata database, SQLite or PostgreSQL: engine, transactions, migrations, locks."""

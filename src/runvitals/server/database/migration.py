@@ -1,0 +1,192 @@
+"""Database migrations. Revisions are in `migrations/versions/`, as `rNNNN_name.py`.
+
+Alembic is imported only when there is something to migrate: it takes 10 MB of memory, which a server would
+keep for as long as it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, inspect, text
+
+from runvitals.server.database import newest_schema
+from runvitals.server.database.database import Database
+from runvitals.server.database.server_link import count_servers
+from runvitals.store.errors import MetadataStoreError
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
+_LOCK = 0x72756E76  # "runv": the key of our advisory lock in PostgreSQL
+VERSIONS = os.path.join(FOLDER, "versions")
+_OLDEST = "0006"
+"""There is no way back to earlier revisions, which had no accounts."""
+_POLL_S = 0.5
+_DOWN_REVISION = re.compile(r'^down_revision = "(\d{4})"$', re.MULTILINE)
+_REVISION = re.compile(r"r(\d{4})_\w+\.py")
+
+
+def migrate(database: Database, revision: str = "head", wait_s: float = 30.0) -> None:
+    """Migrate the database, an empty one too, to a revision, in a single transaction.
+
+    A new SQLite database gets the newest schema at once.
+    Servers that start together take turns; the later ones have nothing to do.
+
+    Args:
+        wait_s: how long to wait for servers of an earlier version to end.
+
+    Raises:
+        MetadataStoreError: a later version of runvitals has migrated it, or servers of an earlier one use it.
+    """
+
+    def upgrade(connection: Connection) -> None:
+        new = database.is_sqlite and revision == "head" and not inspect(connection).get_table_names()
+        if new and newest_schema.create(connection, newest()):
+            return
+        from alembic import command
+
+        command.upgrade(_config(database, connection), revision)
+
+    until_s = time.monotonic() + wait_s
+    while not is_current(database, revision):
+        try:
+            check_unused(database)
+        except MetadataStoreError:
+            if time.monotonic() >= until_s:
+                raise
+            time.sleep(_POLL_S)
+        else:
+            database.change_tables(upgrade)
+            return
+
+
+def check_unused(database: Database) -> None:
+    """Check that no server uses the database, whose tables are about to change. With SQLite nothing says so.
+
+    Raises:
+        MetadataStoreError: servers use it.
+    """
+    with database.read() as connection:
+        count = count_servers(connection)
+    if count:
+        servers = "a server uses" if count == 1 else f"{count} servers use"
+        raise MetadataStoreError(
+            f"{servers} the metadata store {database.name}, which has the tables of another version: end all "
+            "servers first"
+        )
+
+
+def downgrade(database: Database, revision: str) -> None:
+    """Migrate the database back to an earlier revision, in a single transaction.
+
+    Raises:
+        RuntimeError: something would be lost; the text says what. Nothing was changed.
+        MetadataStoreError: a server uses it.
+        ValueError: there is no such earlier revision.
+    """
+    check_unused(database)
+    now = present(database)
+    earlier = _earlier(now)
+    if revision not in earlier:
+        raise ValueError(
+            f"the metadata store {database.name} has revision {now}, and can return to "
+            f"{', '.join(earlier) or 'no earlier one'}: not to {revision!r:.40}"
+        )
+
+    def work(connection: Connection) -> None:
+        from alembic import command
+
+        command.downgrade(_config(database, connection), revision)
+
+    database.change_tables(work)
+
+
+def _config(database: Database, connection: Connection) -> Config:
+    from alembic.config import Config
+
+    if not database.is_sqlite:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+    config = Config()
+    config.set_main_option("script_location", FOLDER.replace("%", "%%"))
+    config.attributes["connection"] = connection
+    _check_known(database, connection)
+    return config
+
+
+def present(database: Database) -> str | None:
+    """The database's revision; None for an empty database."""
+    with database.read() as connection:
+        return _present(connection)
+
+
+def is_current(database: Database, revision: str = "head") -> bool:
+    """Whether the database has this revision, so that there is nothing to migrate."""
+    wanted = newest() if revision == "head" else revision
+    return present(database) == wanted
+
+
+def is_empty(database: Database) -> bool:
+    """Whether the database has no tables."""
+    with database.read() as connection:
+        return not inspect(connection).get_table_names()
+
+
+def revisions() -> set[str]:
+    """The revisions that this version of runvitals knows.
+
+    Example:
+        >>> "0001" in revisions()
+        True
+    """
+    names = map(_REVISION.fullmatch, os.listdir(VERSIONS))
+    return {name[1] for name in names if name is not None}
+
+
+def newest() -> str:
+    """The revision that no other one follows: numbers may be out of order."""
+    (last,) = revisions().difference(_before().values())
+    return last
+
+
+def _before() -> dict[str, str]:
+    """The revision before each but the first."""
+    before = {}
+    for name in filter(None, map(_REVISION.fullmatch, os.listdir(VERSIONS))):
+        with open(os.path.join(VERSIONS, name[0]), encoding="utf-8") as file:
+            found = _DOWN_REVISION.search(file.read())
+        if found is not None:
+            before[name[1]] = found[1]
+    return before
+
+
+def _earlier(revision: str | None) -> list[str]:
+    """The revisions that there is a way back to from another one, the oldest first."""
+    before = _before()
+    earlier: list[str] = []
+    while revision is not None and revision in before and revision != _OLDEST:
+        revision = before[revision]
+        earlier.append(revision)
+    return earlier[::-1]
+
+
+def _present(connection: Connection) -> str | None:
+    """The database's revision; None for an empty database."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return found
+
+
+def _check_known(database: Database, connection: Connection) -> None:
+    revision = _present(connection)
+    if revision is not None and revision not in revisions():
+        raise MetadataStoreError(
+            f"the metadata store {database.name} has revision {revision} of a later version of runvitals; "
+            f"this one knows it up to {newest()}: use that version, run "
+            f"`runvitals store downgrade {newest()}` with it, or restore a backup"
+        )

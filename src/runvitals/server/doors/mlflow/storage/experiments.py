@@ -1,0 +1,193 @@
+"""What MLflow keeps of an experiment and a project of ours has no place for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from runvitals.server.accounts.storage.tables import entity
+from runvitals.server.database.database import Database, among
+from runvitals.server.database.stored_json import stored_object
+from runvitals.server.database.tables import mlflow_experiment, project, run
+from runvitals.store.errors import NameTaken
+
+
+@dataclass(frozen=True, slots=True)
+class StoredExperiment:
+    """A project as MLflow's clients see it. Times are ms UTC.
+
+    Args:
+        id: of the project.
+        project: its name.
+        name: the name that the client gave, where a project cannot have it; else None.
+        artifact_location: as the client chose it; None: this server.
+        deleted_ms: since when it is in the trash.
+    """
+
+    id: int
+    project: str
+    entity_id: int | None
+    entity: str | None
+    created_ms: int
+    deleted_ms: int | None
+    name: str | None = None
+    artifact_location: str | None = None
+    changed_ms: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+class MlflowExperimentTable:
+    """The projects as experiments.
+
+    Example:
+        >>> metadata_store.mlflow_experiments.set_tags(3, {"team": "vision"}, now_ms)
+        >>> metadata_store.mlflow_experiments.get(3).tags
+        {'team': 'vision'}
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, project_id: int) -> StoredExperiment | None:
+        """The experiment of a project, also one in the trash; None if there is no such project."""
+        return next(iter(self.of_projects([project_id])), None)
+
+    def of_projects(self, project_ids: Iterable[int]) -> list[StoredExperiment]:
+        """The experiments of projects, by id."""
+        with self._database.read() as connection:
+            condition = among(connection, project.c.id, project_ids)
+            rows = connection.execute(_EXPERIMENTS.where(condition).order_by(project.c.id)).all()
+        return [_experiment(*row) for row in rows]
+
+    def all(self) -> list[StoredExperiment]:
+        """The experiments of all projects, by id."""
+        with self._database.read() as connection:
+            rows = connection.execute(_EXPERIMENTS.order_by(project.c.id)).all()
+        return [_experiment(*row) for row in rows]
+
+    def named(self, name: str) -> list[StoredExperiment]:
+        """Those of projects with this name, or that MLflow's clients know by it."""
+        known = or_(mlflow_experiment.c.name == name, project.c.name == name)
+        with self._database.read() as connection:
+            rows = connection.execute(_EXPERIMENTS.where(known).order_by(project.c.id)).all()
+        return [_experiment(*row) for row in rows]
+
+    def set(self, project_id: int, now_ms: int, **values: str | None) -> None:
+        """Set the `name` or `artifact_location` of an experiment."""
+        self._database.write(lambda connection: _set(connection, project_id, now_ms, values))
+
+    def set_tags(self, project_id: int, tags: Mapping[str, str | None], now_ms: int) -> None:
+        """Set tags of an experiment; None removes one."""
+
+        def work(connection: Connection) -> None:
+            _set(connection, project_id, now_ms, {})
+            statement = select(mlflow_experiment.c.tags).where(mlflow_experiment.c.project_id == project_id)
+            known = json.loads(connection.execute(statement.with_for_update()).scalar_one())
+            kept = {name: value for name, value in {**known, **tags}.items() if value is not None}
+            _set(connection, project_id, now_ms, {"tags": json.dumps(kept)})
+
+        self._database.write(work)
+
+    def rename(self, project_id: int, name: str, now_ms: int) -> None:
+        """Rename the project of an experiment on a server without accounts.
+
+        Raises:
+            NameTaken: another one has the name.
+        """
+
+        def work(connection: Connection) -> None:
+            try:
+                connection.execute(update(project).where(project.c.id == project_id).values(name=name))
+            except IntegrityError:
+                raise NameTaken(f"the project {name!r} already exists") from None
+            _set(connection, project_id, now_ms, {"name": None})
+
+        self._database.write(work)
+
+    def trash(self, project_id: int, now_ms: int) -> None:
+        """Move an experiment with its runs to the trash on a server without accounts, where projects have
+        none."""
+
+        def work(connection: Connection) -> None:
+            _set(connection, project_id, now_ms, {"deleted_ms": now_ms})
+            living = (run.c.project_id == project_id, run.c.deleted_ms.is_(None))
+            connection.execute(update(run).where(*living).values(deleted_ms=now_ms))
+
+        self._database.write(work)
+
+    def restore(self, project_id: int, now_ms: int) -> None:
+        """Undo `trash`, for the runs that went there with the experiment."""
+
+        def work(connection: Connection) -> None:
+            statement = select(mlflow_experiment.c.deleted_ms).where(
+                mlflow_experiment.c.project_id == project_id
+            )
+            deleted_ms = connection.execute(statement).scalar()
+            if deleted_ms is None:
+                return
+            with_it = (run.c.project_id == project_id, run.c.deleted_ms == deleted_ms)
+            connection.execute(update(run).where(*with_it).values(deleted_ms=None))
+            _set(connection, project_id, now_ms, {"deleted_ms": None})
+
+        self._database.write(work)
+
+
+_EXPERIMENTS = (
+    select(
+        project.c.id,
+        project.c.name,
+        project.c.entity_id,
+        entity.c.name,
+        project.c.created_ms,
+        project.c.deleted_ms,
+        mlflow_experiment.c.name,
+        mlflow_experiment.c.artifact_location,
+        mlflow_experiment.c.changed_ms,
+        mlflow_experiment.c.deleted_ms,
+        mlflow_experiment.c.tags,
+    )
+    .outerjoin(mlflow_experiment, mlflow_experiment.c.project_id == project.c.id)
+    .outerjoin(entity, entity.c.id == project.c.entity_id)
+)
+
+
+def _experiment(
+    number: int,
+    project_name: str,
+    entity_id: int | None,
+    entity_name: str | None,
+    created_ms: int,
+    deleted_ms: int | None,
+    name: str | None,
+    artifact_location: str | None,
+    changed_ms: int | None,
+    trashed_ms: int | None,
+    tags: str | None,
+) -> StoredExperiment:
+    deleted = trashed_ms if deleted_ms is None else deleted_ms
+    known = stored_object(tags, f"the tags of experiment {number}") if tags else {}
+    return StoredExperiment(
+        number,
+        project_name,
+        entity_id,
+        entity_name,
+        created_ms,
+        deleted,
+        name,
+        artifact_location,
+        changed_ms,
+        known,
+    )
+
+
+def _set(connection: Connection, project_id: int, now_ms: int, values: Mapping[str, object]) -> None:
+    of_project = mlflow_experiment.c.project_id == project_id
+    changed = {**values, "changed_ms": now_ms}
+    if connection.execute(update(mlflow_experiment).where(of_project).values(changed)).rowcount:
+        return
+    row = {"project_id": project_id, "tags": "{}", **changed}
+    connection.execute(insert(mlflow_experiment).values(row))

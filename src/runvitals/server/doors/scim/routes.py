@@ -1,0 +1,221 @@
+"""The routes of SCIM under `/scim/v2`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Protocol, TypeVar
+
+from fastapi import Body, Depends, Query, Request, Response
+from fastapi.exceptions import HTTPException, RequestValidationError
+from fastapi.routing import APIRoute
+
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs, with_accounts
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.accounts.routes.services import TheServices
+from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.doors.scim.groups import ScimGroups
+from runvitals.server.doors.scim.messages import (
+    PREFIX,
+    ScimError,
+    error_response,
+    list_response,
+    scim_response,
+)
+from runvitals.server.doors.scim.users import SCIM, ScimUsers
+from runvitals.server.http.router import Router
+from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.organisation.storage.audit import Actor
+from runvitals.store.errors import LastAdministrator, LimitReached, NameTaken, NoLongerValid, UnknownAccount
+
+T = TypeVar("T")
+_NEEDS = (needs("public"), with_accounts())
+_CORE = "urn:ietf:params:scim:schemas:core:2.0:"
+
+
+class ScimRoute(APIRoute):
+    """A route whose errors are those of SCIM."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def with_scim_errors(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except ScimError as error:
+                return error_response(error.status, str(error), error.kind)
+            except RequestValidationError:
+                return error_response(400, "the body or a parameter is not valid", "invalidSyntax")
+            except UnknownAccount as error:
+                return error_response(404, str(error))
+            except (LastAdministrator, LimitReached, NameTaken) as error:
+                return error_response(409, str(error))
+            except HTTPException as error:
+                return error_response(error.status_code, str(error.detail))
+
+        return with_scim_errors
+
+
+def _check_secret(
+    request: Request, access: TheAccess, requester: TheRequester, services: TheServices
+) -> AccessControl:
+    """Check the secret of the identity provider.
+
+    Raises:
+        ScimError: 401.
+        HTTPException: 429 after too many wrong ones.
+    """
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+
+    def check() -> None:
+        if scheme.lower() != "bearer" or not access.accounts.scim.check(secret.strip()):
+            raise NoLongerValid("wrong secret")
+
+    try:
+        services.of_link(requester.ip, check)
+    except NoLongerValid:
+        raise ScimError(401, "send the secret of this organisation as Authorization: Bearer …") from None
+    access.accounts.scim.used(access.clock())
+    return access
+
+
+Checked = Annotated[AccessControl, Depends(_check_secret)]
+JsonBody = Annotated[dict[str, Any], Body()]
+Filter = Annotated[str | None, Query(alias="filter", max_length=500)]
+Start = Annotated[int, Query(alias="startIndex", ge=-(2**31), le=2**31)]
+Count = Annotated[int, Query(ge=-(2**31), le=2**31)]
+
+router = Router(prefix=PREFIX, route_class=ScimRoute, include_in_schema=False)
+
+
+class ScimResources(Protocol[T]):
+    """Users or groups, for an identity provider."""
+
+    def find(self, expression: str | None) -> Sequence[T]:
+        """Those that fit a filter, or all."""
+
+    def get(self, id: str) -> T:
+        """One of them. Raises ScimError 404."""
+
+    def create(self, body: Mapping[str, Any]) -> T:
+        """Create one."""
+
+    def replace(self, row: T, body: Mapping[str, Any]) -> T:
+        """Give one the values of a whole resource."""
+
+    def patch(self, row: T, body: dict[str, Any]) -> T:
+        """Carry out the operations of a PATCH."""
+
+    def delete(self, row: T) -> None:
+        """Delete one."""
+
+    def json(self, rows: Sequence[T]) -> list[dict[str, Any]]:
+        """Resources as SCIM has them."""
+
+
+OpenResources = Callable[[AccountStore, Actor, int, str], ScimResources[T]]
+
+
+def _opened(
+    open_resources: OpenResources[T], access: AccessControl, requester: Requester
+) -> ScimResources[T]:
+    url = str(with_defaults(access.accounts.settings.all())["url"]).rstrip("/")
+    by = requester.actor
+    provider = replace(SCIM, ip=by.ip, agent=by.agent, request_id=by.request_id)
+    return open_resources(access.accounts, provider, access.clock(), url)
+
+
+def _changed(access: AccessControl, resources: ScimResources[T], change: Callable[[], T]) -> dict[str, Any]:
+    """Carry out a request, all of it or nothing; returns the resource."""
+    [shown] = access.accounts.in_one_transaction(lambda: resources.json([change()]))
+    access.rights_changed()
+    return shown
+
+
+def _add_routes(name: str, open_resources: OpenResources[T]) -> None:
+    """Add the routes of users or groups, which are the same."""
+
+    def listed(
+        access: Checked,
+        requester: TheRequester,
+        expression: Filter = None,
+        start: Start = 1,
+        count: Count = 100,
+    ) -> Response:
+        resources = _opened(open_resources, access, requester)
+        return scim_response(list_response(resources.find(expression), start, count, resources.json))
+
+    def create(access: Checked, requester: TheRequester, body: JsonBody) -> Response:
+        resources = _opened(open_resources, access, requester)
+        shown = _changed(access, resources, lambda: resources.create(body))
+        return scim_response(shown, 201, {"location": shown["meta"]["location"]})
+
+    def read(access: Checked, requester: TheRequester, id: str) -> Response:
+        resources = _opened(open_resources, access, requester)
+        return scim_response(resources.json([resources.get(id)])[0])
+
+    def put(access: Checked, requester: TheRequester, id: str, body: JsonBody) -> Response:
+        resources = _opened(open_resources, access, requester)
+        return scim_response(_changed(access, resources, lambda: resources.replace(resources.get(id), body)))
+
+    def patch(access: Checked, requester: TheRequester, id: str, body: JsonBody) -> Response:
+        resources = _opened(open_resources, access, requester)
+        return scim_response(_changed(access, resources, lambda: resources.patch(resources.get(id), body)))
+
+    def remove(access: Checked, requester: TheRequester, id: str) -> Response:
+        resources = _opened(open_resources, access, requester)
+        access.accounts.in_one_transaction(lambda: resources.delete(resources.get(id)))
+        access.rights_changed()
+        return Response(status_code=204)
+
+    one = f"/{name}/{{id}}"
+    for method, path, endpoint in (
+        ("GET", f"/{name}", listed),
+        ("POST", f"/{name}", create),
+        ("GET", one, read),
+        ("PUT", one, put),
+        ("PATCH", one, patch),
+        ("DELETE", one, remove),
+    ):
+        router.add_api_route(path, endpoint, methods=[method], dependencies=_NEEDS)
+
+
+_add_routes("Users", ScimUsers)
+_add_routes("Groups", ScimGroups)
+
+
+@router.get("/ServiceProviderConfig", dependencies=_NEEDS)
+def configuration(access: Checked) -> Response:
+    """What this server supports of SCIM."""
+    no = {"supported": False}
+    return scim_response(
+        {
+            "schemas": [f"{_CORE}ServiceProviderConfig"],
+            "patch": {"supported": True},
+            "bulk": {**no, "maxOperations": 0, "maxPayloadSize": 0},
+            "filter": {"supported": True, "maxResults": 200},
+            "changePassword": no,
+            "sort": no,
+            "etag": no,
+            "authenticationSchemes": [
+                {"type": "oauthbearertoken", "name": "Bearer", "description": "The organisation's secret"}
+            ],
+        }
+    )
+
+
+@router.get("/ResourceTypes", dependencies=_NEEDS)
+def resource_types(access: Checked) -> Response:
+    """Users and groups."""
+    rows = [
+        {
+            "schemas": [f"{_CORE}ResourceType"],
+            "id": name,
+            "name": name,
+            "endpoint": f"/{name}s",
+            "schema": f"{_CORE}{name}",
+        }
+        for name in ("User", "Group")
+    ]
+    return scim_response(list_response(rows, 1, len(rows), list))

@@ -1,0 +1,1 @@
+"""The tables of what only wandb's clients have."""

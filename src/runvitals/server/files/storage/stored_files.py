@@ -1,0 +1,198 @@
+"""Which files are stored, and which runs have sent them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlalchemy import Connection, delete, func, select
+
+from runvitals.server.artifacts.storage.tables import artifact_content, artifact_entry
+from runvitals.server.database.database import Database, add_rows, among, ensure_ids
+from runvitals.server.database.tables import run, run_file, stored_file
+from runvitals.server.registry.storage.registry_tables import mlflow_file
+from runvitals.server.runs.storage.run_locks import lock_known_runs
+
+_DIGESTS_PER_QUERY = 500
+_FILES_PER_PAGE = 10_000
+_LATE_IDS = 500
+"""So many of the newest ids are summed again each time: PostgreSQL may commit a file after later ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file that a run has sent. `media_type`: from its content."""
+
+    sha256: str
+    bytes: int
+    media_type: str
+
+
+class _OldFiles(NamedTuple):
+    """The size of all files up to an id."""
+
+    last_id: int
+    bytes: int
+
+
+_NOTHING_SUMMED = _OldFiles(0, 0)
+
+
+class StoredFileTable:
+    """The tables of stored files and of the runs that have them.
+
+    Example:
+        >>> metadata_store.stored_files.add(run_id, StoredFile(sha256, 190, "image/png"), now_ms)
+        >>> metadata_store.stored_files.of_run(run_id, sha256).bytes
+        190
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._summing = threading.Lock()
+        self._summed = _NOTHING_SUMMED
+
+    def add(self, run_id: int, file: StoredFile, now_ms: int) -> None:
+        """Note that a run has sent a file, whose content is in the file store. Durable.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+
+        def work(connection: Connection) -> None:
+            lock_known_runs(connection, [run_id])
+            others = {"bytes": file.bytes, "media_type": file.media_type, "created_ms": now_ms}
+            (number,) = ensure_ids(connection, stored_file.c.sha256, [file.sha256], **others).values()
+            add_rows(connection, run_file, [{"run_id": run_id, "file_id": number}])
+
+        self._database.write(work)
+
+    def share(self, run_id: int, digests: Collection[str]) -> set[str]:
+        """Those of some files that the run has, or gets because another run of its project has sent them.
+
+        Nobody gets a file of another project by knowing its SHA-256. Durable.
+        """
+
+        def work(connection: Connection) -> set[str]:
+            project = select(run.c.project_id).where(run.c.id == run_id).scalar_subquery()
+            found: dict[str, int] = {}
+            wanted = sorted(digests)
+            for first in range(0, len(wanted), _DIGESTS_PER_QUERY):
+                statement = (
+                    select(stored_file.c.sha256, stored_file.c.id)
+                    .join(run_file, run_file.c.file_id == stored_file.c.id)
+                    .join(run, run.c.id == run_file.c.run_id)
+                    .where(
+                        run.c.project_id == project,
+                        stored_file.c.sha256.in_(wanted[first : first + _DIGESTS_PER_QUERY]),
+                    )
+                    .distinct()
+                )
+                found.update(map(tuple, connection.execute(statement)))
+            add_rows(
+                connection, run_file, [{"run_id": run_id, "file_id": number} for number in found.values()]
+            )
+            return set(found)
+
+        return self._database.write(work) if digests else set()
+
+    def of_run(self, run_id: int, sha256: str) -> StoredFile | None:
+        """A file that a run has sent; None if it has not."""
+        statement = (
+            select(stored_file.c.sha256, stored_file.c.bytes, stored_file.c.media_type)
+            .join(run_file, run_file.c.file_id == stored_file.c.id)
+            .where(run_file.c.run_id == run_id, stored_file.c.sha256 == sha256)
+        )
+        with self._database.read() as connection:
+            row = connection.execute(statement).first()
+        return None if row is None else StoredFile(*row)
+
+    def stored(self, sha256: str) -> StoredFile | None:
+        """A file that anybody has; None if nobody has. Check first whether the requester may read it."""
+        columns = (stored_file.c.sha256, stored_file.c.bytes, stored_file.c.media_type)
+        with self._database.read() as connection:
+            row = connection.execute(select(*columns).where(stored_file.c.sha256 == sha256)).first()
+        return None if row is None else StoredFile(*row)
+
+    def run_bytes(self, run_id: int) -> int:
+        """The size of all files that a run has sent."""
+        statement = (
+            select(func.coalesce(func.sum(stored_file.c.bytes), 0))
+            .join(run_file, run_file.c.file_id == stored_file.c.id)
+            .where(run_file.c.run_id == run_id)
+        )
+        with self._database.read() as connection:
+            return int(connection.execute(statement).scalar_one())
+
+    def total_bytes(self, anew: bool = False) -> int:
+        """The size of all stored files.
+
+        Only files that were added since the last call are summed, by this server or another one. So it may be
+        too large, but not too small, after another server has removed files.
+
+        Args:
+            anew: sum all files.
+        """
+        with self._summing, self._database.read() as connection:
+            before = _NOTHING_SUMMED if anew else self._summed
+            newest = connection.execute(select(func.max(stored_file.c.id))).scalar() or 0
+            if anew or newest - before.last_id > 2 * _LATE_IDS:
+                last_id = max(newest - _LATE_IDS, 0)
+                added = _bytes_between(connection, before.last_id, last_id)
+                before = self._summed = _OldFiles(last_id, before.bytes + added)
+            return before.bytes + _bytes_between(connection, before.last_id, newest)
+
+    def sizes(self) -> Iterator[dict[str, int]]:
+        """The sizes of all stored files by their SHA-256, some at a time."""
+        last = 0
+        while True:
+            statement = select(stored_file.c.id, stored_file.c.sha256, stored_file.c.bytes)
+            page = statement.where(stored_file.c.id > last).order_by(stored_file.c.id).limit(_FILES_PER_PAGE)
+            with self._database.read() as connection:
+                rows = connection.execute(page).all()
+            if not rows:
+                return
+            last = rows[-1].id
+            yield {row.sha256: row.bytes for row in rows}
+
+    def known(self, digests: Iterable[str]) -> set[str]:
+        """Those of some files that are stored for any run."""
+        found: set[str] = set()
+        wanted = sorted(digests)
+        with self._database.read() as connection:
+            for first in range(0, len(wanted), _DIGESTS_PER_QUERY):
+                part = wanted[first : first + _DIGESTS_PER_QUERY]
+                statement = select(stored_file.c.sha256).where(stored_file.c.sha256.in_(part))
+                found.update(connection.execute(statement).scalars())
+        return found
+
+    def forget_unused(self, most: int) -> list[str]:
+        """Forget files that no run and no artifact has any more, at most so many; returns their SHA-256.
+        Remove the contents after it: if that does not happen, they are found as `known` by nobody.
+        """
+
+        def work(connection: Connection) -> list[str]:
+            used = (
+                select(table.c.file_id).where(table.c.file_id == stored_file.c.id).exists()
+                for table in (run_file, artifact_content, artifact_entry, mlflow_file)
+            )
+            unused_files = [~of_table for of_table in used]
+            statement = select(stored_file.c.id, stored_file.c.sha256).where(*unused_files).limit(most)
+            unused = dict(map(tuple, connection.execute(statement)))
+            connection.execute(delete(stored_file).where(among(connection, stored_file.c.id, unused)))
+            return list(unused.values())
+
+        unused = self._database.write(work)
+        if unused:
+            with self._summing:
+                self._summed = _NOTHING_SUMMED
+        return unused
+
+
+def _bytes_between(connection: Connection, after: int, last: int) -> int:
+    """The size of the files with ids after one, up to another one."""
+    statement = select(func.coalesce(func.sum(stored_file.c.bytes), 0))
+    between = stored_file.c.id > after, stored_file.c.id <= last
+    return int(connection.execute(statement.where(*between)).scalar_one())

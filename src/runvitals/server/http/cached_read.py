@@ -1,0 +1,53 @@
+"""A value that many requests share: the first request that finds it stale refreshes it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import anyio
+
+from runvitals.server.http.workers import Workers
+
+T = TypeVar("T")
+FRESH_S = 0.25
+"""A value that was read within this time is not refreshed."""
+
+
+class CachedRead:
+    """Runs work on shared data in one thread at a time, and refreshes the data before it if it is stale."""
+
+    def __init__(self, refresh: Callable[[], None]) -> None:
+        self._refresh = refresh
+        self._lock = anyio.Lock()
+        self._refreshed_s = -1e9
+
+    async def use(self, work: Callable[[], T], workers: Workers) -> T:
+        """The result of `work`, on fresh data.
+
+        Raises:
+            TooSlow: `work` took too long.
+            Busy: too many requests are waiting.
+        """
+        with workers.waiting():
+            await self._lock.acquire()
+        try:
+            return await workers.run(work, self._refresh_if_stale)
+        finally:
+            self._lock.release()
+
+    @property
+    def users(self) -> int:
+        """How many requests use it or wait for it."""
+        state = self._lock.statistics()
+        return state.locked + state.tasks_waiting
+
+    def invalidate(self) -> None:
+        """Refresh at the next use, because something was changed."""
+        self._refreshed_s = -1e9
+
+    def _refresh_if_stale(self) -> None:
+        if time.monotonic() - self._refreshed_s >= FRESH_S:
+            self._refresh()
+            self._refreshed_s = time.monotonic()

@@ -1,0 +1,32 @@
+"""`/about`: what the server is and what it supports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+
+import runvitals
+from runvitals.server.access.permission import needs, route_check
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes import models
+from runvitals.server.runs.routes.parameters import TheLibrary
+
+_CAPABILITIES = ("search", "statistics", "latest", "aggregate", "media")
+_EDIT_CAPABILITIES = ("stop", "delete", "edit", "views")
+"""Of a shared server only."""
+
+router = Router()
+
+
+@router.get("/about", response_model=models.About, dependencies=[needs("public")])
+async def about(request: Request, library: TheLibrary) -> Any:
+    """What this server is, and what it can do."""
+    capabilities = [*_CAPABILITIES, *(_EDIT_CAPABILITIES if library.kind == "server" else ())]
+    access = route_check(request)
+    return {
+        "version": runvitals.__version__,
+        "kind": library.kind,
+        "auth": "open" if access is None else access.mode(),
+        "capabilities": capabilities,
+    }

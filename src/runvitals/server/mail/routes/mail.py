@@ -1,0 +1,168 @@
+"""`/organisation/mail`: the mail server and the sender, and whether mail arrives."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal
+
+from fastapi import HTTPException
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.accounts.routes.services import AccountServices, TheNotices, TheServices
+from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.mail.settings import (
+    SMTP_URL_ENVIRONMENT,
+    SmtpServer,
+    opened_smtp_url,
+    sealed_smtp_url,
+    server_url,
+    smtp_server,
+    smtp_url_of,
+)
+from runvitals.server.mail.smtp import MailRefused, MailServerUnavailable
+from runvitals.server.organisation.routes.changed_settings import (
+    ENVIRONMENT,
+    SMTP_URL,
+    enforced_by,
+    put_settings,
+)
+from runvitals.server.organisation.settings import checked_settings
+from runvitals.server.runs.routes.field_checks import checking
+
+router = Router()
+
+
+class MailServer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    host: str = Field(min_length=1, max_length=253, pattern=r"^[^\s/@?#\[\]]+$")
+    port: int = Field(ge=1, le=65_535)
+    encryption: Literal["starttls", "tls", "none"]
+    user: str = Field("", max_length=254)
+    password: str | None = Field(
+        None, max_length=500, description="Left out: the present one stays, for the same server and user."
+    )
+    mail_from: str = Field(max_length=254, description="The address that mails come from.")
+    url: str | None = Field(None, max_length=300, description="The address of this server, for links.")
+
+
+class MailTest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    address: str = Field(max_length=254)
+
+
+@router.get("/organisation/mail", dependencies=[needs("org:settings")])
+def mail_server(access: TheAccess, services: TheServices) -> dict[str, Any]:
+    """How mail is sent, without the password."""
+    return _as_json(access, services)
+
+
+@router.put("/organisation/mail", dependencies=[needs("org:settings")])
+def put_mail_server(
+    body: MailServer,
+    access: TheAccess,
+    requester: TheRequester,
+    notices: TheNotices,
+    services: TheServices,
+) -> dict[str, Any]:
+    """Set the mail server and the sender."""
+    for name in ("host", "user", "password"):
+        if not (getattr(body, name) or "").isprintable():
+            raise InvalidFields({name: "it has a character that cannot be printed"})
+    server = SmtpServer(body.host, body.port, body.encryption, body.user.strip() or None)
+    changes: dict[str, Any] = {SMTP_URL: _sealed(server, body.password, access, services.box)}
+    with checking("mail_from"):
+        changes |= checked_settings({"mail_from": body.mail_from})
+    if body.url is not None:
+        with checking("url"):
+            changes |= checked_settings({"url": server_url(body.url)})
+    # A form shows what the environment or a file sets, and sends it back as it is.
+    table = access.accounts.settings
+    changes = {
+        name: value for name, value in changes.items() if name == SMTP_URL or enforced_by(name, table) is None
+    }
+    put_settings(access, requester, notices, changes)
+    return _as_json(access, services)
+
+
+@router.delete("/organisation/mail", status_code=204, dependencies=[needs("org:settings")])
+def remove_mail_server(access: TheAccess, requester: TheRequester, notices: TheNotices) -> None:
+    """Forget the mail server and its password: no mail is sent any more."""
+    put_settings(access, requester, notices, {SMTP_URL: None})
+
+
+@router.post("/organisation/mail/test", dependencies=[needs("org:settings")])
+def test_mail(body: MailTest, services: TheServices) -> Any:
+    """Send a mail now. The answer is the mail server's, so that a wrong setting is found."""
+    try:
+        services.mailer.send_trial(body.address)
+    except (MailServerUnavailable, MailRefused, SecretUnreadable) as error:
+        raise HTTPException(502, str(error)) from None
+    except ValueError as error:
+        raise InvalidFields({"address": str(error)}) from None
+    return {"done": "sent"}
+
+
+def _sealed(server: SmtpServer, password: str | None, access: AccessControl, box: SecretBox) -> str:
+    """The mail server as it is stored."""
+    if server.user is not None and password is None:
+        password = _present_password(server, access, box)
+    elif server.user is None and password:
+        raise InvalidFields({"user": "a password needs a user"})
+    complete = SmtpServer(server.host, server.port, server.encryption, server.user, password or None)
+    if server.user is not None and not password:
+        raise InvalidFields({"password": "the password of the user is missing"})
+    with checking("host"):
+        return sealed_smtp_url(smtp_url_of(complete), box)
+
+
+def _present_password(server: SmtpServer, access: AccessControl, box: SecretBox) -> str | None:
+    """The stored password. It is for the server and user that it was given for, and sent to no other."""
+    present = _stored(access, box)
+    if present is None or present.password is None:
+        return None
+    if (present.host, present.port, present.user) != (server.host, server.port, server.user):
+        raise InvalidFields({"password": "enter the password again: the server or the user is another one"})
+    return present.password
+
+
+def _stored(access: AccessControl, box: SecretBox) -> SmtpServer | None:
+    sealed = access.accounts.settings.all().get(SMTP_URL)
+    if not isinstance(sealed, str):
+        return None
+    try:
+        return smtp_server(opened_smtp_url(sealed, box))
+    except (SecretUnreadable, ValueError):
+        return None  # as if there were none: it must be entered again
+
+
+def _as_json(access: AccessControl, services: AccountServices) -> dict[str, Any]:
+    settings = access.accounts.settings
+    given = os.environ.get(SMTP_URL_ENVIRONMENT)
+    server, problem = None, services.mailer.thread.problem
+    try:
+        server = smtp_server(given) if given else _stored(access, services.box)
+    except ValueError as error:
+        problem = str(error)
+    by = enforced_by(SMTP_URL, settings)
+    stored = settings.all()
+    return {
+        "configured": services.mailer.configured,
+        "host": "" if server is None else server.host,
+        "port": None if server is None else server.port,
+        "encryption": "starttls" if server is None else server.encryption,
+        "user": "" if server is None else server.user or "",
+        "has_password": server is not None and server.password is not None,
+        "mail_from": os.environ.get(ENVIRONMENT["mail_from"]) or stored.get("mail_from", ""),
+        "url": os.environ.get(ENVIRONMENT["url"]) or stored.get("url", ""),
+        "editable": by is None,
+        "enforced_by": by,
+        "mail_from_enforced_by": enforced_by("mail_from", settings),
+        "problem": problem,
+    }

@@ -1,0 +1,1 @@
+"""The tables of mail that waits."""

@@ -1,0 +1,1 @@
+"""The organisation: its settings, roles and audit log."""

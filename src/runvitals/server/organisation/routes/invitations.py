@@ -1,0 +1,76 @@
+"""`/organisation/invitations`: invite people to the organisation, without a team."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.resources import Organisation
+from runvitals.server.accounts.routes.services import TheNotices
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes.listing import ThePage, page_of
+from runvitals.server.teams.routes.invitations import ENDED_MS, InvitationId
+from runvitals.server.teams.routes.inviting import Inviter, People, Place, invitation_json
+from runvitals.server.teams.storage.invitations import InvitationRow
+from runvitals.store.errors import UnknownAccount
+
+
+class OrganisationPeople(People):
+    org_role: Literal["member", "admin"] = "member"
+
+
+router = Router()
+
+
+@router.post("/organisation/invitations", dependencies=[needs("org:invite")])
+def invite(
+    wanted: OrganisationPeople, notices: TheNotices, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Invite up to 50 people by address. Only administrators invite administrators."""
+    if wanted.org_role == "admin":
+        access.require(requester, Action.ORG_MEMBER_UPDATE, Organisation(), "the organisation")
+    place = Place(None, None, "member", wanted.org_role)
+    return {"results": Inviter(access, requester, notices).invite(wanted, place)}
+
+
+@router.get("/organisation/invitations", dependencies=[needs("org:member_read")])
+def invitations(access: TheAccess, page: ThePage) -> dict[str, Any]:
+    """The pending invitations to the organisation, and those that ended within 30 days."""
+    now_ms = access.clock()
+    access.accounts.invitations.expire(now_ms)
+    rows = access.accounts.invitations.all(pending=False, since_ms=now_ms - ENDED_MS, organisation=True)
+    return page_of("invitations", rows, lambda row: row.id, page, invitation_json)
+
+
+@router.post("/organisation/invitations/{invitation}/resend", dependencies=[needs("org:invite")])
+def resend(
+    invitation: InvitationId, notices: TheNotices, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Send a pending invitation again, with a new link; the old one stops working."""
+    row = _own_or_managed(access, requester, invitation)
+    if row.org_role == "admin":
+        access.require(requester, Action.ORG_MEMBER_UPDATE, Organisation(), "the organisation")
+    return Inviter(access, requester, notices).resend(row)
+
+
+@router.delete("/organisation/invitations/{invitation}", status_code=204, dependencies=[needs("org:invite")])
+def revoke(invitation: InvitationId, access: TheAccess, requester: TheRequester) -> None:
+    """End a pending invitation."""
+    row = _own_or_managed(access, requester, invitation)
+    access.accounts.invitations.revoke(row.id, requester.actor, access.clock())
+
+
+def _own_or_managed(access: AccessControl, requester: Requester, invitation_id: int) -> InvitationRow:
+    what = f"invitation {invitation_id}"
+    try:
+        row = access.accounts.invitations.get(invitation_id)
+    except UnknownAccount:
+        access.hide(requester, what)
+    own = row.invited_by is not None and row.invited_by == requester.user_id
+    manages = access.may(requester, Action.ORG_MEMBER_READ, Organisation())
+    if row.team_id is not None or not (own or manages):
+        access.hide(requester, what)
+    return row

@@ -1,0 +1,57 @@
+"""`/organisation/api-keys`: all keys with their owners, never the keys themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.accounts.routes.key_rules import keys_json
+from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.accounts.storage.keys import KeyRow
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes.listing import ThePage, part_of
+
+router = Router()
+
+
+@router.get("/organisation/api-keys", dependencies=[needs("org:key_read")])
+def keys(
+    access: TheAccess,
+    page: ThePage,
+    revoked: Annotated[bool, Query(description="Also revoked keys.")] = False,
+) -> dict[str, Any]:
+    """The keys of all users and service accounts, the oldest first."""
+    rows = access.accounts.keys.all(revoked=revoked)
+    part, cursor = part_of(rows, lambda key: key.id, page)
+    return {"api_keys": _owned(access.accounts, part), "total": len(rows), "next": cursor}
+
+
+@router.delete("/organisation/api-keys/{key}", status_code=204, dependencies=[needs("org:key_revoke")])
+def revoke_key(
+    key: Annotated[str, Path(description="The shown part of the key.", max_length=64)],
+    access: TheAccess,
+    requester: TheRequester,
+) -> None:
+    """Revoke a key of anyone."""
+    row = access.accounts.keys.by_public_id(key)
+    access.accounts.keys.revoke(row.id, requester.actor, access.clock())
+    access.rights_changed()
+
+
+def _owned(accounts: AccountStore, keys: Sequence[KeyRow]) -> list[dict[str, Any]]:
+    """Keys, each with its owner."""
+    users = {row.user.id: row.user.name for row in accounts.users.listed()}
+    services = {
+        row.id: f"{row.team}/{row.name}" if row.team else row.name for row in accounts.service_accounts.all()
+    }
+    return [
+        {**shown, "owner": users[key.user_id], "owner_kind": "user"}
+        if key.user_id is not None
+        else {**shown, "owner": services[key.service_account_id or 0], "owner_kind": "service_account"}
+        for key, shown in zip(keys, keys_json(accounts, keys), strict=True)
+    ]

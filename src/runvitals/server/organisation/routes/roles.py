@@ -1,0 +1,127 @@
+"""`/organisation/roles`: custom roles, which every user may read and administrators make."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+from fastapi import Path, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.custom_roles import CustomRole, custom_role
+from runvitals.server.access.matrix import CUSTOM_ACTIONS
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.access.resources import Organisation
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.organisation.storage.roles import RoleRow
+from runvitals.server.runs.routes.field_checks import checking
+from runvitals.server.runs.routes.listing import ThePage, page_of
+
+MAX_PERMISSIONS = 100
+RoleName = Annotated[str, Path(max_length=64)]
+Permissions = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=MAX_PERMISSIONS)]
+
+
+class NewRole(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(max_length=200)
+    description: str = Field("", max_length=1000)
+    base: Literal["viewer", "member"]
+    permissions: Permissions = Field(description="Actions that the role adds to its base.")
+
+
+class RoleChanges(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str | None = Field(None, max_length=200)
+    description: str | None = Field(None, max_length=1000)
+    base: Any = Field(None, description="It cannot be changed: 422.")
+    permissions: Permissions | None = None
+
+
+router = Router()
+
+
+@router.get("/organisation/roles", dependencies=[needs("org:role_read")])
+def roles(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
+    """The custom roles by name, and the actions that one may add (`permissions`)."""
+    rows = sorted(access.accounts.roles.all(), key=lambda row: row.name.casefold())
+    listed = page_of("roles", rows, lambda row: row.name.casefold(), page, _role_json)
+    may = access.may_list(requester, Organisation(), frozenset((Action.ORG_ROLE_MANAGE,)))
+    return {**listed, "permissions": sorted(action.value for action in CUSTOM_ACTIONS), "may": may}
+
+
+@router.post("/organisation/roles", status_code=201, dependencies=[needs("org:role_manage")])
+def create_role(
+    new: NewRole, access: TheAccess, requester: TheRequester, response: Response
+) -> dict[str, Any]:
+    """Create a custom role."""
+    role = _checked(new.name, new.base, new.permissions, new.description)
+    row = access.accounts.roles.create(
+        role.name,
+        role.base.value,
+        [action.value for action in role.added],
+        role.description,
+        requester.actor,
+        access.clock(),
+    )
+    response.headers["location"] = f"/api/v1/organisation/roles/{quote(row.name, safe='')}"
+    return _role_json(row)
+
+
+@router.patch("/organisation/roles/{role}", dependencies=[needs("org:role_manage")])
+def change_role(
+    role: RoleName, changes: RoleChanges, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Change a custom role, for everybody who has it."""
+    if "base" in changes.model_fields_set:
+        raise InvalidFields({"base": "the base of a role cannot be changed; create another role"})
+    before = access.accounts.roles.get(role)
+    name = before.name if changes.name is None else changes.name
+    permissions = sorted(before.actions) if changes.permissions is None else changes.permissions
+    description = before.description if changes.description is None else changes.description
+    checked = _checked(name, before.base, permissions, description)
+    row = access.accounts.roles.update(
+        role,
+        requester.actor,
+        access.clock(),
+        name=checked.name,
+        description=checked.description,
+        actions=[action.value for action in checked.added],
+    )
+    access.rights_changed()
+    return _role_json(row)
+
+
+@router.delete("/organisation/roles/{role}", dependencies=[needs("org:role_manage")])
+def delete_role(role: RoleName, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+    """Delete a custom role. Who has it keeps its base role; the answer says how many they are."""
+    people = access.accounts.roles.delete(role, requester.actor, access.clock())
+    access.rights_changed()
+    return {"people": people}
+
+
+def _checked(name: str, base: str, permissions: list[str], description: str) -> CustomRole:
+    with checking("name"):
+        custom_role(name, base, [])
+    with checking("permissions"):
+        custom_role(name, base, permissions)
+    with checking("description"):
+        return custom_role(name, base, permissions, description)
+
+
+def _role_json(row: RoleRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "description": row.description,
+        "base": row.base,
+        "permissions": sorted(row.actions),
+        "people": row.users,
+        "teams": row.teams,
+    }

@@ -1,0 +1,35 @@
+"""The routes of this package. They load its modules: see `server/account_routes.py`."""
+
+from __future__ import annotations
+
+from runvitals.server.alerts.routes import audit_webhook, slack_app
+from runvitals.server.http.router import Router
+from runvitals.server.mail.routes import mail
+from runvitals.server.organisation.routes import (
+    audit,
+    invitations,
+    keys,
+    members,
+    names,
+    roles,
+    scim_secret,
+    settings,
+    teams,
+)
+
+router = Router(prefix="/api/v1")
+for resource in (
+    settings,
+    mail,
+    slack_app,
+    members,
+    invitations,
+    teams,
+    roles,
+    keys,
+    names,
+    audit,
+    audit_webhook,
+    scim_secret,
+):
+    router.include_router(resource.router)

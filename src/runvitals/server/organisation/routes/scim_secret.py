@@ -1,0 +1,39 @@
+"""`/organisation/scim-secret`: the secret with which an identity provider provisions users and teams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.accounts.routes.key_rules import check_session
+from runvitals.server.doors.scim.messages import PREFIX
+from runvitals.server.http.router import Router
+
+router = Router()
+
+
+@router.get("/organisation/scim-secret", dependencies=[needs("org:settings")])
+def scim_state(access: TheAccess) -> dict[str, Any]:
+    """Whether there is a secret, when the provider last used it, and where it sends its requests."""
+    secret = access.accounts.scim.secret()
+    return {
+        "enabled": secret is not None,
+        "created_ms": None if secret is None else secret.created_ms,
+        "last_used_ms": None if secret is None else secret.used_ms,
+        "path": PREFIX,
+    }
+
+
+@router.post("/organisation/scim-secret", status_code=201, dependencies=[needs("org:settings")])
+def create_scim_secret(access: TheAccess, requester: TheRequester) -> dict[str, str]:
+    """Make a secret, which is shown once; the one before stops working."""
+    check_session(requester)
+    return {"secret": access.accounts.scim.new_secret(requester.actor, access.clock())}
+
+
+@router.delete("/organisation/scim-secret", status_code=204, dependencies=[needs("org:settings")])
+def remove_scim_secret(access: TheAccess, requester: TheRequester) -> None:
+    """End provisioning: the secret stops working. Users and teams stay."""
+    access.accounts.scim.remove_secret(requester.actor, access.clock())

@@ -1,0 +1,46 @@
+"""`/organisation/teams`: all teams, those without an administrator and those in the trash."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query
+
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes.listing import ThePage, page_of
+
+router = Router()
+
+
+@router.get("/organisation/teams", dependencies=[needs("org:member_read")])
+def teams(
+    access: TheAccess,
+    page: ThePage,
+    without_administrator: Annotated[bool, Query(description="Only teams that nobody administers.")] = False,
+    deleted: Annotated[bool, Query(description="Only teams in the trash.")] = False,
+) -> dict[str, Any]:
+    """All teams by name."""
+    orphaned = set(access.accounts.teams.without_administrator())
+    rows = [
+        row
+        for row in access.accounts.teams.all()
+        if (not without_administrator or row.name in orphaned) and (not deleted or row.deleted_ms is not None)
+    ]
+    return page_of(
+        "teams",
+        rows,
+        lambda row: row.name,
+        page,
+        lambda row: {
+            "name": row.name,
+            "display_name": row.display_name,
+            "type": row.kind,
+            "company": row.company,
+            "members": row.members,
+            "created_ms": row.created_ms,
+            "deleted_ms": row.deleted_ms,
+            "without_administrator": row.name in orphaned,
+        },
+    )

@@ -1,0 +1,71 @@
+"""The organisation's settings. A setting without a row has its default."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from runvitals.server.access.storage.generation import rights_changed
+from runvitals.server.accounts.storage.tables import organisation_setting
+from runvitals.server.database.database import Database, put_rows
+from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.usage.storage.issued_periods import check_fixed
+
+
+class SettingTable:
+    """The table of settings, as JSON values by name. Names and values are checked by the caller.
+
+    Attributes:
+        fixed: settings from a file, which take precedence over the table in this process.
+        fixed_by: the name of that file.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.fixed: Mapping[str, Any] = {}
+        self.fixed_by: str | None = None
+
+    def fix(self, settings: Mapping[str, Any], by: str) -> None:
+        """Let settings from a file take precedence. Call it before anything reads the settings."""
+        self.fixed, self.fixed_by = dict(settings), by
+
+    def all(self) -> dict[str, Any]:
+        """The settings that differ from their defaults."""
+        with self._database.read() as connection:
+            return {**_all(connection), **self.fixed}
+
+    def anonymises(self) -> bool:
+        """Whether deletions of accounts remove the names of their users from the audit log."""
+        return self.all().get("audit_anonymise") is True
+
+    def put(
+        self, changes: Mapping[str, Any], by: Actor, now_ms: int, secret: frozenset[str] = frozenset()
+    ) -> None:
+        """Change settings. The audit log gets the values of all that are not `secret`.
+
+        Raises:
+            SettingFixed: statements were issued with another currency or time zone.
+        """
+
+        def work(connection: Connection) -> None:
+            check_fixed(connection, changes)
+            before = _all(connection)
+            rows = [
+                {"name": name, "value": json.dumps(value), "set_ms": now_ms}
+                for name, value in changes.items()
+            ]
+            put_rows(connection, organisation_setting, rows)
+            old = {name: "…" if name in secret else before.get(name) for name in changes}
+            new = {name: "…" if name in secret else value for name, value in changes.items()}
+            record(connection, now_ms, by, "org.settings", before=old, after=new)
+            rights_changed(connection)
+
+        self._database.write(work)
+
+
+def _all(connection: Connection) -> dict[str, Any]:
+    rows = connection.execute(select(organisation_setting.c.name, organisation_setting.c.value))
+    return {row.name: json.loads(row.value) for row in rows}

@@ -1,0 +1,1 @@
+"""Keeps samples and metadata in step: pairs them, checks and repairs both."""

@@ -1,0 +1,1 @@
+"""Projects: whose they are, who sees them, and their saved views."""

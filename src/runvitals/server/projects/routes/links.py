@@ -1,0 +1,111 @@
+"""Guest links: `…/links` of a project or run. A link lets anyone who has it read that, without an account."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import HTTPException, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.http.router import Router
+from runvitals.server.projects.storage.guest_links import GuestLinkRow
+from runvitals.server.runs.routes.field_checks import checking
+from runvitals.server.runs.routes.listing import ThePage, page_of
+from runvitals.server.runs.routes.parameters import RunNumber
+from runvitals.server.runs.routes.project_parameters import PATH, TheProject
+
+RUN_PATH = "/runs/{run}"
+LinkId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
+
+class NewLink(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    expires_ms: int | None = Field(None, ge=0, le=2**53, description="ms UTC; null: until it is revoked.")
+
+
+router = Router()
+
+
+@router.get(f"{PATH}/links", dependencies=[needs("project:share")])
+def project_links(project: TheProject, access: TheAccess, page: ThePage) -> dict[str, Any]:
+    """The valid links to a project."""
+    rows = access.accounts.guest_links.all(access.clock(), project_id=project.id)
+    return page_of("links", rows, lambda row: row.id, page, _link_json)
+
+
+@router.post(f"{PATH}/links", status_code=201, dependencies=[needs("project:share")])
+def create_project_link(
+    project: TheProject, new: NewLink, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Make a link that lets anyone read a project. It is shown once."""
+    with checking("expires_ms"):
+        secret, row = access.accounts.guest_links.create(
+            requester.actor, access.clock(), project_id=project.id, expires_ms=new.expires_ms
+        )
+    return _new(secret, row)
+
+
+@router.delete(f"{PATH}/links/{{link}}", status_code=204, dependencies=[needs("project:share")])
+def revoke_project_link(
+    project: TheProject, link: LinkId, access: TheAccess, requester: TheRequester
+) -> None:
+    """Revoke a link."""
+    rows = access.accounts.guest_links.all(access.clock(), project_id=project.id)
+    _revoke(access, requester, rows, link)
+
+
+@router.get(f"{RUN_PATH}/links", dependencies=[needs("project:share")])
+def run_links(
+    run: str, number: RunNumber, access: TheAccess, requester: TheRequester, page: ThePage
+) -> dict[str, Any]:
+    """The valid links to a run."""
+    rows = access.accounts.guest_links.all(access.clock(), run_id=_known(run, number))
+    return page_of("links", rows, lambda row: row.id, page, _link_json)
+
+
+@router.post(f"{RUN_PATH}/links", status_code=201, dependencies=[needs("project:share")])
+def create_run_link(
+    run: str, number: RunNumber, new: NewLink, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Make a link that lets anyone read a run. It is shown once."""
+    run_id = _known(run, number)
+    with checking("expires_ms"):
+        secret, row = access.accounts.guest_links.create(
+            requester.actor, access.clock(), run_id=run_id, expires_ms=new.expires_ms
+        )
+    return _new(secret, row)
+
+
+@router.delete(f"{RUN_PATH}/links/{{link}}", status_code=204, dependencies=[needs("project:share")])
+def revoke_run_link(
+    run: str, number: RunNumber, link: LinkId, access: TheAccess, requester: TheRequester
+) -> None:
+    """Revoke a link."""
+    run_id = _known(run, number)
+    _revoke(access, requester, access.accounts.guest_links.all(access.clock(), run_id=run_id), link)
+
+
+def _known(uid: str, number: int | None) -> int:
+    """The id of the run of the path; `needs` has looked it up."""
+    if number is None:
+        raise HTTPException(404, f"there is no run {uid!r}")
+    return number
+
+
+def _revoke(access: AccessControl, requester: Requester, rows: list[GuestLinkRow], link_id: int) -> None:
+    if link_id not in {row.id for row in rows}:
+        raise HTTPException(404, f"there is no link {link_id}")
+    access.accounts.guest_links.revoke(link_id, requester.actor, access.clock())
+    access.rights_changed()
+
+
+def _new(secret: str, row: GuestLinkRow) -> dict[str, Any]:
+    return {**_link_json(row), "url": f"/-/shared#{secret}"}
+
+
+def _link_json(row: GuestLinkRow) -> dict[str, Any]:
+    return {"id": row.id, "created_ms": row.created_ms, "expires_ms": row.expires_ms}

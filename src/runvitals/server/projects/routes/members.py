@@ -1,0 +1,168 @@
+"""`/entities/{entity}/projects/{project}/members`: who was added to a project, and with which role."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import HTTPException, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.principals import User
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.accounts.routes.services import TheNotices
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.mail import team_messages
+from runvitals.server.projects.storage.owned_projects import ProjectDetail, ProjectMember
+from runvitals.server.runs.routes.listing import ThePage, page_of
+from runvitals.server.runs.routes.project_parameters import PATH, TheProject
+from runvitals.store.errors import UnknownAccount
+
+MemberName = Annotated[str, Path(max_length=64)]
+Role = Literal["viewer", "member", "admin"]
+
+
+class NewMember(BaseModel):
+    """A user or service account of the team. `role` null: the role in the team."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(max_length=64)
+    service_account: bool = False
+    role: Role | None = None
+
+
+class MemberChange(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    role: Role | None = Field(description="null: the role in the team.")
+
+
+router = Router()
+
+
+@router.get(f"{PATH}/members", dependencies=[needs("project:read")])
+def members(project: TheProject, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
+    """Who was added to a project, by name. In a team's project, others have their role in the team."""
+    # A public project, or a link to one, does not show who works in the team.
+    if not access.may(requester, Action.TEAM_READ, access.directory.entity(project.entity_id)):
+        raise HTTPException(403, "only members of the team see who was added to its projects")
+    rows = sorted(access.accounts.owned_projects.members(project.id), key=_sort_key)
+    return page_of("members", rows, _sort_key, page, _member_json)
+
+
+@router.post(f"{PATH}/members", status_code=201, dependencies=[needs("project:manage_members")])
+def add_member(
+    project: TheProject, new: NewMember, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Add a member of the team, or a service account, to a project; or change the role of one."""
+    if new.service_account and new.role is not None:
+        raise InvalidFields({"role": "a service account has its own role"})
+    user_id, account_id = _ids_of(access, project, new.name, new.service_account)
+    try:
+        access.accounts.project_members.add(
+            project.id,
+            requester.actor,
+            access.clock(),
+            user_id=user_id,
+            service_account_id=account_id,
+            role=new.role,
+        )
+    except UnknownAccount as error:
+        raise InvalidFields({"name": str(error)}) from None
+    access.rights_changed()
+    return _member(access, project, new.name, new.service_account)
+
+
+@router.patch(f"{PATH}/members/{{member}}", dependencies=[needs("project:manage_members")])
+def change_member(
+    project: TheProject,
+    member: MemberName,
+    change: MemberChange,
+    access: TheAccess,
+    requester: TheRequester,
+) -> dict[str, Any]:
+    """Give a member of a project another role there."""
+    _member(access, project, member, False)
+    user_id, _ = _ids_of(access, project, member, False)
+    access.accounts.project_members.add(
+        project.id, requester.actor, access.clock(), user_id=user_id, role=change.role
+    )
+    access.rights_changed()
+    return _member(access, project, member, False)
+
+
+@router.delete(f"{PATH}/members/{{member}}", status_code=204, dependencies=[needs("project:manage_members")])
+def remove_member(
+    project: TheProject,
+    member: MemberName,
+    access: TheAccess,
+    requester: TheRequester,
+    service_account: bool = False,
+) -> None:
+    """Remove a member from a project, not from the team."""
+    user_id, account_id = _ids_of(access, project, member, service_account)
+    access.accounts.project_members.remove(
+        project.id, requester.actor, access.clock(), user_id=user_id, service_account_id=account_id
+    )
+    access.rights_changed()
+
+
+@router.post(f"{PATH}/join", status_code=201, dependencies=[needs("project:join")])
+def join_project(
+    project: TheProject, access: TheAccess, requester: TheRequester, notices: TheNotices
+) -> dict[str, Any]:
+    """Add oneself to a restricted project: for administrators of its team."""
+    if not isinstance(requester.principal, User):
+        raise HTTPException(403, "only a user can join a project")
+    access.accounts.project_members.add(
+        project.id, requester.actor, access.clock(), user_id=requester.principal.id
+    )
+    access.rights_changed()
+    if project.owner_id is not None and project.owner_id != requester.user_id:
+        joined = team_messages.administrator_joined_project(project.entity, project.name, requester.name)
+        notices.to_user(project.owner_id, joined)
+    return _member(access, project, requester.name, False)
+
+
+def _ids_of(
+    access: AccessControl, project: ProjectDetail, name: str, service: bool
+) -> tuple[int | None, int | None]:
+    """The id of a user or of a service account."""
+    try:
+        if not service:
+            return access.accounts.users.by_name(name).id, None
+        for team_id in (project.entity_id, None):
+            try:
+                return None, access.accounts.service_accounts.by_name(name, team_id).id
+            except UnknownAccount:
+                if team_id is None:
+                    raise
+    except UnknownAccount as error:
+        raise InvalidFields({"name": str(error)}) from None
+    raise AssertionError("unreachable")
+
+
+def _member(access: AccessControl, project: ProjectDetail, name: str, service: bool) -> dict[str, Any]:
+    for row in access.accounts.owned_projects.members(project.id):
+        if (row.name, row.service_account) == (name, service):
+            return _member_json(row)
+    raise HTTPException(404, f"there is no member {name!r} of the project")
+
+
+def _sort_key(row: ProjectMember) -> str:
+    return f"{int(row.service_account)}{row.name}"
+
+
+def _member_json(row: ProjectMember) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "display_name": row.display_name,
+        "service_account": row.service_account,
+        "role": row.role,
+        "custom_role": row.custom_role,
+        "created_ms": row.created_ms,
+    }

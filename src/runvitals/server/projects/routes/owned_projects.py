@@ -1,0 +1,276 @@
+"""`/entities/{entity}/projects`: read, change, share, transfer, delete and restore projects."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import HTTPException, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.principals import User
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.resources import Project, Visibility
+from runvitals.server.access.visibility import visibility_problem
+from runvitals.server.accounts.routes.services import TheNotices
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.mail import team_messages
+from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.projects.routes.readable import project_json, readable_projects
+from runvitals.server.projects.storage.owned_projects import ProjectDetail, checked_text
+from runvitals.server.runs.routes.field_checks import checking
+from runvitals.server.runs.routes.listing import ThePage, page_of
+from runvitals.server.runs.routes.project_parameters import (
+    PATH,
+    EntityName,
+    TheProject,
+    project_detail,
+    refresh_runs,
+    resource_of,
+    trash_ms,
+)
+from runvitals.store.errors import UnknownAccount
+
+_NEEDS = {
+    "overview": Action.PROJECT_UPDATE_OVERVIEW,
+    "visibility": Action.PROJECT_UPDATE_VISIBILITY,
+    "owner": Action.PROJECT_MANAGE_MEMBERS,
+}
+
+
+class EntityProjectChanges(BaseModel):
+    """What is left out does not change. `owner`: a member of the team; null: nobody."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str | None = Field(None, max_length=256)
+    description: str | None = Field(None, max_length=1000)
+    overview: str | None = Field(None, max_length=40_000, description="Markdown.")
+    visibility: Visibility | None = None
+    owner: str | None = Field(None, max_length=64)
+
+
+class NewProject(BaseModel):
+    """`visibility` null: the default of the team; in a user's own space only for that user."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(max_length=256)
+    description: str = Field("", max_length=1000)
+    visibility: Visibility | None = None
+
+
+class Transfer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    entity: Annotated[str, Field(max_length=64, description="A team or user.")]
+
+
+router = Router()
+
+
+@router.get("/entities/{entity}/projects", dependencies=[needs("filtered project:read")])
+def projects(
+    entity: EntityName,
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    deleted: Annotated[bool, Query(description="Those in the trash that the requester may restore.")] = False,
+) -> dict[str, Any]:
+    """The projects of a team or user that the requester may read, by name."""
+    owner = access.directory.entity_named(entity)
+    found = [] if owner is None else readable_projects(access, requester, owner.id, deleted)
+    rows = sorted(found, key=lambda row: row.name)
+    return page_of("projects", rows, lambda row: row.name, page, lambda row: project_json(entity, row))
+
+
+@router.post("/entities/{entity}/projects", status_code=201, dependencies=[needs("project:create")])
+def create_project(
+    entity: EntityName,
+    new: NewProject,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+    response: Response,
+) -> dict[str, Any]:
+    """Create an empty project, owned by the requester. Sending a run to a new project creates it too."""
+    owner = access.directory.entity_named(entity)
+    if owner is None:
+        access.hide(requester, f"entity {entity!r}")
+    user_id = requester.user_id
+    if new.visibility is not None:
+        _check_rules(Project(0, owner, owner_id=user_id), new.visibility, access)
+    for field, text in (("name", new.name), ("description", new.description)):
+        with checking(field):
+            checked_text(field, text)
+    row = access.accounts.owned_projects.create(
+        owner.id,
+        new.name,
+        requester.actor,
+        access.clock(),
+        owner_id=user_id,
+        visibility=None if new.visibility is None else new.visibility.value,
+        description=new.description,
+    )
+    access.rights_changed()
+    response.headers["location"] = f"/api/v1/entities/{quote(entity)}/projects/{quote(row.name, safe='')}"
+    return project_detail(access, requester, row.id, outside)
+
+
+@router.get(PATH, dependencies=[needs("project:read")])
+def read_project(
+    project: TheProject, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
+) -> dict[str, Any]:
+    """A project, and what the requester may do with it."""
+    return project_detail(access, requester, project.id, outside)
+
+
+@router.patch(PATH, dependencies=[needs("project:read", or_else="project:update_visibility")])
+def change_project(
+    project: TheProject,
+    changes: EntityProjectChanges,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+    notices: TheNotices,
+    request: Request,
+) -> dict[str, Any]:
+    """Change a project. Each field needs a right of its own; all changes are made, or none.
+
+    Administrators may open a project that they cannot read, such as a private one whose owner has left.
+    """
+    sent = changes.model_dump(exclude_unset=True)
+    resource, what = resource_of(access, project), f"project {project.name!r}"
+    for field in sent:
+        access.require(requester, _NEEDS.get(field, Action.PROJECT_UPDATE), resource, what)
+    wanted: dict[str, Any] = {field: value for field, value in sent.items() if value is not None}
+    for field in wanted.keys() & {"name", "description", "overview"}:
+        with checking(field):
+            checked_text(field, wanted[field])
+    if changes.visibility is not None:
+        _check_rules(resource, changes.visibility, access)
+        wanted["visibility"] = changes.visibility.value
+    if "owner" in sent:
+        wanted.pop("owner", None)
+        wanted["owner_id"] = _owner_id(access, project, changes.owner)
+    changed = access.accounts.owned_projects.update(project.id, requester.actor, access.clock(), **wanted)
+    access.rights_changed()
+    refresh_runs(request)
+    if changed.visibility != project.visibility:
+        message = team_messages.visibility_changed(
+            changed.entity, changed.name, requester.name, changed.visibility
+        )
+        notices.to_project_administrators(changed, message, but=requester.user_id)
+    return project_detail(access, requester, project.id, outside)
+
+
+@router.delete(PATH, status_code=202, dependencies=[needs("project:delete")])
+def delete_project(
+    project: TheProject, access: TheAccess, requester: TheRequester, request: Request
+) -> dict[str, Any]:
+    """Move a project to the trash with all its runs. It can be restored until `purged_ms`."""
+    now_ms = access.clock()
+    runs = access.accounts.owned_projects.trash(project.id, requester.actor, now_ms)
+    access.rights_changed()
+    refresh_runs(request)
+    return {
+        "project": project.name,
+        "entity": project.entity,
+        "runs": runs,
+        "purged_ms": now_ms + trash_ms(access),
+    }
+
+
+@router.post(f"{PATH}/restore", dependencies=[needs("project:delete")])
+def restore_project(
+    project: TheProject,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+    request: Request,
+) -> dict[str, Any]:
+    """Take a project out of the trash, with the runs that went there with it."""
+    if project.deleted_ms is None:
+        raise HTTPException(409, f"the project {project.name!r} is not in the trash")
+    access.accounts.owned_projects.restore(project.id, requester.actor, access.clock())
+    access.rights_changed()
+    refresh_runs(request)
+    return project_detail(access, requester, project.id, outside)
+
+
+@router.post(f"{PATH}/transfer", dependencies=[needs("project:transfer")])
+def transfer_project(
+    project: TheProject,
+    transfer: Transfer,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+    request: Request,
+) -> dict[str, Any]:
+    """Give a project to another team, or to the requester's own space.
+
+    Members who are not in the new team lose their role in the project.
+    """
+    target = access.directory.entity_named(transfer.entity)
+    what = f"team or user {transfer.entity!r}"
+    if target is None:
+        access.hide(requester, what)
+    if access.may(requester, Action.TEAM_PROFILE, target):
+        # Who sees a team may know why it is refused, which `require` would hide from those who are not in it.
+        needed = f"it needs the permission {Action.PROJECT_TRANSFER.value} for {what}"
+        if not access.may(requester, Action.PROJECT_TRANSFER, target):
+            raise HTTPException(403, f"you may not do this: {needed}")
+    access.require(requester, Action.PROJECT_TRANSFER, target, what)
+    if target.owner_id is not None and project.visibility == Visibility.RESTRICTED.value:
+        raise HTTPException(409, "a restricted project must be opened to its team first")
+    access.accounts.project_members.transfer(project.id, target.id, requester.actor, access.clock())
+    access.rights_changed()
+    refresh_runs(request)
+    return project_detail(access, requester, project.id, outside)
+
+
+@router.put(f"{PATH}/star", status_code=204, dependencies=[needs("project:read")])
+def star(project: TheProject, access: TheAccess, requester: TheRequester) -> None:
+    """Mark a project with a star, for the requester alone."""
+    access.accounts.owned_projects.set_star(project.id, _user_id(requester), True)
+
+
+@router.delete(f"{PATH}/star", status_code=204, dependencies=[needs("project:read")])
+def unstar(project: TheProject, access: TheAccess, requester: TheRequester) -> None:
+    """Remove the star."""
+    access.accounts.owned_projects.set_star(project.id, _user_id(requester), False)
+
+
+def _check_rules(resource: Project, wanted: Visibility, access: AccessControl) -> None:
+    """Raise unless a project may get this visibility: 403, 409 or 422."""
+    policies = access.directory.policies()
+    problem = visibility_problem(resource, wanted, policies)
+    if problem is None:
+        return
+    beyond = wanted in (Visibility.PUBLIC, Visibility.OPEN)
+    switched_off = beyond and not (policies.public_projects and resource.entity.public_projects)
+    if switched_off:
+        raise HTTPException(403, problem)
+    if beyond:
+        raise HTTPException(409, problem)
+    raise InvalidFields({"visibility": problem})
+
+
+def _owner_id(access: AccessControl, project: ProjectDetail, owner: str | None) -> int | None:
+    """The owner that is wanted: somebody of the team."""
+    if owner == project.owner or owner is None:
+        return project.owner_id if owner == project.owner else None
+    try:
+        return access.accounts.members.get(project.entity, owner).user_id
+    except UnknownAccount:
+        raise InvalidFields({"owner": f"{owner} is not a member of the team"}) from None
+
+
+def _user_id(requester: Requester) -> int:
+    if not isinstance(requester.principal, User):
+        raise HTTPException(403, "only a user can mark projects")
+    return requester.principal.id

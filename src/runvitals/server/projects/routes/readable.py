@@ -1,0 +1,36 @@
+"""The projects of a team or user that a requester may read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.requester import Requester
+from runvitals.server.projects.storage.project_members import ListedProject
+
+
+def readable_projects(
+    access: AccessControl, requester: Requester, entity_id: int, deleted: bool = False
+) -> list[ListedProject]:
+    """The readable projects, the one with the newest run first; or those in the trash."""
+    known = access.directory.projects_of(entity_id)
+    return [
+        listed
+        for listed in access.accounts.project_members.of_entity(entity_id, deleted)
+        if (project := known.get(listed.id)) and access.may(requester, Action.PROJECT_READ, project)
+    ]
+
+
+def project_json(entity: str, project: ListedProject) -> dict[str, Any]:
+    """A project in a list. `entity`: the name of the team or user."""
+    return {
+        "name": project.name,
+        "entity": entity,
+        "visibility": project.visibility,
+        "owner": project.owner,
+        "runs": project.runs,
+        "newest_ms": project.newest_ms,
+        "created_ms": project.created_ms,
+        **({} if project.deleted_ms is None else {"deleted_ms": project.deleted_ms}),
+    }

@@ -1,0 +1,56 @@
+"""`/shared`: what a guest link leads to, for whoever has it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Header, HTTPException
+
+from runvitals.model.errors import UnknownProject
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.credentials import LINK_HEADER
+from runvitals.server.access.permission import PUBLIC, needs, with_accounts
+from runvitals.server.access.principals import GuestLink
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.access.resources import ProjectItem
+from runvitals.server.http.router import Router
+from runvitals.store.errors import UnknownAccount
+
+router = Router()
+
+
+@router.get("/shared", dependencies=[needs(PUBLIC), with_accounts()])
+def shared(
+    access: TheAccess,
+    requester: TheRequester,
+    x_runvitals_link: Annotated[str | None, Header(description="The secret of the link.")] = None,
+) -> dict[str, Any]:
+    """The project or run of a guest link, and until when the link works. `run` null: all of the project."""
+    link = requester.principal
+    row = access.accounts.guest_links.check(x_runvitals_link or "", access.clock())
+    if not isinstance(link, GuestLink) or row is None:
+        raise HTTPException(401, f"send the secret of a guest link as {LINK_HEADER}")
+    gone = HTTPException(410, "what this link leads to was deleted, or links were switched off")
+    place = None if row.run_id is None else access.metadata_store.runs.place(row.run_id)
+    project_id = place.project_id if place is not None else row.project_id
+    if project_id is None:
+        raise gone
+    try:
+        project = access.directory.project(project_id)
+        detail = access.accounts.owned_projects.get(project_id)
+    except (UnknownProject, UnknownAccount):
+        raise gone from None
+    if place is None:
+        allowed = access.may(requester, Action.PROJECT_READ, project)
+    else:
+        item = ProjectItem("run", place.run_id, project, place.author_id, deleted=place.deleted)
+        allowed = access.may(requester, Action.RUN_READ, item)
+    if not allowed:
+        raise gone
+    return {
+        "entity": detail.entity,
+        "project": detail.name,
+        "run": None if place is None else place.uid,
+        "expires_ms": row.expires_ms,
+    }

@@ -1,0 +1,188 @@
+"""Links that let anyone read a project or a run: read-only, expiring and revocable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, Select, insert, or_, select, update
+
+from runvitals.server.access.storage.generation import rights_changed
+from runvitals.server.accounts.storage.entities import name_of
+from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
+from runvitals.server.accounts.storage.tables import entity
+from runvitals.server.database.database import Database
+from runvitals.server.database.tables import project, run
+from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.projects.storage.project_tables import guest_link
+from runvitals.store.errors import UnknownAccount
+
+
+@dataclass(frozen=True, slots=True)
+class GuestLinkRow:
+    """A link without its secret, to a project or to a run."""
+
+    id: int
+    project_id: int | None
+    run_id: int | None
+    created_by: int | None
+    created_ms: int
+    expires_ms: int | None
+
+
+_LINKS = select(*[guest_link.c[name] for name in GuestLinkRow.__dataclass_fields__])
+
+
+class GuestLinkTable:
+    """The table of guest links."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
+        self,
+        by: Actor,
+        now_ms: int,
+        *,
+        project_id: int | None = None,
+        run_id: int | None = None,
+        expires_ms: int | None = None,
+    ) -> tuple[str, GuestLinkRow]:
+        """Create a link to a project or a run; returns its secret and its record. The secret is shown once.
+
+        Raises:
+            ValueError: not exactly one of both, or it would have expired already.
+        """
+        if (project_id is None) == (run_id is None):
+            raise ValueError("a link is to one project or one run")
+        if expires_ms is not None and expires_ms <= now_ms:
+            raise ValueError("the link would have expired already")
+        secret, digest = new_secret()
+        values = {
+            "digest": digest,
+            "project_id": project_id,
+            "run_id": run_id,
+            "created_by": by.user_id,
+            "created_ms": now_ms,
+            "expires_ms": expires_ms,
+        }
+
+        def work(connection: Connection) -> GuestLinkRow:
+            connection.execute(insert(guest_link).values(values))
+            row = connection.execute(_LINKS.where(guest_link.c.digest == digest)).one()
+            _record(connection, GuestLinkRow(**row._asdict()), by, now_ms, "link.create")
+            return GuestLinkRow(**row._asdict())
+
+        return secret, self._database.write(work)
+
+    def check(self, secret: str, now_ms: int) -> GuestLinkRow | None:
+        """The valid link with this secret; None if there is none."""
+        statement = _LINKS.where(guest_link.c.digest == digest_of(secret), *_valid(now_ms))
+        with self._database.read() as connection:
+            row = connection.execute(statement).first()
+        return None if row is None else GuestLinkRow(**row._asdict())
+
+    def problem(self, secret: str, now_ms: int) -> str | None:
+        """Why a link with this secret is not valid; None if there never was one, or it is valid."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                select(guest_link.c.expires_ms, guest_link.c.revoked_ms).where(
+                    guest_link.c.digest == digest_of(secret)
+                )
+            ).first()
+        if row is None:
+            return None
+        if row.revoked_ms is not None:
+            return "this link was revoked"
+        return "this link has expired" if row.expires_ms is not None and row.expires_ms <= now_ms else None
+
+    def all(
+        self, now_ms: int, *, project_id: int | None = None, run_id: int | None = None
+    ) -> list[GuestLinkRow]:
+        """The valid links to a project, or to a run."""
+        target = (
+            guest_link.c.run_id == run_id if project_id is None else guest_link.c.project_id == project_id
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(_LINKS.where(target, *_valid(now_ms)).order_by(guest_link.c.id))
+            return [GuestLinkRow(**row._asdict()) for row in rows]
+
+    def revoke(self, link_id: int, by: Actor, now_ms: int) -> None:
+        """Revoke a link. Revoking it twice has no effect.
+
+        Raises:
+            UnknownAccount: there is no such link.
+        """
+
+        def work(connection: Connection) -> None:
+            mine = guest_link.c.id == link_id
+            row = connection.execute(_LINKS.where(mine)).first()
+            if row is None:
+                raise UnknownAccount(f"there is no link with id {link_id}")
+            living = update(guest_link).where(mine, guest_link.c.revoked_ms.is_(None))
+            if connection.execute(living.values(revoked_ms=now_ms)).rowcount:
+                _record(connection, GuestLinkRow(**row._asdict()), by, now_ms, "link.revoke")
+                rights_changed(connection)
+
+        self._database.write(work)
+
+    def revoke_of_entity(self, entity_id: int, by: Actor, now_ms: int) -> int:
+        """Revoke the links to all projects and runs of a team or user; returns how many."""
+
+        def work(connection: Connection) -> int:
+            theirs = to_projects(select(project.c.id).where(project.c.entity_id == entity_id))
+            return revoke_links(connection, theirs, by, now_ms, name_of(connection, entity_id))
+
+        return self._database.write(work)
+
+    def revoke_all(self, by: Actor, now_ms: int, *, of_teams: bool = False) -> int:
+        """Revoke the links to all projects and runs, or only to those `of_teams`; returns how many."""
+        owned = select(project.c.id).join(entity, entity.c.id == project.c.entity_id)
+        if of_teams:
+            owned = owned.where(entity.c.kind == "team")
+        return self._database.write(
+            lambda connection: revoke_links(connection, to_projects(owned), by, now_ms)
+        )
+
+
+def to_projects(projects: Select[tuple[int]]) -> ColumnElement[bool]:
+    """The links to some projects and their runs."""
+    runs = select(run.c.id).where(run.c.project_id.in_(projects))
+    return or_(guest_link.c.project_id.in_(projects), guest_link.c.run_id.in_(runs))
+
+
+def revoke_links(
+    connection: Connection,
+    which: ColumnElement[bool],
+    by: Actor,
+    now_ms: int,
+    owner: tuple[int, str] | None = None,
+) -> int:
+    """Revoke the links that fit; returns how many. `owner`: of what all of them are to."""
+    living = update(guest_link).where(which, guest_link.c.revoked_ms.is_(None))
+    revoked = connection.execute(living.values(revoked_ms=now_ms)).rowcount
+    if revoked:
+        record(connection, now_ms, by, "link.revoke", entity=owner, after={"links": revoked})
+        rights_changed(connection)
+    return revoked
+
+
+def _record(connection: Connection, link: GuestLinkRow, by: Actor, now_ms: int, action: str) -> None:
+    """Add what was done with a link to the audit log, with the names of what it is to."""
+    columns = (project.c.name, project.c.entity_id, entity.c.name.label("entity"))
+    places = select(*columns).outerjoin(entity, entity.c.id == project.c.entity_id)
+    uid = None
+    if link.run_id is None:
+        place = connection.execute(places.where(project.c.id == link.project_id)).one()
+    else:
+        of_run = places.add_columns(run.c.uid).join(run, run.c.project_id == project.c.id)
+        place = connection.execute(of_run.where(run.c.id == link.run_id)).one()
+        uid = place.uid
+    owner = None if place.entity_id is None else (place.entity_id, place.entity)
+    record(connection, now_ms, by, action, entity=owner, project=place.name, run=uid, target=str(link.id))
+
+
+def _valid(now_ms: int) -> tuple[ColumnElement[bool], ...]:
+    return (
+        guest_link.c.revoked_ms.is_(None),
+        or_(guest_link.c.expires_ms.is_(None), guest_link.c.expires_ms > now_ms),
+    )

@@ -1,0 +1,92 @@
+"""The rules of projects that choose the run of what OpenTelemetry and Prometheus send."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, delete, func, insert, select
+
+from runvitals.model.errors import UnknownProject
+from runvitals.server.accounts.storage.tables import entity
+from runvitals.server.database.database import Database
+from runvitals.server.database.tables import project, routing_rules
+from runvitals.server.organisation.storage.audit import Actor, record
+
+Rules = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRules:
+    """The rules that a project sets, by field; without any, `changed_ms` is None."""
+
+    rules: dict[str, list[str]] = field(default_factory=dict)
+    changed_ms: int | None = None
+
+
+class RoutingRuleTable:
+    """The table of routing rules. What they mean is not known here.
+
+    Example:
+        >>> metadata_store.routing_rules.set(3, {"run": ["{trial}"]}, CLI, now_ms)
+        >>> metadata_store.routing_rules.get(3).rules
+        {'run': ['{trial}']}
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, project_id: int) -> StoredRules:
+        """The rules of a project."""
+        statement = select(routing_rules.c.data, routing_rules.c.changed_ms).where(
+            routing_rules.c.project_id == project_id
+        )
+        with self._database.read() as connection:
+            row = connection.execute(statement).first()
+        return StoredRules() if row is None else StoredRules(json.loads(row.data), row.changed_ms)
+
+    def of_project(self, entity_id: int | None, name: str) -> StoredRules:
+        """The rules of a project by its name; none if there is no such project."""
+        statement = (
+            select(routing_rules.c.data, routing_rules.c.changed_ms)
+            .join(project, project.c.id == routing_rules.c.project_id)
+            .where(project.c.name == name, func.coalesce(project.c.entity_id, 0) == (entity_id or 0))
+        )
+        with self._database.read() as connection:
+            row = connection.execute(statement).first()
+        return StoredRules() if row is None else StoredRules(json.loads(row.data), row.changed_ms)
+
+    def set(self, project_id: int, rules: Rules, by: Actor, now_ms: int) -> StoredRules:
+        """Replace the rules of a project by valid ones; without any, the default ones count again.
+
+        Raises:
+            UnknownProject: there is no such project.
+        """
+        wanted = {field: list(texts) for field, texts in rules.items()}
+
+        def work(connection: Connection) -> StoredRules:
+            place = connection.execute(
+                select(project.c.name, project.c.entity_id, entity.c.name.label("entity"))
+                .outerjoin(entity, entity.c.id == project.c.entity_id)
+                .where(project.c.id == project_id)
+            ).first()
+            if place is None:
+                raise UnknownProject(f"there is no project with the id {project_id}")
+            connection.execute(delete(routing_rules).where(routing_rules.c.project_id == project_id))
+            if wanted:
+                row = {"project_id": project_id, "data": json.dumps(wanted), "changed_ms": now_ms}
+                connection.execute(insert(routing_rules).values(row))
+            owner = None if place.entity_id is None else (place.entity_id, place.entity)
+            record(
+                connection,
+                now_ms,
+                by,
+                "project.routing_rules",
+                entity=owner,
+                project=place.name,
+                after={"fields": sorted(wanted)},
+            )
+            return StoredRules(wanted, now_ms) if wanted else StoredRules()
+
+        return self._database.write(work)

@@ -1,0 +1,51 @@
+"""The HTTP API under `/api/v1`. The page uses nothing else, so everything it shows can be scripted.
+
+Each resource is a module with a `router`, listed here. They share `parameters`, `responses`, `models` and
+`tables/`.
+"""
+
+from __future__ import annotations
+
+from runvitals.server.artifacts.routes import run_artifacts as artifacts
+from runvitals.server.charts.routes import history, overlay, plan, series
+from runvitals.server.compare.routes import compare, differences
+from runvitals.server.files.routes import media
+from runvitals.server.hosts.routes import fleet, hosts
+from runvitals.server.http.router import Router
+from runvitals.server.http.routes import about
+from runvitals.server.projects.routes import projects
+from runvitals.server.runs.routes import (
+    bulk,
+    console,
+    defined_metrics,
+    events,
+    live,
+    metric_definitions,
+    run_lists,
+    runs,
+)
+
+router = Router(prefix="/api/v1")
+for resource in (
+    about,
+    projects,
+    run_lists,  # before the routes of one run, whose id could be `groups`
+    runs,
+    bulk,
+    events,
+    console,
+    media,
+    artifacts,
+    metric_definitions,
+    defined_metrics,
+    plan,
+    series,
+    differences,
+    history,
+    live,
+    overlay,
+    fleet,
+    hosts,
+    compare,
+):
+    router.include_router(resource.router)

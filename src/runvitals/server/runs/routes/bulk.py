@@ -1,0 +1,144 @@
+"""`/runs/bulk`: the same change of many runs, each as if it had been requested alone."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlencode
+
+from fastapi import HTTPException, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.model.errors import AmbiguousName, UnknownRun
+from runvitals.server.access.permission import AUTHENTICATED, needs, recording, route_check
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.responses import EDIT_ERRORS, INVALID_PARAMETER
+from runvitals.server.http.router import Router
+from runvitals.server.runs.editable_library import EditableLibrary
+from runvitals.server.runs.routes import models, runs
+from runvitals.server.runs.routes.parameters import TheEditableLibrary
+
+MAX_RUNS: Final = 1000
+_PERMISSIONS: Final = {
+    "update": "run:update",
+    "delete": "run:delete",
+    "restore": "run:delete",
+    "stop": "run:stop",
+}
+_PATHS: Final = {"update": "", "delete": "", "restore": "/restore", "stop": "/stop"}
+Tag = Annotated[str, Field(min_length=1, max_length=256)]
+
+router = Router()
+
+
+class NamedRunSchema(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    id: str = Field(min_length=1, max_length=128)
+    entity: str | None = Field(
+        None, max_length=64, description="Where several teams or users have a run of this id."
+    )
+
+
+class BulkRunChanges(models.RunChanges):
+    """Changes of many runs."""
+
+    add_tags: list[Tag] = Field([], max_length=100)
+    remove_tags: list[Tag] = Field([], max_length=100)
+
+
+class BulkChange(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    runs: list[NamedRunSchema] = Field(min_length=1, max_length=MAX_RUNS)
+    do: Literal["update", "delete", "restore", "stop"]
+    changes: BulkRunChanges | None = Field(None, description="For `update`.")
+
+
+class BulkResultSchema(BaseModel):
+    """What became of one run."""
+
+    id: str
+    entity: str | None
+    done: Literal["update", "delete", "restore", "stop"] | None = None
+    error: str | None = Field(None, description="Why it was not changed.")
+
+
+class BulkResultsSchema(BaseModel):
+    results: list[BulkResultSchema] = Field(description="In the order of the request.")
+
+
+@router.post(
+    "/runs/bulk",
+    response_model=BulkResultsSchema,
+    responses={**INVALID_PARAMETER, **EDIT_ERRORS},
+    dependencies=[needs(AUTHENTICATED)],
+)
+async def change_runs(request: Request, library: TheEditableLibrary, change: BulkChange) -> Any:
+    """Update, delete, restore or stop up to 1,000 runs. The permission is checked for each of them, and one
+    that fails does not prevent the others."""
+    if (change.do == "update") != (change.changes is not None):
+        raise InvalidFields({"changes": f"expected with `update`, and only with it, not with {change.do!r}"})
+    if change.changes is not None and change.changes.tags is not None and _changes_tags(change.changes):
+        raise InvalidFields({"changes.tags": "expected `tags`, or `add_tags` and `remove_tags`"})
+    results = []
+    for run in change.runs:
+        error = await _changed(request, library, run, change)
+        result = {"id": run.id, "entity": run.entity}
+        results.append({**result, "error": error} if error else {**result, "done": change.do})
+    return {"results": results}
+
+
+def _changes_tags(changes: BulkRunChanges) -> bool:
+    return bool(changes.add_tags or changes.remove_tags)
+
+
+async def _changed(
+    request: Request, library: EditableLibrary, run: NamedRunSchema, change: BulkChange
+) -> str | None:
+    """Change one run; returns why it was not changed."""
+    one = _request_for(request, run, change.do)
+    try:
+        access = route_check(request)
+        if access is not None:
+            await access.check_route(one, _PERMISSIONS[change.do])
+        number: int | None = getattr(one.state, "run_number", None)
+        if change.changes is not None:
+            await _update(one, library, run.id, number, change.changes)
+        else:
+            await _OTHERS[change.do](one, library, run.id, number)
+    except HTTPException as error:
+        if error.status_code == 401:
+            raise
+        return str(error.detail)
+    except (UnknownRun, AmbiguousName, ValueError) as error:
+        return str(error)
+    return None
+
+
+def _request_for(request: Request, run: NamedRunSchema, do: str) -> Request:
+    """The request for one run that means the same, with which its permission is checked and recorded."""
+    scope = {
+        **request.scope,
+        "method": {"update": "PATCH", "delete": "DELETE"}.get(do, "POST"),
+        "path": f"/api/v1/runs/{run.id}{_PATHS[do]}",
+        "path_params": {"run": run.id},
+        "query_string": urlencode({"entity": run.entity}).encode() if run.entity else b"",
+        "state": dict(request.scope.get("state") or {}),
+    }
+    return Request(scope)
+
+
+async def _update(
+    one: Request, library: EditableLibrary, run: str, number: int | None, changes: BulkRunChanges
+) -> None:
+    add, remove = changes.add_tags, changes.remove_tags
+    sent = changes.model_dump(exclude_unset=True, exclude={"add_tags", "remove_tags"})
+    if sent:
+        await runs.edit(one, library, run, number, models.RunChanges(**sent))
+    if add or remove:
+        await library.tag(run, add, remove, number, recording(one, "run.update", fields=["tags"]))
+
+
+Route = Callable[[Request, EditableLibrary, str, int | None], Awaitable[Any]]
+_OTHERS: Final[Mapping[str, Route]] = {"delete": runs.delete, "restore": runs.restore, "stop": runs.stop}

@@ -1,0 +1,250 @@
+"""Parameters that several resources share: the library, the run, keys, times, filters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Protocol
+
+from fastapi import Depends, HTTPException, Path, Query, Request
+
+from runvitals.journal.paths import check_run_id
+from runvitals.model.errors import UnknownRun
+from runvitals.model.filter import Filter, Predicate, ReadableRuns, Term
+from runvitals.model.filter_text import MAX_LENGTH, FilterError, parse
+from runvitals.model.run import State
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.runs.editable_library import EditableLibrary
+from runvitals.server.runs.run_library import Library, OpenedRun, SeriesSelection
+
+
+class ReadableRunsOf(Protocol):
+    """Knows what each requester may read: `app.state.access` of a shared server."""
+
+    def readable_runs(self, request: Request) -> ReadableRuns | None:
+        """The runs that the requester may read; None: all."""
+
+
+def the_library(request: Request) -> Library:
+    """The library of the application."""
+    of_app: Library = request.app.state.library
+    return of_app
+
+
+TheLibrary = Annotated[Library, Depends(the_library)]
+RunId = Annotated[str, Path(description="The full run id.", max_length=128)]
+Keys = Annotated[
+    list[str],
+    Query(
+        description="Keys or globs, may be repeated: `cpu`, `gpu.*`. All if none is given.", max_length=1000
+    ),
+]
+Millis = Annotated[int | None, Query(ge=-(2**53), le=2**53, description="ms UTC")]
+StepLimit = Annotated[float | None, Query(ge=-(2.0**53), le=2.0**53)]
+MaxPoints = Annotated[int, Query(ge=2, le=10_000, description="For each series; more are put into buckets.")]
+
+
+def checked_run_id(run: RunId) -> str:
+    """The run id of the path.
+
+    Raises:
+        HTTPException: 404 for an id that no run can have.
+    """
+    try:
+        return check_run_id(run)
+    except ValueError as error:
+        raise HTTPException(404, str(error)) from None
+
+
+CheckedRunId = Annotated[str, Depends(checked_run_id)]
+
+
+def run_number(
+    request: Request,
+    entity: Annotated[
+        str | None,
+        Query(
+            description="The team or user that has the run, where several have a run of this id.",
+            max_length=64,
+        ),
+    ] = None,
+) -> int | None:
+    """The number of the run of the path, if the check of the route's permission has looked it up."""
+    number: int | None = getattr(request.state, "run_number", None)
+    return number
+
+
+RunNumber = Annotated[int | None, Depends(run_number)]
+
+
+def project_number(request: Request) -> int | None:
+    """The number of the project of the path, if the check of the route's permission has looked it up."""
+    number: int | None = getattr(request.state, "project_number", None)
+    return number
+
+
+ProjectNumber = Annotated[int | None, Depends(project_number)]
+
+
+async def opened_run(run: CheckedRunId, library: TheLibrary, number: RunNumber) -> OpenedRun:
+    """The run of the path.
+
+    Raises:
+        HTTPException: 404 if there is no such run.
+    """
+    try:
+        return await library.open(run, number)
+    except UnknownRun as error:
+        raise HTTPException(404, str(error)) from None
+
+
+TheRun = Annotated[OpenedRun, Depends(opened_run)]
+
+
+def editable_library(request: Request, library: TheLibrary) -> EditableLibrary:
+    """The library of the application, for a request that changes something.
+
+    Only a shared server has one: a journal belongs to the run that writes it. A page of another site can
+    make a browser send a form, but neither JSON nor an `Authorization` header, so one of them is required.
+
+    Raises:
+        HTTPException: 405 if this server cannot change runs; 403 for a request that a page of another site
+            may have sent.
+    """
+    if not isinstance(library, EditableLibrary):
+        raise HTTPException(
+            405,
+            f"{request.method} {request.url.path}: this server shows the journals of this machine, and only "
+            "GET is allowed; a shared one (`runvitals server`) can stop, delete and edit runs",
+            {"allow": "GET"},
+        )
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json" and "authorization" not in request.headers:
+        raise HTTPException(
+            403,
+            f"{request.method} {request.url.path}: send `Content-Type: application/json` or an "
+            "`Authorization` header, which pages of other sites cannot",
+        )
+    return library
+
+
+TheEditableLibrary = Annotated[EditableLibrary, Depends(editable_library)]
+
+
+def selected_series(
+    keys: Keys = [],  # noqa: B006
+    host: Annotated[str | None, Query(description="Only of this host.")] = None,
+    rank: Annotated[
+        int | None,
+        Query(description="Only of this rank, and of the monitor on its host.", ge=0, le=2**31 - 1),
+    ] = None,
+    writer: Annotated[
+        str | None, Query(description="Only of this writer, or of the writers that match a glob.")
+    ] = None,
+    device: Annotated[
+        str | None,
+        Query(description="Only of this device: its index, or on a shared server its UUID or PCI address."),
+    ] = None,
+) -> SeriesSelection:
+    """Which series of a run are requested."""
+    return SeriesSelection(tuple(keys), host, rank, writer, device)
+
+
+TheSelection = Annotated[SeriesSelection, Depends(selected_series)]
+
+
+def readable_runs(request: Request) -> ReadableRuns | None:
+    """The runs that the requester may read; None on a server without accounts, where it is all of them."""
+    access: ReadableRunsOf | None = getattr(request.app.state, "access", None)
+    return None if access is None else access.readable_runs(request)
+
+
+TheReadableRuns = Annotated[ReadableRuns | None, Depends(readable_runs)]
+
+
+def requested_place(
+    readable: TheReadableRuns,
+    project: Annotated[str | None, Query(description="Only of this project.")] = None,
+    entity: Annotated[
+        str | None, Query(description="Only of projects of this team or user.", max_length=64)
+    ] = None,
+    author: Annotated[str | None, Query(description="Only runs of this user.", max_length=64)] = None,
+) -> Filter:
+    """The runs that the requester may read of a project, entity or author."""
+    return Filter(project, readable=readable, entity=entity, author=author)
+
+
+def requested_terms(
+    filter_text: Annotated[
+        str,
+        Query(
+            alias="filter",
+            description="Terms that all hold: `state:failed,crashed gpu.util<20 config.lr>=1e-3 -tag:debug`; "
+            "see the guide Find runs.",
+            max_length=MAX_LENGTH,
+        ),
+    ] = "",
+) -> tuple[Term, ...]:
+    """The terms of the filter text.
+
+    Raises:
+        InvalidFields: 422 for an invalid filter text.
+    """
+    try:
+        return parse(filter_text)
+    except FilterError as error:
+        raise InvalidFields({"filter": str(error)}) from None
+
+
+def requested_filter(
+    place: Annotated[Filter, Depends(requested_place)],
+    state: Annotated[list[State] | None, Query(description="Only in these states.")] = None,
+    tag: Annotated[
+        list[str] | None, Query(description="Only with all of these tags.", max_length=100)
+    ] = None,
+    text: Annotated[
+        str,
+        Query(
+            description="Every word of it occurs in the id, name, group, job type, tags, notes or "
+            "configuration values.",
+            max_length=1000,
+        ),
+    ] = "",
+    where: Annotated[
+        list[str] | None,
+        Query(
+            description="Filter expressions that must hold: `config.lr > 0.1`, `summary.loss <= 2`.",
+            max_length=100,
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        Query(
+            description="Only runs that used this device: its UUID, or `<host>/<PCI address>`.",
+            max_length=600,
+        ),
+    ] = None,
+    deleted: Annotated[bool, Query(description="Runs in the trash instead of the others.")] = False,
+    terms: Annotated[tuple[Term, ...], Depends(requested_terms)] = (),
+) -> Filter:
+    """Which runs are requested.
+
+    Raises:
+        HTTPException: 422 for an invalid filter expression.
+    """
+    try:
+        predicates = tuple(Predicate.parse(expression) for expression in where or ())
+    except ValueError as error:
+        raise HTTPException(422, f"where: {error}") from None
+    return replace(
+        place,
+        states=tuple(state or ()),
+        tags=tuple(tag or ()),
+        text=text,
+        where=predicates,
+        device=device,
+        deleted=deleted,
+        terms=terms,
+    )
+
+
+TheFilter = Annotated[Filter, Depends(requested_filter)]

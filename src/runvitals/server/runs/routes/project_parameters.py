@@ -1,0 +1,120 @@
+"""The project of the path, and what an answer about it contains."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import anyio.from_thread
+from fastapi import Depends, Path, Request
+
+from runvitals.model.durations import DAY_MS
+from runvitals.server.access.actions import PROJECT_ACTIONS, Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.resources import Entity, Project, Visibility
+from runvitals.server.access.visibility import visibility_problem
+from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.outside_services import OutsideServices
+from runvitals.server.projects.storage.owned_projects import ProjectDetail
+from runvitals.server.runs.routes.parameters import ProjectNumber
+from runvitals.server.user_content.markdown import MAX_CHARACTERS, html_of
+
+PATH = "/entities/{entity}/projects/{project}"
+EntityName = Annotated[str, Path(description="A team or user.", max_length=64)]
+ProjectName = Annotated[str, Path(description="The project's name.", max_length=256)]
+
+
+def the_entity(entity: EntityName, access: TheAccess, requester: TheRequester) -> Entity:
+    """The team or user of the path; `needs` has checked what the requester may do with it.
+
+    Raises:
+        HTTPException: 404 if there is none.
+    """
+    found = access.directory.entity_named(entity)
+    if found is None:
+        access.hide(requester, f"team or user {entity!r}")
+    return found
+
+
+TheEntity = Annotated[Entity, Depends(the_entity)]
+
+
+def the_project(
+    entity: EntityName,
+    project: ProjectName,
+    number: ProjectNumber,
+    access: TheAccess,
+    requester: TheRequester,
+) -> ProjectDetail:
+    """The project of the path; `needs` has looked it up.
+
+    Raises:
+        HTTPException: 404 if there is none.
+    """
+    if number is None:  # on a server without accounts, where no right is checked
+        owner = access.directory.entity_named(entity)
+        found = None if owner is None else access.directory.project_named(owner.id, project)
+        number = None if found is None else found.id
+    if number is None:
+        access.hide(requester, f"project {f'{entity}/{project}'!r}")
+    return access.accounts.owned_projects.get(number)
+
+
+TheProject = Annotated[ProjectDetail, Depends(the_project)]
+
+
+def resource_of(access: AccessControl, row: ProjectDetail) -> Project:
+    """The project as decisions need it."""
+    return access.directory.project(row.id)
+
+
+def project_detail(
+    access: AccessControl, requester: Requester, project_id: int, outside: OutsideServices
+) -> dict[str, Any]:
+    """A project in an answer. `may`: what the requester may do with it and in it.
+
+    Of a project that the requester may change but not read: its name, owner and visibility.
+    """
+    row = access.accounts.owned_projects.get(project_id)
+    if not access.may(requester, Action.PROJECT_READ, resource_of(access, row)):
+        shown = ("name", "entity", "visibility", "owner")
+        return {field: getattr(row, field) for field in shown}
+    user_id = requester.user_id
+    starred = frozenset() if user_id is None else access.accounts.owned_projects.starred(user_id)
+    return {
+        "name": row.name,
+        "entity": row.entity,
+        "description": row.description,
+        "overview": row.overview,
+        "overview_html": html_of(row.overview[:MAX_CHARACTERS], outside.image_links()),
+        "visibility": row.visibility,
+        "blocked_visibilities": _blocked_visibilities(access, requester, resource_of(access, row)),
+        "owner": row.owner,
+        "created_ms": row.created_ms,
+        "deleted_ms": row.deleted_ms,
+        "purged_ms": None if row.deleted_ms is None else row.deleted_ms + trash_ms(access),
+        "runs": row.runs,
+        "newest_ms": row.newest_ms,
+        "starred": row.id in starred,
+        "may": access.may_list(requester, resource_of(access, row), PROJECT_ACTIONS),
+    }
+
+
+def _blocked_visibilities(access: AccessControl, requester: Requester, project: Project) -> dict[str, str]:
+    """The visibilities that the project cannot get, and why; none for who may not change it."""
+    if not access.may(requester, Action.PROJECT_UPDATE_VISIBILITY, project):
+        return {}
+    policies = access.directory.policies()
+    problems = {level.value: visibility_problem(project, level, policies) for level in Visibility}
+    return {level: problem for level, problem in problems.items() if problem is not None}
+
+
+def trash_ms(access: AccessControl) -> int:
+    """How long projects stay in the trash."""
+    days: int = with_defaults(access.accounts.settings.all())["trash_days"]
+    return days * DAY_MS
+
+
+def refresh_runs(request: Request) -> None:
+    """Have open runs read again where they are, after a change of their project. Call it in a route."""
+    anyio.from_thread.run_sync(request.app.state.library.refresh)

@@ -1,0 +1,55 @@
+"""`/runs/{run}/move`: moves runs between teams. `PATCH /runs/{run}` moves them within one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import HTTPException, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.access.resources import Visibility
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes.parameters import RunNumber
+from runvitals.server.runs.routes.project_parameters import refresh_runs
+
+
+class ProjectOfRun(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    entity: str = Field(max_length=64, description="A team or user.")
+    project: str = Field(max_length=256, description="One of its projects.")
+
+
+router = Router()
+
+
+@router.post("/runs/{run}/move", dependencies=[needs("run:move")])
+def move_run(
+    run: str,
+    place: ProjectOfRun,
+    number: RunNumber,
+    access: TheAccess,
+    requester: TheRequester,
+    request: Request,
+) -> dict[str, Any]:
+    """Move a run to a project of another team, or of the requester's own space. Its author stays."""
+    rows = {} if number is None else access.metadata_store.runs.get([number], access.clock())
+    if number is None or number not in rows:
+        raise HTTPException(404, f"there is no run {run!r}")
+    source = access.directory.project(rows[number].project_id)
+    owner = access.directory.entity_named(place.entity)
+    target = None if owner is None else access.directory.project_named(owner.id, place.project)
+    what = f"project {f'{place.entity}/{place.project}'!r}"
+    if target is None:
+        access.hide(requester, what)
+    access.require(requester, Action.RUN_CREATE, target, what)
+    if source.visibility is Visibility.RESTRICTED and target.entity.id != source.entity.id:
+        raise HTTPException(409, "a run of a restricted project stays in its team")
+    access.accounts.owned_projects.move_run(number, target.id, requester.actor, access.clock())
+    access.rights_changed()
+    refresh_runs(request)
+    return {"run": run, "entity": place.entity, "project": place.project}

@@ -1,0 +1,223 @@
+"""`/runs`: list and search runs, read one, stop, delete, restore and edit it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import HTTPException, Query, Request
+from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.model.errors import UnknownRun
+from runvitals.model.run_json import run_as_dict
+from runvitals.readers.journals.key_filter import KeyFilter
+from runvitals.server.access.permission import needs, recording, route_check
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.responses import (
+    EDIT_ERRORS,
+    INVALID_PARAMETER,
+    UNKNOWN_RUN,
+    json_bytes,
+    json_response,
+)
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes import models
+from runvitals.server.runs.routes.list_parameters import MAX_SPARKLINE_RUNS, RequestedList, TheList
+from runvitals.server.runs.routes.parameters import (
+    CheckedRunId,
+    RunNumber,
+    TheEditableLibrary,
+    TheFilter,
+    TheLibrary,
+    TheRun,
+)
+from runvitals.server.runs.run_library import RunView
+from runvitals.server.runs.run_lists import RunsPage
+
+DEFAULT_LAST = ("cpu", "memory_percent", "gpu.*.gpu", "gpu.*.memoryAllocated")
+"""Keys whose newest values are listed with a run: the columns of the page's table."""
+_NOTE_CHARACTERS = 200
+_ERRORS_OF_CHANGES = {**INVALID_PARAMETER, **UNKNOWN_RUN, **EDIT_ERRORS}
+
+_ROW_FIELDS = tuple(name for name in models.RunRowSchema.model_fields if name != "may")
+
+router = Router()
+
+
+@router.get(
+    "/runs",
+    response_model=models.RunPageSchema,
+    responses=INVALID_PARAMETER,
+    dependencies=[needs("filtered run:read")],
+)
+async def list_runs(
+    request: Request,
+    library: TheLibrary,
+    run_filter: TheFilter,
+    wanted: TheList,
+    last: Annotated[
+        list[str] | None, Query(description="Keys or globs whose newest values are returned.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    after: Annotated[str | None, Query(description="`next` of the previous page.")] = None,
+    skip: Annotated[int, Query(ge=0, le=1_000_000, description="Leave out this many runs first.")] = 0,
+) -> Response:
+    """Runs, newest first. Pages are stable: a run that starts meanwhile moves no run to another page."""
+    access = route_check(request)
+    if wanted.sparklines and limit > MAX_SPARKLINE_RUNS:
+        raise InvalidFields(
+            {"sparklines": f"expected a limit of at most {MAX_SPARKLINE_RUNS} with sparklines"}
+        )
+    try:
+        if after is not None and access is not None:
+            after = await run_in_threadpool(access.opened_cursor, request, after)
+        keys = KeyFilter(last or DEFAULT_LAST)
+        page = await library.page(run_filter, wanted.sort, limit, after, keys, wanted.shown, skip)
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
+
+    def encode() -> bytes:
+        rows = _rows(page, wanted)
+        following = page.next
+        if access is not None:
+            may = access.may_of_runs(request, page.runs, run_filter.deleted)
+            rows = [{**row, "may": actions} for row, actions in zip(rows, may, strict=True)]
+            following = None if following is None else access.bound_cursor(request, following)
+        answer = {"runs": rows, "total": page.total, "next": following, "pending": page.pending}
+        return json_bytes(answer)
+
+    return await json_response(request, await run_in_threadpool(encode))
+
+
+def _rows(page: RunsPage, wanted: RequestedList) -> list[dict[str, Any]]:
+    runs = [run_as_dict(run) for run in page.runs]
+    rows: list[dict[str, Any]] = [{name: run[name] for name in _ROW_FIELDS} for run in runs]
+    for row, run in zip(rows, runs, strict=True):
+        row["notes"] = run["notes"].partition("\n")[0][:_NOTE_CHARACTERS]
+    if wanted.fields:
+        for row, values in zip(rows, page.columns, strict=True):
+            row["columns"] = {name: values.get(field) for name, field in wanted.fields.items()}
+    if wanted.sparklines:
+        for row, lines in zip(rows, page.sparklines, strict=True):
+            row["sparklines"] = {key: lines.get(key, []) for key in wanted.sparklines}
+    return rows
+
+
+@router.get(
+    "/fields",
+    response_model=list[str],
+    responses=INVALID_PARAMETER,
+    dependencies=[needs("filtered run:read")],
+)
+async def run_fields(library: TheLibrary, run_filter: TheFilter) -> Any:
+    """The fields of the newest 1,000 runs that match a filter: what `sort` and `where` accept."""
+    return await library.fields(run_filter)
+
+
+@router.get(
+    "/runs/{run}",
+    response_model=models.RunDetail,
+    responses={**INVALID_PARAMETER, **UNKNOWN_RUN},
+    dependencies=[needs("run:read")],
+)
+async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Response:
+    """Everything known about a run except its series."""
+    access = route_check(request)
+
+    def read(view: RunView) -> bytes:
+        found = view.run(library.clock())
+        may = [] if access is None else access.may_of_runs(request, [found])[0]
+        return json_bytes({**run_as_dict(found), "may": may})
+
+    return await json_response(request, await run.use(read, quick=True))
+
+
+@router.post(
+    "/runs/{run}/stop",
+    response_model=models.Done,
+    responses=_ERRORS_OF_CHANGES,
+    dependencies=[needs("run:stop")],
+)
+async def stop(request: Request, library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
+    """Request the end of a run: its training gets a KeyboardInterrupt, as if a user had pressed Ctrl-C."""
+    try:
+        await library.stop(run, number, recording(request, "run.stop"))
+    except UnknownRun as error:
+        raise HTTPException(404, str(error)) from None
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+    return {"run": run, "done": "stop"}
+
+
+@router.delete(
+    "/runs/{run}",
+    response_model=models.Done,
+    responses=_ERRORS_OF_CHANGES,
+    dependencies=[needs("run:delete")],
+)
+async def delete(request: Request, library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
+    """Move a run to the trash. `POST /runs/{run}/restore` restores it until it is removed for good."""
+    try:
+        await library.delete(run, number, recording(request, "run.delete"))
+    except UnknownRun as error:
+        raise HTTPException(404, str(error)) from None
+    return {"run": run, "done": "delete"}
+
+
+@router.post(
+    "/runs/{run}/restore",
+    response_model=models.Done,
+    responses=_ERRORS_OF_CHANGES,
+    dependencies=[needs("run:delete")],
+)
+async def restore(request: Request, library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
+    """Restore a run from the trash."""
+    try:
+        await library.restore(run, number, recording(request, "run.restore"))
+    except UnknownRun as error:
+        raise HTTPException(404, str(error)) from None
+    return {"run": run, "done": "restore"}
+
+
+@router.patch(
+    "/runs/{run}",
+    response_model=models.Done,
+    responses=_ERRORS_OF_CHANGES,
+    dependencies=[needs("run:update")],
+)
+async def edit(
+    request: Request,
+    library: TheEditableLibrary,
+    run: CheckedRunId,
+    number: RunNumber,
+    changes: models.RunChanges,
+) -> Any:
+    """Set a run's name, notes, tags, group, job type, project or author. Fields that are left out do not
+    change."""
+    access = route_check(request)
+    if access is not None and "project" in changes.model_fields_set:
+        await run_in_threadpool(access.check_move, request, changes.project)
+    values = changes.model_dump(exclude_unset=True, exclude={"author"})
+    writes: list[Callable[[], None]] = []
+    if "author" in changes.model_fields_set:
+        if access is None:
+            raise HTTPException(422, "author: this server has no accounts")
+        writes.append(await run_in_threadpool(access.author_change, request, changes.author))
+    if fields := sorted(values.keys() - {"project"}):
+        writes.append(recording(request, "run.update", fields=fields))
+    if "project" in values:
+        writes.append(recording(request, "run.move", project=values["project"]))
+    try:
+        await library.edit(run, values, number, partial(_do_all, writes))
+    except UnknownRun as error:
+        raise HTTPException(404, str(error)) from None
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
+    return {"run": run, "done": "edit"}
+
+
+def _do_all(writes: Iterable[Callable[[], None]]) -> None:
+    for write in writes:
+        write()

@@ -1,0 +1,188 @@
+"""Events of runs: alerts, lost records, failed collectors, markers; and those added by the server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, literal, select
+
+from runvitals.journal.json_codec import dumps
+from runvitals.model.json_values import DAMAGED, damage_of
+from runvitals.model.names import shortened
+from runvitals.server.accounts.storage.tables import api_key
+from runvitals.server.alerts.storage.run_events import RunEvent, add_events
+from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.stored_json import stored_object
+from runvitals.server.database.tables import event, run, writer
+from runvitals.server.database.text import MAX_NAME, check_integers
+from runvitals.server.runs.storage.event_authors import EventAuthors, read_authors
+from runvitals.server.runs.storage.run_locks import lock_known_runs
+
+ALERT: Final = "alert"
+_MAX_TITLE: Final = 200
+_MAX_ALERT_TEXT: Final = 4000
+_MAX_WAIT_S: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event of a run.
+
+    Args:
+        writer_id, seq: the writer and the number of its record: (writer, seq) is stored once, however often
+            it is sent. Both None for events of the server itself.
+        user_id, service_account_id: who made the change that the server reports. Read back as well for the
+            events of a writer: whose key sent them.
+        time_ms: ms UTC, by the writer's clock.
+        level: info, warning or error.
+        data: other facts, a JSON object.
+        id: its id; 0 until it is stored.
+    """
+
+    run_id: int
+    time_ms: int
+    name: str
+    level: str = "info"
+    text: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    writer_id: int | None = None
+    seq: int | None = None
+    id: int = 0
+    user_id: int | None = None
+    service_account_id: int | None = None
+
+    def check(self) -> None:
+        """
+        Raises:
+            ValueError: data that is not valid JSON, or a number beyond 64 bits.
+        """
+        _row(self)
+
+
+class EventTable:
+    """The table of events.
+
+    Example:
+        >>> alert = StoredEvent(run_id, now_ms, "alert", text="loss is NaN", writer_id=17, seq=4)
+        >>> metadata_store.events.add([alert])
+        >>> [event.text for event in metadata_store.events.of_run(run_id)]
+        ['loss is NaN']
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, events: Sequence[StoredEvent]) -> None:
+        """Store events, all or none; existing ones are left unchanged. Durable.
+
+        Raises:
+            ValueError: data that is not valid JSON, or a number beyond 64 bits.
+            UnknownRun: a run that does not exist.
+        """
+        rows = [_row(stored) for stored in events]
+        runs = {stored.run_id for stored in events}
+        alerts = [
+            _alert(stored) for stored in events if stored.name == ALERT and stored.writer_id is not None
+        ]
+        if rows:
+            self._database.write(lambda connection: _add(connection, runs, rows, alerts))
+
+    def of_run(
+        self, run_id: int, skip: int = 0, limit: int = 10_000, name: str | None = None
+    ) -> list[StoredEvent]:
+        """The newest events of a run, in order of time.
+
+        Args:
+            skip: how many of the newest to skip: those of previous pages.
+            name: only events of this name.
+        """
+        statement = select(event, api_key.c.user_id, api_key.c.service_account_id)
+        statement = _of_run(statement, run_id, name).outerjoin(writer, writer.c.id == event.c.writer_id)
+        statement = statement.outerjoin(api_key, api_key.c.id == writer.c.api_key_id)
+        statement = statement.order_by(event.c.time_ms.desc(), event.c.id.desc()).offset(skip).limit(limit)
+        with self._database.read() as connection:
+            rows = list(connection.execute(statement))
+        return [_stored(row) for row in reversed(rows)]
+
+    def authors(self, events: Sequence[StoredEvent]) -> EventAuthors:
+        """The users and service accounts that caused some events."""
+        user_ids = {stored.user_id for stored in events if stored.user_id is not None}
+        account_ids = {
+            stored.service_account_id for stored in events if stored.service_account_id is not None
+        }
+        with self._database.read() as connection:
+            return read_authors(connection, user_ids, account_ids)
+
+    def count(self, run_id: int) -> int:
+        """The number of events of a run."""
+        with self._database.read() as connection:
+            return int(connection.execute(_of_run(select(func.count()), run_id, None)).scalar_one())
+
+
+def _stored(row: Row[Any]) -> StoredEvent:
+    sender = {"user_id": row.user_id, "service_account_id": row.service_account_id}
+    known = stored_object(row.body, f"the event {row.id}")
+    if (damage := damage_of(known)) is not None:
+        known = {"name": DAMAGED, "level": "error", "text": damage}
+    body = {**sender, **known}
+    return StoredEvent(
+        run_id=row.run_id, time_ms=row.time_ms, writer_id=row.writer_id, seq=row.seq, id=row.id, **body
+    )
+
+
+def _of_run(statement: Select[Any], run_id: int, name: str | None) -> Select[Any]:
+    statement = statement.select_from(event).where(event.c.run_id == run_id)
+    return statement if name is None else statement.where(event.c.name == name)
+
+
+def _add(connection: Connection, runs: set[int], rows: list[dict[str, Any]], alerts: list[RunEvent]) -> None:
+    lock_known_runs(connection, runs)
+    add_rows(connection, event, rows)
+    add_events(connection, alerts)
+
+
+def _alert(stored: StoredEvent) -> RunEvent:
+    """An alert of a training, for those who want to be notified."""
+    title = str(stored.data.get("title") or "")[:_MAX_TITLE]
+    data: dict[str, Any] = {"title": title, "text": stored.text[:_MAX_ALERT_TEXT]}
+    wait_s = stored.data.get("wait_s")
+    if isinstance(wait_s, (int, float)) and not isinstance(wait_s, bool) and wait_s == wait_s:  # not NaN
+        data["wait_s"] = min(max(wait_s, 0), _MAX_WAIT_S)
+    key = f"{stored.writer_id}:{stored.seq}"
+    return RunEvent(stored.run_id, 0, "custom", stored.time_ms, key, stored.level, data)
+
+
+def add_event(connection: Connection, stored: StoredEvent) -> None:
+    """Add an event of the server, in the transaction of what it reports. The run must exist."""
+    add_rows(connection, event, [_row(stored)])
+
+
+def add_to_runs(connection: Connection, which: ColumnElement[bool], stored: StoredEvent) -> None:
+    """Add an event of the server to all runs that fit, in the transaction of what it reports."""
+    values = {name: value for name, value in _row(stored).items() if value is not None and name != "run_id"}
+    columns = [literal(value, event.c[name].type) for name, value in values.items()]
+    chosen = select(run.c.id, *columns).where(which)
+    connection.execute(insert(event).from_select(["run_id", *values], chosen))
+
+
+def _row(stored: StoredEvent) -> dict[str, Any]:
+    check_integers(f"event {stored.name!r}", time_ms=stored.time_ms, seq=stored.seq)
+    ids = {"user_id": stored.user_id, "service_account_id": stored.service_account_id}
+    by = {name: number for name, number in ids.items() if number is not None}
+    try:
+        body = dumps(
+            {"name": stored.name, "level": stored.level, "text": stored.text, "data": stored.data} | by
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"event {stored.name!r} of run {stored.run_id} is not valid JSON: {error}") from None
+    return {
+        "run_id": stored.run_id,
+        "writer_id": stored.writer_id,
+        "seq": stored.seq,
+        "time_ms": stored.time_ms,
+        "level": shortened(stored.level, MAX_NAME),
+        "name": shortened(stored.name, MAX_NAME),
+        "body": body.decode("ascii"),
+    }

@@ -1,0 +1,172 @@
+"""The summaries of logged rows, by run: each row is added once, as it arrives.
+
+They are stored in the section `logged`; the state needed to update them, and how far each writer's rows are
+included, is in the section `tally`. Values set explicitly are in the section `summary` and take precedence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from sqlalchemy import Connection
+
+from runvitals.model.fields import MAX_FIELDS
+from runvitals.model.summary import WriterSummary, is_summary_state
+from runvitals.server.database.section_documents import (
+    SectionDocument,
+    SectionKey,
+    read_documents,
+    write_documents,
+)
+from runvitals.server.runs.storage import search_columns
+from runvitals.server.runs.storage.run_locks import lock_known_runs
+from runvitals.server.runs.storage.search_columns import LOGGED
+
+if TYPE_CHECKING:
+    from runvitals.server.runs.storage.sections import RunSections
+
+TALLY = "tally"
+_STATE, _SEQS, _STORED = "state", "seqs", "stored"
+_METRICS, _SUMMARY = "metrics", "summary"
+_MAX_WRITERS = 5000
+
+
+class LoggedValues(NamedTuple):
+    """The summary of one metric's values in some rows. `number`: how many values there are."""
+
+    number: int
+    total: float
+    least: float
+    greatest: float
+    last: float
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRows:
+    """Rows of `log()` that a writer sent together.
+
+    Args:
+        writer: its name.
+        names: identifies this list of names among those of the writer.
+        seq: the number of the first row; rows of the same names come in the order of their numbers.
+        metrics: by name.
+        what: "sent": a request, which may be included already: its number tells; "new": not included;
+            "all": all rows of the run, some of which are included.
+        stored: with "all", ranges of the numbers of the requests that it has rows of, by writer. They may be
+            sent again, and are included now.
+    """
+
+    run_id: int
+    writer: str
+    names: int
+    seq: int
+    metrics: Mapping[str, LoggedValues]
+    what: Literal["sent", "new", "all"] = "sent"
+    stored: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+
+
+def add_logged_rows(connection: Connection, batches: Sequence[LoggedRows]) -> None:
+    """Add rows to the summaries of their runs, unless they are included already.
+
+    Raises:
+        UnknownRun: one of the runs does not exist.
+    """
+    runs = lock_known_runs(connection, {rows.run_id for rows in batches})
+    documents = read_documents(connection, runs, (LOGGED, TALLY, _METRICS, _SUMMARY))
+    shown = {SectionKey(run_id, LOGGED, "") for run_id in runs}
+    before = search_columns.fields_of(documents, shown)
+    for key in shown:
+        fresh = [rows for rows in batches if rows.run_id == key.run_id]
+        defined = documents.get(key._replace(section=_METRICS), SectionDocument()).values
+        known = documents.get(key._replace(section=TALLY), SectionDocument())
+        documents[key._replace(section=TALLY)], documents[key] = _updated(known, fresh, defined)
+    write_documents(connection, {key: documents[key] for key in documents if key.section in (LOGGED, TALLY)})
+    search_columns.write_fields(connection, before, search_columns.fields_of(documents, shown))
+
+
+def replace_logged_rows(
+    connection: Connection, run_id: int, metrics: Mapping[str, LoggedValues], now_ms: int
+) -> set[str]:
+    """Let the summary of a run be that of these values only, after rows were removed.
+
+    Returns:
+        the names that it had a summary of before.
+
+    Raises:
+        UnknownRun: the run does not exist.
+    """
+    lock_known_runs(connection, [run_id])
+    documents = read_documents(connection, [run_id], (LOGGED, TALLY, _METRICS, _SUMMARY))
+    key = SectionKey(run_id, LOGGED, "")
+    before = search_columns.fields_of(documents, {key})
+    names = set(documents.get(key, SectionDocument()).values)
+    known = documents.get(key._replace(section=TALLY), SectionDocument())
+    # What a writer repeats of what it sent before must not count again.
+    known.values.pop(_STATE, None)
+    defined = documents.get(key._replace(section=_METRICS), SectionDocument()).values
+    left = [LoggedRows(run_id, "", 0, now_ms, metrics)]
+    documents[key._replace(section=TALLY)], documents[key] = _updated(known, left, defined)
+    write_documents(connection, {key: documents[key] for key in documents if key.section in (LOGGED, TALLY)})
+    search_columns.write_fields(connection, before, search_columns.fields_of(documents, {key}))
+    return names
+
+
+def _updated(
+    known: SectionDocument, batches: Iterable[LoggedRows], defined: Mapping[str, Any]
+) -> tuple[SectionDocument, SectionDocument]:
+    """The state and the summary after adding some rows."""
+    summary = WriterSummary()
+    summary.rules.define(defined)
+    if is_summary_state(known.values.get(_STATE)):
+        summary.restore(known.values[_STATE])
+    seqs: dict[str, dict[str, int]] = dict(known.values.get(_SEQS) or {})
+    stored: dict[str, Sequence[Sequence[int]]] = dict(known.values.get(_STORED) or {})
+    set_ms = known.set_ms
+    for rows in batches:
+        if rows.what == "all":
+            set_ms = max(set_ms, _add(summary, _without_included(summary, rows.metrics)))
+            stored.update(rows.stored)
+            continue
+        if rows.what == "sent" and any(a <= rows.seq <= b for a, b in stored.get(rows.writer, ())):
+            continue
+        of_writer = seqs.pop(rows.writer, {})
+        included = of_writer.get(str(rows.names), -1)
+        if rows.what == "new" or rows.seq > included:
+            of_writer[str(rows.names)] = max(rows.seq, included)
+            set_ms = max(set_ms, _add(summary, rows.metrics))
+        seqs[rows.writer] = of_writer  # keeps the order of last use
+    while len(seqs) > _MAX_WRITERS:
+        del seqs[next(iter(seqs))]
+    tally = {_STATE: summary.state(), _SEQS: seqs, **({_STORED: stored} if stored else {})}
+    state = SectionDocument(tally, set_ms)
+    return state, SectionDocument(summary.values_of(summary.values), set_ms)
+
+
+def _add(summary: WriterSummary, metrics: Mapping[str, LoggedValues]) -> int:
+    """Add values to a summary; returns the time of the last one."""
+    last_ms = 0
+    for name, values in metrics.items():
+        if name in summary.values or len(summary.values) < MAX_FIELDS:
+            summary.add_many(name, *values)
+            last_ms = max(last_ms, values.last_ms)
+    return last_ms
+
+
+def _without_included(summary: WriterSummary, metrics: Mapping[str, LoggedValues]) -> dict[str, LoggedValues]:
+    """What to add of all rows of a run. A mean begins anew, unless old samples have been deleted."""
+    found = {}
+    for name, values in metrics.items():
+        if summary.rules.kind(name) == "mean":
+            if values.number < summary.counts.get(name, 0):
+                continue
+            summary.counts.pop(name, None)
+        found[name] = values
+    return found
+
+
+def summary_of(sections: RunSections) -> dict[str, Any]:
+    """A run's summary: that of its logged rows, overridden by values set explicitly."""
+    return {**sections.shared.get(LOGGED, {}), **sections.shared.get(_SUMMARY, {})}

@@ -1,0 +1,74 @@
+"""The authors of runs: changes after a run was sent."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, or_, select, update
+
+from runvitals.model.errors import UnknownRun
+from runvitals.model.names import plain_text
+from runvitals.server.accounts.storage.tables import entity, membership, user_account
+from runvitals.server.database.database import Database
+from runvitals.server.database.tables import run
+from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.runs.storage.run_places import RunPlace, read_places
+from runvitals.store.errors import UnknownAccount
+
+
+def set_author(database: Database, run_id: int, name: str | None, by: Actor, now_ms: int) -> None:
+    """Make an active member of its team the author of a run; None: nobody.
+
+    Raises:
+        UnknownAccount: the user is no such member.
+        UnknownRun: there is no run with this id.
+    """
+
+    def work(connection: Connection) -> None:
+        places = read_places(connection, run.c.id == run_id)
+        if not places:
+            raise UnknownRun(f"there is no run with id {run_id}")
+        [place] = places
+        author_id = None if name is None else _member(connection, place, name)
+        connection.execute(update(run).where(run.c.id == run_id).values(author_id=author_id))
+        owner = None if place.entity_id is None else (place.entity_id, place.entity or "")
+        before = {"author": _name(connection, place.author_id)}
+        record(
+            connection,
+            now_ms,
+            by,
+            "run.set_author",
+            entity=owner,
+            project=place.project,
+            run=place.uid,
+            before=before,
+            after={"author": name},
+        )
+
+    database.write(work)
+
+
+def _member(connection: Connection, place: RunPlace, name: str) -> int:
+    own_space = entity.c.id == place.entity_id
+    in_team = (
+        select(membership.c.id)
+        .where(membership.c.user_id == user_account.c.id, membership.c.team_id == place.entity_id)
+        .exists()
+    )
+    statement = (
+        select(user_account.c.id)
+        .join(entity, entity.c.id == user_account.c.entity_id)
+        .where(
+            entity.c.name == plain_text(name).lower(),
+            user_account.c.state == "active",
+            or_(own_space, in_team),
+        )
+    )
+    found: int | None = connection.execute(statement).scalar()
+    if found is None:
+        raise UnknownAccount(f"{name!r} is no active member of {place.entity}")
+    return found
+
+
+def _name(connection: Connection, user_id: int | None) -> str | None:
+    statement = select(entity.c.name).join(user_account, user_account.c.entity_id == entity.c.id)
+    found: str | None = connection.execute(statement.where(user_account.c.id == user_id)).scalar()
+    return found

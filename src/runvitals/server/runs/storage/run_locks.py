@@ -1,0 +1,35 @@
+"""Locks runs while their data change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, select
+
+from runvitals.model.errors import UnknownRun
+from runvitals.server.database.database import among
+from runvitals.server.database.tables import run
+
+
+def lock_runs(connection: Connection, run_ids: Iterable[int]) -> list[int]:
+    """Lock the existing ones of these runs until the transaction ends; returns their ids.
+
+    On SQLite there is only one writer anyway.
+    """
+    statement = select(run.c.id).where(among(connection, run.c.id, run_ids)).order_by(run.c.id)
+    # NO KEY UPDATE: rows that only reference a run (its writers, its events) can still be added.
+    return list(connection.execute(statement.with_for_update(key_share=True)).scalars())
+
+
+def lock_known_runs(connection: Connection, run_ids: Iterable[int]) -> list[int]:
+    """Lock runs that must all exist.
+
+    Raises:
+        UnknownRun: names those that do not exist.
+    """
+    wanted = set(run_ids)
+    found = lock_runs(connection, wanted)
+    if len(found) < len(wanted):
+        missing = ", ".join(str(run_id) for run_id in sorted(wanted.difference(found))[:5])
+        raise UnknownRun(f"there is no run with id {missing}: it never existed, or was purged")
+    return found

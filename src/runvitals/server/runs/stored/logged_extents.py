@@ -1,0 +1,43 @@
+"""How many rows runs have logged, and up to which step, without reading the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from runvitals.base.buckets import Grid
+from runvitals.model.names import STEP
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.store.samples.interface import END_OF_TIME_MS, SampleStore
+
+_ALWAYS = Grid(0, END_OF_TIME_MS, 1)
+
+
+class LoggedExtent(NamedTuple):
+    """The number of rows of a run, and its highest step; None without rows."""
+
+    rows: int = 0
+    last_step: float | None = None
+
+
+def logged_extents(
+    store: SampleStore, metadata_store: MetadataStore, run_ids: Sequence[int]
+) -> dict[int, LoggedExtent]:
+    """The extents of runs, by id; those that logged nothing are left out."""
+    step = metadata_store.metrics.find({STEP}).get(STEP)
+    if step is None:
+        return {}
+    writers = metadata_store.writers.of_runs(run_ids)
+    run_of = {writer.lane_id: run_id for run_id, of_run in writers.items() for writer in of_run}
+    found: dict[int, LoggedExtent] = {}
+    for series in store.read_buckets(sorted(run_of), [step], _ALWAYS).series:
+        rows = int(series.buckets.n.sum())
+        if rows:
+            known = found.get(run_of[series.run], LoggedExtent())
+            last = float(np.nanmax(series.buckets.max))
+            if known.last_step is not None:
+                last = max(last, known.last_step)
+            found[run_of[series.run]] = LoggedExtent(known.rows + rows, last)
+    return found

@@ -1,0 +1,124 @@
+"""Computes the system statistics of a run from its series: those that `model.system_statistics` declares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
+from typing import Final
+
+import numpy as np
+
+from runvitals.base.buckets import Buckets, grid
+from runvitals.model.metrics import DEFINITIONS
+from runvitals.model.system_statistics import QUANTITIES, Quantity
+from runvitals.server.runs.run_library import BucketedSeries, RunView, SeriesSelection
+
+_BUCKETS: Final = 512
+"""Into which a run is divided to add up its power over time."""
+_GAP: Final = 3
+"""After so many times the usual distance of two values there is a gap."""
+_J_PER_WH: Final = 3600.0
+_MS_PER_H: Final = 3_600_000.0
+_PLACEHOLDER = re.compile(r"\{\w+\}")
+
+
+def statistics_of(view: RunView, started_ms: int, last_ms: int) -> dict[str, float]:
+    """The system statistics of a run, by field; those without values are left out.
+
+    Args:
+        started_ms, last_ms: the time of the run.
+    """
+    on = grid(started_ms, max(started_ms, last_ms), _BUCKETS)
+    series = view.charted(SeriesSelection(_PATTERNS), started_ms, last_ms, on, 0).buckets or []
+    by_metric: dict[str, list[BucketedSeries]] = {}
+    for one in series:
+        match = DEFINITIONS.find(one.key)
+        if match is not None:
+            by_metric.setdefault(match.metric.key, []).append(one)
+    found: dict[str, float] = {}
+    for quantity in QUANTITIES:
+        if quantity.kind == "energy":
+            found.update(_energy(quantity, by_metric, last_ms))
+        else:
+            found.update(_gauge(quantity, _undoubted(quantity.metric, quantity, by_metric)))
+    return {name: value for name, value in found.items() if isfinite(value)}
+
+
+def _metrics() -> Iterable[str]:
+    for quantity in QUANTITIES:
+        yield quantity.metric
+        yield from (metric for metric in (quantity.power, quantity.suspect) if metric is not None)
+
+
+_PATTERNS: Final = tuple(dict.fromkeys(_PLACEHOLDER.sub("*", metric) for metric in _metrics()))
+
+
+def _undoubted(
+    metric: str, quantity: Quantity, by_metric: Mapping[str, Sequence[BucketedSeries]]
+) -> list[BucketedSeries]:
+    """The series of a metric without the buckets in which they are in doubt."""
+    doubts = {_device(one): one.buckets for one in by_metric.get(quantity.suspect or "", ())}
+    found = []
+    for one in by_metric.get(metric, ()):
+        doubt = doubts.get(_device(one))
+        if doubt is None:
+            found.append(one)
+            continue
+        part = one.buckets
+        at = ~np.isin(part.t, doubt.t[doubt.n > 0])
+        kept = Buckets(part.t[at], part.n[at], part.min[at], part.max[at], part.mean[at], part.last[at])
+        found.append(replace(one, buckets=kept))
+    return found
+
+
+def _gauge(quantity: Quantity, series: Sequence[BucketedSeries]) -> dict[str, float]:
+    """Mean, min and max of all values of all series."""
+    parts = [one.buckets for one in series if one.buckets.n.any()]
+    if not parts:
+        return {}
+    n = np.concatenate([part.n for part in parts])
+    mean = np.concatenate([part.mean for part in parts])
+    there = n > 0
+    lowest = min(float(np.nanmin(part.min)) for part in parts)
+    highest = max(float(np.nanmax(part.max)) for part in parts)
+    values = (float(np.average(mean[there], weights=n[there])), lowest, highest)
+    return dict(zip(quantity.statistics, values, strict=True))
+
+
+def _energy(
+    quantity: Quantity,
+    by_metric: Mapping[str, Sequence[BucketedSeries]],
+    last_ms: int,
+) -> dict[str, float]:
+    """The energy of all devices: by their counters, or by power × time for a device without one."""
+    counted = {_device(one): _growth(one.buckets) / _J_PER_WH for one in by_metric.get(quantity.metric, ())}
+    energies = {device: energy for device, energy in counted.items() if isfinite(energy)}
+    for one in _undoubted(quantity.power or "", quantity, by_metric):
+        if _device(one) not in energies and one.buckets.n.any():
+            energies[_device(one)] = _integral(one.buckets, last_ms) / _MS_PER_H
+    return {quantity.statistics[0]: sum(energies.values())} if energies else {}
+
+
+def _device(series: BucketedSeries) -> tuple[str, str, tuple[str, ...]]:
+    match = DEFINITIONS.find(series.key)
+    return series.host, series.role, () if match is None else tuple(match.labels.values())
+
+
+def _growth(buckets: Buckets) -> float:
+    """A counter's total increase; the decrease of a reset is left out. NaN without values."""
+    there = buckets.n > 0
+    if not there.any():
+        return float("nan")
+    last = buckets.last[there]
+    steps = np.diff(last)
+    return float(last[0] - buckets.min[there][0] + steps[steps > 0].sum())
+
+
+def _integral(buckets: Buckets, last_ms: int) -> float:
+    """The sum of value × milliseconds: each mean counts until the next one, but for a gap only briefly."""
+    there = buckets.n > 0
+    spans = np.diff(buckets.t[there], append=max(last_ms, int(buckets.t[-1])))
+    longest = _GAP * float(np.median(spans)) if len(spans) else 0.0
+    return float((buckets.mean[there] * np.minimum(spans, longest)).sum())

@@ -1,0 +1,122 @@
+"""The authorization code flow with PKCE: Authlib writes the requests, our guarded fetcher sends them."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any, Final
+
+from authlib.common.errors import AuthlibBaseError
+from authlib.oauth2.auth import ClientAuth
+from authlib.oauth2.client import OAuth2Client
+
+from runvitals.server.outbound.fetcher import FetchedResponse, Fetcher, FetchFailed, FetchLimits
+from runvitals.server.outbound.policy import Blocked
+from runvitals.server.sign_on.discovery import ProviderFailed
+from runvitals.server.sign_on.providers import Provider
+
+_LIMITS: Final = FetchLimits(total_s=10.0, body_bytes=256 * 1024)
+
+
+class CodeFlow:
+    """The two requests of a sign-in at one provider.
+
+    Args:
+        auth_methods: how the provider's token endpoint lets clients show their secret.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        fetcher: Fetcher,
+        redirect_uri: str,
+        authorization_endpoint: str,
+        token_endpoint: str,
+        auth_methods: tuple[str, ...],
+    ) -> None:
+        self._fetcher = fetcher
+        self._authorization_endpoint = authorization_endpoint
+        self._token_endpoint = token_endpoint
+        self._client = OAuth2Client(
+            _Session(fetcher),
+            provider.client_id,
+            provider.client_secret,
+            token_endpoint_auth_method=_auth_method(provider, auth_methods),
+            scope=" ".join(provider.scopes),
+            redirect_uri=redirect_uri,
+            code_challenge_method="S256",
+        )
+
+    def address(self, state: str, nonce: str, verifier: str, *, again: bool = False) -> str:
+        """Where the browser is sent.
+
+        Args:
+            again: the provider is to ask users to sign in though they are signed in there.
+
+        Raises:
+            ProviderFailed: the provider's address is not allowed.
+        """
+        try:
+            self._fetcher.check(self._authorization_endpoint)
+        except Blocked as error:
+            raise ProviderFailed(f"the authorization endpoint: {error}") from error
+        asked = {"prompt": "login", "max_age": "0"} if again else {}
+        address, _ = self._client.create_authorization_url(
+            self._authorization_endpoint, state=state, nonce=nonce, code_verifier=verifier, **asked
+        )
+        return str(address)
+
+    def tokens(self, code: str, verifier: str) -> Mapping[str, Any]:
+        """The tokens for a code.
+
+        Raises:
+            ProviderFailed: the provider refuses the code or cannot be reached.
+        """
+        try:
+            return dict(
+                self._client.fetch_token(
+                    self._token_endpoint,
+                    grant_type="authorization_code",
+                    code=code,
+                    code_verifier=verifier,
+                )
+            )
+        except (AuthlibBaseError, Blocked, FetchFailed, ValueError) as error:
+            raise ProviderFailed(f"the token endpoint: {error}") from error
+
+
+class _Session:
+    """What Authlib's client needs of an HTTP library."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._fetcher = fetcher
+
+    def post(
+        self, url: str, data: Mapping[str, str], headers: Mapping[str, str], auth: ClientAuth
+    ) -> _Response:
+        form = urllib.parse.urlencode(data)
+        url, sent, form = auth.prepare("POST", url, dict(headers), form)
+        return _Response(self._fetcher.post(url, form.encode(), sent, _LIMITS))
+
+
+class _Response:
+    """What Authlib's client needs of a response."""
+
+    def __init__(self, response: FetchedResponse) -> None:
+        self.status_code = response.status
+        self._body = response.body
+
+    def json(self) -> object:
+        return json.loads(self._body)
+
+    def raise_for_status(self) -> None:
+        if self.status_code >= 400:
+            raise ProviderFailed(f"the token endpoint answered with status {self.status_code}")
+
+
+def _auth_method(provider: Provider, supported: tuple[str, ...]) -> str:
+    if not provider.client_secret:
+        return "none"
+    both = ("client_secret_basic", "client_secret_post")
+    return next((method for method in both if method in supported), both[0])

@@ -1,0 +1,204 @@
+"""`/organisation/issuers`: services whose tokens programs may show instead of keys."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import HTTPException, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.outbound.policy import Blocked
+from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.runs.routes.field_checks import checking
+from runvitals.server.runs.routes.listing import ThePage, page_in_order
+from runvitals.server.sign_on.discovery import ProviderFailed
+from runvitals.server.sign_on.storage.jwt_issuers import JwtIssuerRow
+from runvitals.server.sign_on.tokens import checked_keys
+from runvitals.store.errors import NameTaken, UnknownAccount
+
+router = Router()
+
+Keys = Annotated[
+    str | None,
+    Field(
+        max_length=100_000,
+        description="A JWKS document with its keys, for an issuer that the server cannot reach. Left out or "
+        "empty: the server asks the issuer.",
+    ),
+]
+IssuerId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
+
+class NewIssuer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=64)
+    url: str = Field(min_length=1, max_length=500)
+    audience: str = Field(min_length=1, max_length=500)
+    keys: Keys = None
+
+
+class IssuerSubject(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    subject: str = Field(
+        min_length=1,
+        max_length=500,
+        description="As the issuer's tokens have it; `*` stands for any characters, not at the beginning.",
+    )
+    service_account: str = Field(max_length=64)
+    team: str | None = Field(None, max_length=64, description="Of the service account; null: none.")
+
+
+class IssuerChanges(BaseModel):
+    """What is left out does not change."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str | None = Field(None, min_length=1, max_length=64)
+    audience: str | None = Field(None, min_length=1, max_length=500)
+    enabled: bool | None = None
+    keys: Keys = None
+
+
+@router.get("/organisation/issuers", dependencies=[needs("org:member_read")])
+def issuers(access: TheAccess, page: ThePage) -> Any:
+    """The issuers."""
+    rows = [_as_json(issuer) for issuer in access.accounts.jwt_issuers.all()]
+    return page_in_order("issuers", rows, page)
+
+
+@router.post("/organisation/issuers", status_code=201, dependencies=[needs("org:service_account")])
+async def add_issuer(
+    body: NewIssuer, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
+) -> Any:
+    """Accept the tokens of an issuer, which is asked for its keys first if none are given."""
+    keys = _checked(body.keys)
+
+    def add() -> JwtIssuerRow:
+        if keys is None:
+            outside.fetcher.check(body.url)
+            outside.discovery.metadata(body.url)
+        return access.accounts.jwt_issuers.create(
+            body.name, body.url, body.audience, requester.actor, access.clock(), pasted_keys=keys
+        )
+
+    try:
+        return _as_json(await outside.workers.run(add))
+    except NameTaken as error:
+        raise HTTPException(409, str(error)) from None
+    except (Blocked, ProviderFailed) as error:
+        raise InvalidFields({"url": str(error)}) from None
+    except ValueError as error:
+        raise InvalidFields({"name": str(error)}) from None
+
+
+@router.patch("/organisation/issuers/{issuer}", dependencies=[needs("org:service_account")])
+def change_issuer(issuer: IssuerId, body: IssuerChanges, access: TheAccess, requester: TheRequester) -> Any:
+    """Enable or disable an issuer, or change its name or audience."""
+    blank = {
+        field: "expected a text that is not blank"
+        for field in ("name", "audience")
+        if (value := getattr(body, field)) is not None and not value.strip()
+    }
+    if blank:
+        raise InvalidFields(blank)
+    try:
+        row = access.accounts.jwt_issuers.update(
+            issuer,
+            requester.actor,
+            access.clock(),
+            name=body.name,
+            audience=body.audience,
+            enabled=body.enabled,
+            pasted_keys="" if body.keys == "" else _checked(body.keys),
+        )
+    except UnknownAccount as error:
+        raise HTTPException(404, str(error)) from None
+    access.rights_changed()
+    return _as_json(row)
+
+
+@router.delete("/organisation/issuers/{issuer}", status_code=204, dependencies=[needs("org:service_account")])
+def remove_issuer(issuer: IssuerId, access: TheAccess, requester: TheRequester) -> None:
+    """Remove an issuer that no service account uses."""
+    try:
+        access.accounts.jwt_issuers.delete(issuer, requester.actor, access.clock())
+    except UnknownAccount as error:
+        raise HTTPException(404, str(error)) from None
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+
+
+@router.get("/organisation/issuers/{issuer}/subjects", dependencies=[needs("org:member_read")])
+def subjects(issuer: IssuerId, access: TheAccess, page: ThePage) -> Any:
+    """Which subject of an issuer acts as which service account."""
+    owners = {account.id: account for account in access.accounts.service_accounts.all()}
+    rows = [
+        {"subject": identity.subject, "service_account": owner.name, "team": owner.team}
+        for identity in access.accounts.jwt_issuers.identities(issuer)
+        if (owner := owners.get(identity.service_account_id)) is not None
+    ]
+    return page_in_order("subjects", rows, page)
+
+
+@router.put("/organisation/issuers/{issuer}/subjects", dependencies=[needs("org:service_account")])
+def put_subject(issuer: IssuerId, body: IssuerSubject, access: TheAccess, requester: TheRequester) -> Any:
+    """Make tokens with this subject act as a service account, instead of the one before."""
+    accounts = access.accounts
+    try:
+        team_id = None if body.team is None else accounts.teams.by_name(body.team).id
+        account = accounts.service_accounts.by_name(body.service_account, team_id)
+        accounts.jwt_issuers.assign(account.id, issuer, body.subject, requester.actor, access.clock())
+    except UnknownAccount as error:
+        raise HTTPException(404, str(error)) from None
+    except NameTaken as error:
+        raise HTTPException(409, str(error)) from None
+    except ValueError as error:
+        raise InvalidFields({"subject": str(error)}) from None
+    access.rights_changed()
+    return {"subject": body.subject, "service_account": account.name, "team": body.team}
+
+
+@router.delete(
+    "/organisation/issuers/{issuer}/subjects",
+    status_code=204,
+    dependencies=[needs("org:service_account")],
+)
+def remove_subject(
+    issuer: IssuerId,
+    subject: Annotated[str, Query(max_length=500)],
+    access: TheAccess,
+    requester: TheRequester,
+) -> None:
+    """Stop tokens with this subject from acting as a service account."""
+    try:
+        access.accounts.jwt_issuers.unassign(issuer, subject, requester.actor, access.clock())
+    except UnknownAccount as error:
+        raise HTTPException(404, str(error)) from None
+    access.rights_changed()
+
+
+def _checked(keys: str | None) -> str | None:
+    """The keys as they are stored; None if there are none."""
+    if not keys:
+        return None
+    with checking("keys"):
+        return checked_keys(keys)
+
+
+def _as_json(issuer: JwtIssuerRow) -> dict[str, Any]:
+    return {
+        "id": issuer.id,
+        "name": issuer.name,
+        "url": issuer.url,
+        "audience": issuer.audience,
+        "enabled": issuer.enabled,
+        "created_ms": issuer.created_ms,
+        "pasted_keys": issuer.pasted_keys is not None,
+    }

@@ -1,0 +1,95 @@
+"""`/account/logins`: how the user signs in besides the password; `/auth/sudo/provider`: confirming by it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import HTTPException, Path, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
+from runvitals.server.accounts.routes.services import TheNotices
+from runvitals.server.http.router import Router
+from runvitals.server.mail import messages
+from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.runs.routes.listing import ThePage, page_in_order
+from runvitals.server.sign_on.routes.redirects import begin
+from runvitals.store.errors import UnknownAccount
+
+router = Router()
+
+LoginId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
+
+class LinkStart(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    provider: str = Field(max_length=40)
+    next: str = Field("/-/settings/emails", max_length=2000)
+
+
+class ConfirmationStart(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    provider: str = Field(max_length=40)
+    next: str = Field("/", max_length=2000)
+
+
+@router.get("/account/logins", dependencies=[needs("account:read")])
+def logins(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
+    """The logins at providers that are linked to the account."""
+    rows = [
+        {
+            "id": login.id,
+            "provider": login.provider,
+            "label": login.label,
+            "address": login.address_seen,
+            "created_ms": login.created_ms,
+            "last_used_ms": login.last_used_ms,
+        }
+        for login in access.accounts.logins.of_user(owner.id)
+    ]
+    return page_in_order("logins", rows, page)
+
+
+@router.post("/account/logins", dependencies=[needs("account:security")])
+async def link(
+    body: LinkStart, request: Request, outside: TheOutsideServices, owner: SignedInOwner
+) -> Response:
+    """Begin to link a login; the answer is the address of the provider."""
+    return await begin(
+        request, outside, body.provider, next_path=body.next, invitation=None, link_user_id=owner.id
+    )
+
+
+@router.post("/auth/sudo/provider", dependencies=[needs("account:read")])
+async def confirm_by_provider(
+    body: ConfirmationStart, request: Request, outside: TheOutsideServices, owner: SignedInOwner
+) -> Response:
+    """Confirm who one is by signing in again at a provider; the answer is its address."""
+    return await begin(
+        request,
+        outside,
+        body.provider,
+        next_path=body.next,
+        invitation=None,
+        link_user_id=owner.id,
+        confirmed_session_id=owner.session.id,
+    )
+
+
+@router.delete("/account/logins/{login}", status_code=204, dependencies=[needs("account:security")])
+def unlink(login: LoginId, access: TheAccess, notices: TheNotices, owner: SignedInOwner) -> None:
+    """Unlink a login, unless it is the last way to sign in."""
+    accounts, now_ms = access.accounts, access.clock()
+    label = next((row.provider for row in accounts.logins.of_user(owner.id) if row.id == login), "")
+    try:
+        accounts.logins.unlink(owner.id, login, owner.actor, now_ms)
+    except UnknownAccount as error:
+        raise HTTPException(404, str(error)) from None
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+    notices.to_user(owner.id, messages.login_unlinked(owner.name, label))

@@ -1,0 +1,76 @@
+"""`/organisation/providers`: where users may sign in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import HTTPException
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.accounts.routes.services import TheNotices
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.mail import messages
+from runvitals.server.organisation.routes.changed_settings import PROVIDERS, enforced_by
+from runvitals.server.outbound.policy import Blocked
+from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.runs.routes.listing import ThePage, page_in_order
+from runvitals.server.sign_on.providers import MAX_PROVIDERS, shown_providers, stored_providers
+
+router = Router()
+
+
+class Providers(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    providers: list[dict[str, Any]] = Field(
+        max_length=MAX_PROVIDERS,
+        description="Each with id, label, kind (oidc or github), issuer, client_id and, where it is new, "
+        "client_secret; optional: scopes, trust_email, trust_second_factor, auto_create, group_claim, "
+        "group_map, admin_group.",
+    )
+
+
+@router.get("/organisation/providers", dependencies=[needs("org:member_read")])
+def providers(access: TheAccess, page: ThePage) -> dict[str, Any]:
+    """The providers, without their secrets."""
+    listed = _as_json(access, access.accounts.settings.all().get(PROVIDERS, []))
+    return listed | page_in_order("providers", listed["providers"], page)
+
+
+@router.put("/organisation/providers", dependencies=[needs("org:settings")])
+def put_providers(
+    body: Providers,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+    notices: TheNotices,
+) -> dict[str, Any]:
+    """Set the providers. A provider whose secret is left out keeps the one that it has."""
+    by = enforced_by(PROVIDERS, access.accounts.settings)
+    if by is not None:
+        raise HTTPException(409, f"the providers cannot be changed here: they are set by {by}")
+    before = outside.settings().get(PROVIDERS, [])
+    given = [
+        {name: value for name, value in entry.items() if name != "has_secret"} for entry in body.providers
+    ]
+    try:
+        stored = stored_providers(given, before, outside.box)
+        for entry in stored:
+            outside.fetcher.check(entry.get("issuer", "https://github.com"))
+    except (ValueError, Blocked) as error:
+        raise InvalidFields({PROVIDERS: str(error)}) from None
+    access.accounts.settings.put(
+        {PROVIDERS: stored}, requester.actor, access.clock(), secret=frozenset((PROVIDERS,))
+    )
+    access.rights_changed()
+    notices.to_organisation_administrators(messages.settings_changed(requester.name, [PROVIDERS]))
+    return _as_json(access, stored)
+
+
+def _as_json(access: AccessControl, stored: list[dict[str, Any]]) -> dict[str, Any]:
+    rows, by = shown_providers(stored), enforced_by(PROVIDERS, access.accounts.settings)
+    return {"providers": rows, "total": len(rows), "next": None, "editable": by is None, "enforced_by": by}

@@ -1,0 +1,1 @@
+"""The tables of providers and of those who sign in by them."""

@@ -1,0 +1,200 @@
+"""The table of sweeps."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
+
+from runvitals.model.names import plain_text
+from runvitals.server.database.database import Database
+from runvitals.server.database.text import check_integers
+from runvitals.server.sweeps.storage.rows import (
+    OVER,
+    UNENDED,
+    NewSweep,
+    State,
+    Sweep,
+    SweepConflict,
+    UnknownSweep,
+)
+from runvitals.server.sweeps.storage.tables import sweep, sweep_run
+from runvitals.store.errors import LimitReached
+
+MAX_SWEEPS: Final = 10_000
+"""In a project."""
+_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
+_NAME_LENGTH: Final = 8
+_MAX_TEXT: Final = 10_000
+
+
+class SweepTable:
+    """The table of sweeps.
+
+    Example:
+        >>> made = metadata_store.sweeps.sweeps.create(NewSweep(3, source, configuration, seed=7), now_ms)
+        >>> made.state
+        'pending'
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, sweep_id: int) -> Sweep:
+        """
+        Raises:
+            UnknownSweep: there is none.
+        """
+        with self._database.read() as connection:
+            return _read(connection, sweep_id)
+
+    def named(self, project_id: int, name: str) -> Sweep | None:
+        """A sweep of a project; None if there is none."""
+        wanted = (sweep.c.project_id == project_id, sweep.c.name == plain_text(name))
+        with self._database.read() as connection:
+            row = connection.execute(select(sweep).where(*wanted)).first()
+        return None if row is None else _sweep(row)
+
+    def of_project(self, project_id: int, skip: int = 0, limit: int = 100) -> tuple[list[Sweep], int]:
+        """A page of the sweeps of a project, the newest first, and how many there are."""
+        mine = sweep.c.project_id == project_id
+        page = select(sweep).where(mine).order_by(sweep.c.id.desc()).offset(skip).limit(limit)
+        count = select(func.count()).select_from(sweep).where(mine)
+        with self._database.read() as connection:
+            rows = [_sweep(row) for row in connection.execute(page)]
+            return rows, int(connection.execute(count).scalar_one())
+
+    def with_unended_runs(self) -> list[Sweep]:
+        """The sweeps of all projects with runs that have not ended, the first one first."""
+        unended = select(sweep_run.c.sweep_id).where(sweep_run.c.state.in_(UNENDED))
+        statement = select(sweep).where(sweep.c.id.in_(unended)).order_by(sweep.c.id)
+        with self._database.read() as connection:
+            return [_sweep(row) for row in connection.execute(statement)]
+
+    def create(self, new: NewSweep, now_ms: int) -> Sweep:
+        """
+        Raises:
+            LimitReached: the project has too many sweeps.
+        """
+
+        def work(connection: Connection) -> Sweep:
+            counted = select(func.count()).select_from(sweep).where(sweep.c.project_id == new.project_id)
+            if connection.execute(counted).scalar_one() >= MAX_SWEEPS:
+                raise LimitReached(f"the project has {MAX_SWEEPS:,} sweeps: delete some")
+            row = {
+                **{name: getattr(new, name) for name in NewSweep.__dataclass_fields__},
+                **_texts(display_name=new.display_name, description=new.description),
+                "name": _free_name(connection, new.project_id),
+                "state": "pending",
+                "places": 0,
+                "created_ms": now_ms,
+                "changed_ms": now_ms,
+            }
+            added = connection.execute(insert(sweep).values(row).returning(sweep.c.id)).scalar_one()
+            return _read(connection, added)
+
+        return self._database.write(work)
+
+    def configure(
+        self, sweep_id: int, source: str, configuration: str, now_ms: int, **texts: str | None
+    ) -> Sweep:
+        """Replace the configuration. Runs that have begun keep their parameters.
+
+        Args:
+            texts: `display_name` and `description`; without one it stays as it is.
+
+        Raises:
+            UnknownSweep: there is none.
+        """
+        values = {"source": source, "configuration": configuration, "changed_ms": now_ms, **_texts(**texts)}
+        return self._change(sweep_id, values)
+
+    def describe(self, sweep_id: int, now_ms: int, **texts: str | None) -> Sweep:
+        """Change the `display_name` or `description`.
+
+        Raises:
+            UnknownSweep: there is none.
+        """
+        return self._change(sweep_id, {"changed_ms": now_ms, **_texts(**texts)})
+
+    def set_state(self, sweep_id: int, state: State, now_ms: int, allowed: Sequence[State]) -> Sweep:
+        """Bring a sweep to a state. One that is in it already stays as it is.
+
+        Args:
+            allowed: the states from which that is possible.
+
+        Raises:
+            UnknownSweep: there is none.
+            SweepConflict: it is in another state.
+        """
+
+        def work(connection: Connection) -> Sweep:
+            changed = (
+                update(sweep)
+                .where(sweep.c.id == sweep_id, sweep.c.state.in_(allowed))
+                .values(state=state, changed_ms=now_ms)
+            )
+            moved = connection.execute(changed).rowcount
+            found = _read(connection, sweep_id)
+            if not moved and found.state != state:
+                raise SweepConflict(f"the sweep {found.name!r} is {found.state}: it cannot become {state}")
+            return found
+
+        return self._database.write(work)
+
+    def finish(self, sweep_id: int, now_ms: int) -> None:
+        """Note that a sweep needs no more runs, unless somebody has ended it before."""
+        done = (
+            update(sweep)
+            .where(sweep.c.id == sweep_id, sweep.c.state.not_in(OVER))
+            .values(state="finished", changed_ms=now_ms)
+        )
+        self._database.write(lambda connection: connection.execute(done))
+
+    def delete(self, sweep_id: int) -> None:
+        """Delete a sweep. Its runs stay.
+
+        Raises:
+            UnknownSweep: there is none.
+        """
+        statement = delete(sweep).where(sweep.c.id == sweep_id)
+        if not self._database.write(lambda connection: connection.execute(statement).rowcount):
+            raise UnknownSweep(f"there is no sweep with the id {sweep_id}")
+
+    def _change(self, sweep_id: int, values: dict[str, Any]) -> Sweep:
+        def work(connection: Connection) -> Sweep:
+            connection.execute(update(sweep).where(sweep.c.id == sweep_id).values(values))
+            return _read(connection, sweep_id)
+
+        return self._database.write(work)
+
+
+def _texts(**texts: str | None) -> dict[str, str | None]:
+    return {name: None if text is None else plain_text(text)[:_MAX_TEXT] for name, text in texts.items()}
+
+
+def _free_name(connection: Connection, project_id: int) -> str:
+    while True:
+        name = random_name()
+        taken = select(sweep.c.id).where(sweep.c.project_id == project_id, sweep.c.name == name)
+        if connection.execute(taken).first() is None:
+            return name
+
+
+def random_name() -> str:
+    """A name that is unlikely to be taken: eight letters and digits, as wandb has them."""
+    return "".join(secrets.choice(_LETTERS) for _ in range(_NAME_LENGTH))
+
+
+def _read(connection: Connection, sweep_id: int) -> Sweep:
+    check_integers("sweep", id=sweep_id)
+    row = connection.execute(select(sweep).where(sweep.c.id == sweep_id)).first()
+    if row is None:
+        raise UnknownSweep(f"there is no sweep with the id {sweep_id}")
+    return _sweep(row)
+
+
+def _sweep(row: Row[Any]) -> Sweep:
+    return Sweep(**row._asdict())

@@ -1,0 +1,1 @@
+"""Teams: their members, invitations, and service accounts."""

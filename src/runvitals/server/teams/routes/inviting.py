@@ -1,0 +1,246 @@
+"""Inviting people to a team or to the organisation: limits, links, mail, and the JSON of invitations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from fastapi import HTTPException
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.model.account_names import address_key
+from runvitals.model.durations import DAY_MS
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.matrix import Role
+from runvitals.server.access.requester import Requester
+from runvitals.server.access.resources import Entity, Member
+from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.http.errors import InvalidFields, too_many
+from runvitals.server.mail import messages
+from runvitals.server.mail.notices import Notices
+from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.runs.routes.field_checks import checking
+from runvitals.server.teams.storage.invitations import InvitationRow, check_days
+from runvitals.server.teams.storage.teams import TeamRow
+from runvitals.store.errors import SentTooOften, UnknownAccount
+
+MAX_PEOPLE: Final = 50
+A_DAY_BY_USER: Final = 50
+A_DAY_TO_TEAM: Final = 500
+PATH: Final = "/-/invitation"
+_LINK: Final = "anyone with the link"
+NOT_ADMITTED: Final = (
+    "administrators of the organisation may join a team here only if one of its own members admits them"
+)
+
+
+class People(BaseModel):
+    """Who is invited: addresses and user names, or anyone who gets the link."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    people: list[Annotated[str, Field(min_length=1, max_length=254)]] = Field([], max_length=MAX_PEOPLE)
+    link: bool = Field(False, description="Make a link that the first user who opens it can accept.")
+    expires_days: int | None = Field(None, description="1 to 30; by default as the organisation has set.")
+    message: str = Field("", max_length=500, description="Part of the mail.")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to: a team with a role, or the organisation (`team` None)."""
+
+    team: TeamRow | None
+    entity: Entity | None
+    role: str
+    org_role: str = "member"
+
+
+class Inviter:
+    """Invites people on behalf of a requester."""
+
+    def __init__(self, access: AccessControl, requester: Requester, notices: Notices) -> None:
+        self._access = access
+        self._requester = requester
+        self._notices = notices
+        self._settings = with_defaults(access.accounts.settings.all())
+
+    def days(self, wanted: int | None) -> int:
+        """For how long invitations are valid."""
+        if wanted is None:
+            return int(self._settings["invitation_days"])
+        with checking("expires_days"):
+            check_days(wanted)
+        return wanted
+
+    def check_limits(self, team: TeamRow | None, count: int) -> None:
+        """
+        Raises:
+            HTTPException: 429 if the requester, or the team, has sent too many invitations within a day.
+        """
+        invitations, since_ms = self._access.accounts.invitations, self._access.clock() - DAY_MS
+        user_id = self._requester.user_id
+        if user_id is not None:
+            sent = invitations.sent_since(since_ms, invited_by=user_id)
+            if sent + count > A_DAY_BY_USER:
+                raise too_many(f"you may send {A_DAY_BY_USER} invitations a day; try again tomorrow", 3600)
+        if team is not None and invitations.sent_since(since_ms, team_id=team.id) + count > A_DAY_TO_TEAM:
+            raise too_many(f"{A_DAY_TO_TEAM} invitations a day may be sent to a team; try tomorrow", 3600)
+
+    def invite(self, wanted: People, place: Place) -> list[dict[str, Any]]:
+        """Invite everyone; returns what became of each."""
+        invitees: list[str | None] = [*dict.fromkeys(wanted.people), *([None] if wanted.link else [])]
+        if not invitees:
+            raise InvalidFields({"people": "expected addresses or user names, or link: true"})
+        days = self.days(wanted.expires_days)
+        self.check_limits(place.team, len(invitees))
+        return [self._invite(invitee, place, days, wanted.message) for invitee in invitees]
+
+    def resend(self, row: InvitationRow) -> dict[str, Any]:
+        """Send an invitation again, with a new link."""
+        self.check_limits(None, 1)
+        now_ms = self._access.clock()
+        try:
+            secret = self._access.accounts.invitations.resend(
+                row.id, self._requester.actor, now_ms, self.days(None)
+            )
+        except SentTooOften as error:
+            raise HTTPException(429, str(error), {"retry-after": "86400"}) from None
+        return self._result(row.user or row.address or _LINK, row, secret, "")
+
+    def _invite(self, invitee: str | None, place: Place, days: int, message: str) -> dict[str, Any]:
+        address, user, refused = self._resolve(invitee, place)
+        shown = invitee or _LINK
+        if refused is not None:
+            return refused
+        accounts, team = self._access.accounts, place.team
+        key = None if address is None else address_key(address)
+        user_id = None if user is None else user.id
+        team_id, team_name = (None, None) if team is None else (team.id, team.name)
+        pending = accounts.invitations.pending(team_id, address_key=key, user_id=user_id)
+        same = pending is not None and (pending.custom_role or pending.role) == place.role
+        if pending is not None and same and pending.org_role == place.org_role:
+            return {"who": shown, "state": "already_invited"}
+        try:
+            secret, row = accounts.invitations.create(
+                team_name,
+                address,
+                place.role,
+                self._requester.actor,
+                self._access.clock(),
+                user_id=user_id,
+                days=days,
+                org_role=place.org_role,
+            )
+        except ValueError as error:
+            return {"who": shown, "state": "refused", "reason": str(error)}
+        return self._result(shown, row, secret, message)
+
+    def _resolve(
+        self, invitee: str | None, place: Place
+    ) -> tuple[str | None, UserRow | None, dict[str, Any] | None]:
+        """The address, or the user, or why this person is not invited."""
+        if invitee is None:
+            return None, None, None
+        if "@" in invitee:
+            try:
+                address_key(invitee)
+            except ValueError as error:
+                return None, None, {"who": invitee, "state": "refused", "reason": str(error)}
+            member = place.team is not None and self._is_known_member(invitee, place)
+            return invitee, None, {"who": invitee, "state": "already_member"} if member else None
+        try:
+            user = self._access.accounts.users.by_name(invitee)
+        except UnknownAccount as error:
+            return None, None, {"who": invitee, "state": "refused", "reason": str(error)}
+        if place.team is None or user.id in self._member_ids(place.team):
+            return None, None, {"who": invitee, "state": "already_member"}
+        if not may_admit(self._access, place.team.id, user, self._requester.user_id):
+            return None, None, {"who": invitee, "state": "refused", "reason": NOT_ADMITTED}
+        return None, user, None
+
+    def _is_known_member(self, address: str, place: Place) -> bool:
+        """Whether the address is a member's. False for requesters who do not see the members' addresses: the
+        answer must not show them who has an account."""
+        if place.entity is None or place.team is None:
+            return False
+        if not self._access.may(self._requester, Action.MEMBER_READ_EMAIL, place.entity):
+            return False
+        owner = self._access.accounts.users.by_address(address_key(address))
+        return owner is not None and owner.id in self._member_ids(place.team)
+
+    def _member_ids(self, team: TeamRow) -> set[int]:
+        return {row.user_id for row in self._access.accounts.members.of_team(team.name)}
+
+    def _result(self, who: str, row: InvitationRow, secret: str, message: str) -> dict[str, Any]:
+        result: dict[str, Any] = {"who": who, "state": "invited", "id": row.id, "expires_ms": row.expires_ms}
+        # To an invited address the link proves who has it, so it is shown only where no mail is sent.
+        if self._sent(row, secret, message):
+            return result
+        return {**result, "url": f"{PATH}#{secret}"}
+
+    def _sent(self, row: InvitationRow, secret: str, text: str) -> bool:
+        place = row.team_display_name or str(self._settings.get("name") or "the organisation")
+        role = row.custom_role or (row.role if row.team else row.org_role)
+        if row.address is not None:
+            message = messages.invitation(place, self._requester.name, role, secret, text)
+            return self._notices.to_address(row.address, message)
+        if row.user_id is not None:
+            message = messages.invitation_of_user(place, self._requester.name, role, text)
+            return self._notices.to_user(row.user_id, message)
+        return False
+
+
+def may_admit(access: AccessControl, team_id: int, user: UserRow, by_user_id: int | None) -> bool:
+    """Whether a user may admit another one to a team.
+
+    Where administrators of the organisation may not join teams by themselves, they may not admit each other
+    either: only the team's own members may.
+    """
+    if user.org_role != "admin" or access.directory.policies().admins_join_teams:
+        return True
+    members = access.accounts.members.of_teams([team_id]).get(team_id, ())
+    return by_user_id in {member.user_id for member in members}
+
+
+def check_admission(access: AccessControl, team_id: int, user_id: int, by_user_id: int | None) -> None:
+    """
+    Raises:
+        HTTPException: 403 unless the user may be admitted: see `may_admit`.
+    """
+    if not may_admit(access, team_id, access.accounts.users.get(user_id), by_user_id):
+        raise HTTPException(403, NOT_ADMITTED)
+
+
+def check_role(access: AccessControl, requester: Requester, team: TeamRow, role: str) -> None:
+    """Check that the requester may invite with this role.
+
+    Raises:
+        HTTPException: 403 if the role is beyond the requester's.
+        InvalidFields: there is no such custom role.
+    """
+    built_in = next((known for known in Role if known.value == role), None)
+    if built_in is None and role not in {row.name for row in access.accounts.roles.all()}:
+        raise InvalidFields({"custom_role": f"there is no role {role!r}"})
+    invited = Member(access.directory.entity(team.id), built_in or Role.VIEWER, built_in is None)
+    access.require(requester, Action.MEMBER_INVITE, invited, f"the role {role!r}")
+
+
+def invitation_json(row: InvitationRow, address: bool = True) -> dict[str, Any]:
+    """An invitation in an answer. `address`: whether its address is shown."""
+    return {
+        "id": row.id,
+        "team": row.team,
+        "team_display_name": row.team_display_name,
+        "address": row.address if address else None,
+        "user": row.user,
+        "role": row.role,
+        "custom_role": row.custom_role,
+        "org_role": row.org_role,
+        "invited_by": row.inviter_name or row.inviter,
+        "state": row.state,
+        "created_ms": row.created_ms,
+        "sent_ms": row.sent_ms,
+        "expires_ms": row.expires_ms,
+        "ended_ms": row.ended_ms,
+    }

@@ -1,0 +1,253 @@
+"""Joining a team: the teams of one's mail domain, asking a team's administrators, and their answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import HTTPException, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess, unauthenticated
+from runvitals.server.access.matrix import Role
+from runvitals.server.access.permission import needs
+from runvitals.server.access.principals import Access, Anonymous, User
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.resources import Account, Organisation
+from runvitals.server.accounts.routes.services import TheNotices, TheServices
+from runvitals.server.http.router import Router
+from runvitals.server.mail import messages, team_messages
+from runvitals.server.organisation.settings import enforced_switches
+from runvitals.server.runs.routes.field_checks import checking
+from runvitals.server.runs.routes.listing import ThePage, page_of
+from runvitals.server.teams.routes.inviting import check_admission, check_role, may_admit
+from runvitals.server.teams.routes.parameters import TheTeam
+from runvitals.server.teams.storage.join_requests import MAX_MESSAGE, JoinRequestRow
+from runvitals.server.teams.storage.teams import TeamRow
+from runvitals.store.errors import LimitReached, UnknownAccount
+
+RequestId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
+
+class JoinMessage(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    message: str = Field("", max_length=MAX_MESSAGE, description="For the administrators of the team.")
+
+
+class TeamRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field("", max_length=64, description="How the team could be called.")
+    message: str = Field("", max_length=MAX_MESSAGE, description="For the administrators.")
+
+
+class Approval(BaseModel):
+    """With a built-in role or a custom one; without either, as a member."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: str = Field(Role.MEMBER.value, min_length=1, max_length=64)
+
+
+router = Router()
+
+
+@router.post("/team-requests", status_code=202, dependencies=[needs("account")])
+def ask_for_a_team(
+    wanted: TeamRequest, access: TheAccess, requester: TheRequester, services: TheServices
+) -> dict[str, Any]:
+    """Ask the administrators of the organisation to create a team: a mail to them, once a day."""
+    user = _user(access, requester)
+    if access.may(requester, Action.TEAM_CREATE, Organisation()):
+        raise HTTPException(409, "you may create teams yourself")
+    administrators = services.accounts.users.administrators()
+    if not services.mailer.configured:
+        names = ", ".join(administrators)
+        raise HTTPException(409, f"this server sends no mail; ask an administrator yourself: {names}")
+    services.limit("team_request", str(user.id))
+    access.accounts.audit.record(access.clock(), requester.actor, "team.ask", target=wanted.name or None)
+    message = team_messages.team_wanted(requester.name, wanted.name, wanted.message)
+    services.notices().to_organisation_administrators(message)
+    return {"administrators": administrators}
+
+
+@router.get("/account/joinable-teams", dependencies=[needs("account")])
+def joinable_teams(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
+    """Teams that are recommended to people with a mail domain of the requester. `join`: how to join them."""
+    rows = _recommended(access, requester)
+    return page_of(
+        "teams",
+        rows,
+        lambda row: row.name,
+        page,
+        lambda row: {
+            "name": row.name,
+            "display_name": row.display_name,
+            "description": row.description,
+            "members": row.members,
+            "join": row.join_by_domain,
+        },
+    )
+
+
+@router.get("/account/join-requests", dependencies=[needs("account")])
+def my_join_requests(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
+    """The teams that the requester has asked to join and that have not answered."""
+    user_id = requester.user_id
+    rows = [] if user_id is None else access.accounts.join_requests.of_user(user_id)
+    return page_of("join_requests", rows, lambda row: row.id, page, join_request_json)
+
+
+@router.delete("/account/join-requests/{request}", status_code=204, dependencies=[needs("account")])
+def withdraw(request: RequestId, access: TheAccess, requester: TheRequester) -> None:
+    """Withdraw one's own request."""
+    user = _user(access, requester)
+    row = _found(access, requester, request)
+    if row.user_id != user.id:
+        access.hide(requester, f"request {request}")
+    access.accounts.join_requests.withdraw(row.id, requester.actor, access.clock())
+
+
+# Its page shows the team, so its visitors may ask; a team that is hidden is hidden here too.
+@router.post("/teams/{team}/join-requests", status_code=201, dependencies=[needs("team:profile")])
+def ask_to_join(
+    team: TheTeam, wanted: JoinMessage, access: TheAccess, requester: TheRequester, notices: TheNotices
+) -> dict[str, Any]:
+    """Ask the administrators of a team to join it, or join at once where one's mail domain allows it.
+
+    `state` says which: `pending`, or `approved`.
+    """
+    user = _user(access, requester)
+    if user.access is Access.NONE:
+        raise HTTPException(403, "your account may not join teams; ask an administrator")
+    if not _joins_at_once(access, user.id, team):
+        with checking("message"):
+            row = _asked(access, requester, team, user.id, wanted.message)
+        message = team_messages.join_requested(team.name, requester.name, wanted.message)
+        notices.to_team_administrators(team.name, message)
+        return join_request_json(row)
+    access.accounts.join_requests.join_by_domain(team.name, requester.actor, access.clock())
+    access.rights_changed()
+    notices.to_team_administrators(team.name, team_messages.joined_by_domain(team.name, requester.name))
+    return {"team": team.name, "team_display_name": team.display_name, "state": "approved"}
+
+
+@router.get("/teams/{team}/join-requests", dependencies=[needs("member:update_role")])
+def join_requests(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
+    """The requests to join a team that wait for an answer."""
+    rows = access.accounts.join_requests.of_team(team.id)
+    return page_of("join_requests", rows, lambda row: row.id, page, join_request_json)
+
+
+@router.post("/teams/{team}/join-requests/{request}/approve", dependencies=[needs("member:update_role")])
+def approve(
+    team: TheTeam,
+    request: RequestId,
+    approval: Approval,
+    access: TheAccess,
+    requester: TheRequester,
+    notices: TheNotices,
+) -> dict[str, Any]:
+    """Make the user of a request a member of the team."""
+    row = _of_team(access, requester, team, request)
+    if row.user_id == requester.user_id:
+        raise HTTPException(403, "you cannot approve your own request; another administrator can")
+    check_admission(access, team.id, row.user_id, requester.user_id)
+    check_role(access, requester, team, approval.role)
+    access.accounts.join_requests.approve(row.id, approval.role, requester.actor, access.clock())
+    access.rights_changed()
+    notices.to_user(row.user_id, messages.added_to_team(team.name, approval.role, requester.name))
+    return join_request_json(access.accounts.join_requests.get(row.id))
+
+
+@router.post("/teams/{team}/join-requests/{request}/reject", dependencies=[needs("member:update_role")])
+def reject(
+    team: TheTeam, request: RequestId, access: TheAccess, requester: TheRequester, notices: TheNotices
+) -> dict[str, Any]:
+    """Turn down a request."""
+    row = _of_team(access, requester, team, request)
+    access.accounts.join_requests.reject(row.id, requester.actor, access.clock())
+    notices.to_user(row.user_id, team_messages.join_rejected(team.name))
+    return join_request_json(access.accounts.join_requests.get(row.id))
+
+
+def join_request_json(row: JoinRequestRow) -> dict[str, Any]:
+    """A request in an answer."""
+    return {
+        "id": row.id,
+        "team": row.team,
+        "team_display_name": row.team_display_name,
+        "user": row.user,
+        "user_display_name": row.user_display_name,
+        "message": row.message,
+        "state": row.state,
+        "created_ms": row.created_ms,
+        "ended_ms": row.ended_ms,
+    }
+
+
+def join_of(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any] | None:
+    """How the requester may join a team whose page they see: `ask`, `auto`, or `requested` with the id of the
+    request. None for members, and for whom no team is open."""
+    user = requester.principal
+    if not isinstance(user, User) or user.access is Access.NONE or team.id in user.teams:
+        return None
+    if team.deleted_ms is not None:
+        return None
+    for row in access.accounts.join_requests.of_user(user.id):
+        if row.team_id == team.id:
+            return {"how": "requested", "request": row.id}
+    return {"how": "auto" if _joins_at_once(access, user.id, team) else "ask", "request": None}
+
+
+def _joins_at_once(access: AccessControl, user_id: int, team: TeamRow) -> bool:
+    """Whether the mail domain suffices. Not for administrators of the organisation, who can set the domains
+    of a team, where they may not join teams by themselves."""
+    joins = access.accounts.join_requests.joins_at_once(user_id, team)
+    return joins and may_admit(access, team.id, access.accounts.users.get(user_id), None)
+
+
+def _recommended(access: AccessControl, requester: Requester) -> list[TeamRow]:
+    user = requester.principal
+    if not isinstance(user, User) or user.access is Access.NONE:
+        return []
+    hidden = enforced_switches(access.accounts.settings.all()).get("hidden")
+    rows = access.accounts.join_requests.recommended(user.id)
+    return [row for row in rows if not (row.hidden if hidden is None else hidden)]
+
+
+def _asked(
+    access: AccessControl, requester: Requester, team: TeamRow, user_id: int, message: str
+) -> JoinRequestRow:
+    try:
+        return access.accounts.join_requests.create(
+            team.name, user_id, message, requester.actor, access.clock()
+        )
+    except LimitReached as error:
+        raise HTTPException(429, str(error), {"retry-after": "3600"}) from None
+
+
+def _user(access: AccessControl, requester: Requester) -> User:
+    """The user who asks: a person, and not by a key that only reads."""
+    if isinstance(requester.principal, Anonymous):
+        raise unauthenticated()
+    if not isinstance(requester.principal, User):
+        raise HTTPException(403, "only a user can join a team")
+    account = Account(requester.principal.id)
+    access.require(requester, Action.ACCOUNT_UPDATE, account, "your account")
+    return requester.principal
+
+
+def _of_team(access: AccessControl, requester: Requester, team: TeamRow, request_id: int) -> JoinRequestRow:
+    row = _found(access, requester, request_id)
+    if row.team_id != team.id:
+        access.hide(requester, f"request {request_id}")
+    return row
+
+
+def _found(access: AccessControl, requester: Requester, request_id: int) -> JoinRequestRow:
+    try:
+        return access.accounts.join_requests.get(request_id)
+    except UnknownAccount:
+        access.hide(requester, f"request {request_id}")

@@ -1,0 +1,196 @@
+"""`/teams/{team}/members`: who is in a team, their roles, removing and leaving."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import HTTPException, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.matrix import Role
+from runvitals.server.access.permission import needs
+from runvitals.server.access.principals import User
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.resources import Member
+from runvitals.server.accounts.routes.services import TheNotices
+from runvitals.server.http.csv_response import csv_response
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.mail import messages
+from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.runs.routes.field_checks import checking
+from runvitals.server.runs.routes.listing import ThePage, page_of
+from runvitals.server.teams.routes.parameters import TEAM_ACTIONS, MemberName, TheTeam, entity_of
+from runvitals.server.teams.storage.members import MemberRow
+from runvitals.server.teams.storage.teams import TeamRow
+from runvitals.store.errors import UnknownAccount
+
+_CSV_COLUMNS = (
+    "user_name",
+    "display_name",
+    "email",
+    "role",
+    "custom_role",
+    "access",
+    "joined",
+    "last_active",
+)
+"""Named as those of the organisation's members."""
+
+
+class TeamMemberChanges(BaseModel):
+    """Either a built-in role or a custom one, and when the membership ends."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Role | None = None
+    custom_role: str | None = Field(None, max_length=64)
+    expires_ms: int | None = Field(None, ge=0, le=2**53, description="ms UTC; null: never.")
+
+
+router = Router()
+
+
+@router.get("/teams/{team}/members", dependencies=[needs("team:read")], response_model=None)
+def team_members(
+    team: TheTeam,
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    role: Annotated[Role | None, Query(description="Only with this role.")] = None,
+    text: Annotated[str, Query(description="Part of the name or display name.", max_length=100)] = "",
+    format: Annotated[Literal["json", "csv"], Query(description="csv: all of them.")] = "json",
+) -> dict[str, Any] | Response:
+    """The members of a team by name. Only who may manage members sees e-mail addresses."""
+    wanted = text.casefold()
+    rows = [
+        row
+        for row in access.accounts.members.of_team(team.name)
+        if (role is None or row.role == role.value)
+        and (wanted in row.name or wanted in row.display_name.casefold())
+    ]
+    emails = _sees_emails(access, requester, team)
+    if format == "csv":
+        read_email, entity = Action.MEMBER_READ_EMAIL, entity_of(access, team)
+        access.require(requester, read_email, entity, f"team {team.name!r}", changes=False)
+        return csv_response(_CSV_COLUMNS, [_csv_row(_member_json(row, emails)) for row in rows])
+    pictures = access.accounts.pictures.digests_of_users(row.user_id for row in rows)
+
+    def shown(row: MemberRow) -> dict[str, Any]:
+        return _member_json(row, emails) | {"picture": pictures.get(row.user_id)}
+
+    listed = page_of("members", rows, lambda row: row.name, page, shown)
+    return {**listed, "may": access.may_list(requester, entity_of(access, team), TEAM_ACTIONS)}
+
+
+@router.patch("/teams/{team}/members/{member}", dependencies=[needs("member:update_role")])
+def change_member(
+    team: TheTeam,
+    member: MemberName,
+    changes: TeamMemberChanges,
+    access: TheAccess,
+    requester: TheRequester,
+    notices: TheNotices,
+) -> dict[str, Any]:
+    """Give a member another role, or a time when the membership ends."""
+    wanted = changes.model_dump(exclude_unset=True, mode="json")
+    if "role" in wanted and "custom_role" in wanted:
+        raise InvalidFields({"custom_role": "expected either role or custom_role"})
+    row = _existing(access, requester, team, member)
+    role = wanted.get("role") or wanted.get("custom_role")
+    if "custom_role" in wanted and role in {built_in.value for built_in in Role}:
+        raise InvalidFields({"custom_role": f"{role!r} is not a custom role"})
+    members, by, now_ms = access.accounts.members, requester.actor, access.clock()
+
+    def change() -> MemberRow:
+        if role is not None:
+            members.set_role(team.name, member, role, by, now_ms)
+        if "expires_ms" in wanted:
+            members.set_end(team.name, member, wanted["expires_ms"], by, now_ms)
+        return members.get(team.name, member)
+
+    try:
+        with checking("expires_ms"):
+            changed = access.accounts.in_one_transaction(change)
+    except UnknownAccount as error:
+        raise InvalidFields({"custom_role": str(error)}) from None
+    access.rights_changed()
+    if role is not None:
+        notices.to_user(row.user_id, messages.team_role_changed(team.name, role, requester.name))
+    return _member_json(changed, emails=True)
+
+
+@router.delete("/teams/{team}/members/{member}", status_code=204, dependencies=[needs("team:read")])
+def remove_member(
+    team: TheTeam, member: MemberName, access: TheAccess, requester: TheRequester, notices: TheNotices
+) -> None:
+    """Remove a member, or leave the team. Their runs stay in the team."""
+    entity = entity_of(access, team)
+    leaving = isinstance(requester.principal, User) and member == requester.name
+    if leaving:
+        access.require(requester, Action.TEAM_LEAVE, entity, f"team {team.name!r}")
+        access.accounts.members.remove(team.name, member, requester.actor, access.clock())
+    else:
+        access.require(requester, Action.MEMBER_REMOVE, entity, f"team {team.name!r}")
+        row = _existing(access, requester, team, member)
+        reached = Member(entity, Role(row.role), row.custom_role is not None)
+        access.require(requester, Action.MEMBER_REMOVE, reached, f"member {member!r}")
+        access.accounts.members.remove(team.name, member, requester.actor, access.clock())
+        notices.to_user(row.user_id, messages.removed_from_team(team.name, requester.name))
+    access.rights_changed()
+
+
+@router.post("/teams/{team}/join", status_code=201, dependencies=[needs("team:join_as_admin")])
+def join_as_administrator(
+    team: TheTeam, access: TheAccess, requester: TheRequester, notices: TheNotices
+) -> dict[str, Any]:
+    """Join a team as its administrator: for administrators of the organisation, while it lets them."""
+    if not isinstance(requester.principal, User):
+        raise HTTPException(403, "only a user can join a team")
+    access.accounts.members.add(
+        team.name,
+        requester.name,
+        Role.ADMIN.value,
+        requester.actor,
+        access.clock(),
+        action="team.admin_joined",
+    )
+    notices.to_team_administrators(team.name, messages.administrator_joined(team.name, requester.name))
+    access.rights_changed()
+    return _member_json(access.accounts.members.get(team.name, requester.name), emails=True)
+
+
+def _sees_emails(access: AccessControl, requester: Requester, team: TeamRow) -> bool:
+    entity = entity_of(access, team)
+    if access.may(requester, Action.MEMBER_READ_EMAIL, entity):
+        return True
+    shown: bool = with_defaults(access.accounts.settings.all())["members_see_emails"]
+    return shown and access.may(requester, Action.TEAM_READ, entity)
+
+
+def _existing(access: AccessControl, requester: Requester, team: TeamRow, name: str) -> MemberRow:
+    try:
+        return access.accounts.members.get(team.name, name)
+    except UnknownAccount:
+        access.hide(requester, f"member {name!r}")
+
+
+def _csv_row(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "user_name": row["name"], "joined": row["created_ms"], "last_active": row["last_seen_ms"]}
+
+
+def _member_json(row: MemberRow, emails: bool) -> dict[str, Any]:
+    shown = {
+        "name": row.name,
+        "display_name": row.display_name,
+        "role": row.role,
+        "custom_role": row.custom_role,
+        "access": row.access,
+        "created_ms": row.created_ms,
+        "last_seen_ms": row.last_seen_ms,
+        "expires_ms": row.expires_ms,
+        "added_by": row.added_by,
+    }
+    return {**shown, "email": row.address} if emails else shown

@@ -1,0 +1,60 @@
+"""The team of the path, and what an answer about it contains."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Path
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.resources import Entity
+from runvitals.server.teams.storage.teams import TeamRow
+from runvitals.store.errors import UnknownAccount
+
+TeamName = Annotated[str, Path(description="The team's name.", max_length=64)]
+MemberName = Annotated[str, Path(description="The user's name.", max_length=64)]
+
+_KINDS = ("team", "member", "service_account", "automation", "webhook", "slack", "secret", "usage", "storage")
+TEAM_ACTIONS = frozenset(
+    {action for action in Action if action.kind in _KINDS} - {Action.TEAM_CREATE}
+    | {Action.PROJECT_CREATE, Action.PROJECT_READ_VISIBILITY}
+)
+"""The actions on a team that an answer about it lists in `may`."""
+
+
+def the_team(team: TeamName, access: TheAccess, requester: TheRequester) -> TeamRow:
+    """The team of the path; `needs` has checked that the requester may do what the route does.
+
+    Raises:
+        HTTPException: 404 if there is none.
+    """
+    try:
+        return access.accounts.teams.by_name(team)
+    except UnknownAccount:
+        access.hide(requester, f"team {team!r}")
+
+
+TheTeam = Annotated[TeamRow, Depends(the_team)]
+
+
+def entity_of(access: AccessControl, team: TeamRow) -> Entity:
+    """The team as decisions need it."""
+    return access.directory.entity(team.id)
+
+
+def team_json(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any]:
+    """A team in an answer. `may`: what the requester may do with it."""
+    return {
+        "kind": "team",
+        "name": team.name,
+        "display_name": team.display_name,
+        "picture": access.accounts.pictures.digests([team.id]).get(team.id),
+        "description": team.description,
+        "type": team.kind,
+        "company": team.company,
+        "created_ms": team.created_ms,
+        "deleted_ms": team.deleted_ms,
+        "may": access.may_list(requester, entity_of(access, team), TEAM_ACTIONS),
+    }

@@ -1,0 +1,45 @@
+"""`/teams/{team}/projects`: the projects of a team, and who sees each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Query
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.http.router import Router
+from runvitals.server.projects.routes.readable import project_json, readable_projects
+from runvitals.server.runs.routes.listing import ThePage, page_of
+from runvitals.server.teams.routes.parameters import TheTeam, entity_of
+
+router = Router()
+
+
+@router.get("/teams/{team}/projects", dependencies=[needs("team:profile")])
+def team_projects(
+    team: TheTeam,
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    fields: Annotated[
+        Literal["visibility"] | None,
+        Query(description="`visibility`: name and visibility of all projects, for administrators."),
+    ] = None,
+) -> dict[str, Any]:
+    """The projects that the requester may read, by name; or who sees which, of all projects of the team."""
+    if fields is None:
+        rows = sorted(readable_projects(access, requester, team.id), key=lambda row: row.name)
+        return page_of("projects", rows, lambda row: row.name, page, lambda row: project_json(team.name, row))
+    read_visibility, entity = Action.PROJECT_READ_VISIBILITY, entity_of(access, team)
+    access.require(requester, read_visibility, entity, f"team {team.name!r}", changes=False)
+    rows = sorted(access.accounts.project_members.of_entity(team.id), key=lambda row: row.name)
+    return page_of(
+        "projects",
+        rows,
+        lambda row: row.name,
+        page,
+        lambda row: {"name": row.name, "visibility": row.visibility, "owner": row.owner},
+    )

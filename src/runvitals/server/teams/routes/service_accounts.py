@@ -1,0 +1,327 @@
+"""`/teams/{team}/service-accounts`, `/organisation/service-accounts`: accounts of programs, and their keys.
+
+Those of a team work in that team; those of the organisation in all teams, except in restricted projects to
+which they were not added.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import quote
+
+from fastapi import Depends, Path, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.model.durations import HOUR_MS
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.resources import Organisation
+from runvitals.server.accounts.routes.key_rules import (
+    KeyScopeName,
+    check_session,
+    expiry_ms,
+    key_json,
+    keys_json,
+)
+from runvitals.server.accounts.storage.keys import KeyRow
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes.field_checks import checking
+from runvitals.server.runs.routes.listing import ThePage, page_of, part_of
+from runvitals.server.sign_on.storage.jwt_issuers import JwtIssuerRow
+from runvitals.server.teams.storage.service_accounts import ServiceAccountRow
+from runvitals.store.errors import UnknownAccount
+
+AccountName = Annotated[str, Path(max_length=64)]
+KeyId = Annotated[str, Path(description="The shown part of the key.", max_length=64)]
+_NAME = r"^[A-Za-z0-9 _.\-]{1,64}$"
+
+
+class NewServiceAccount(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(pattern=_NAME)
+    kind: Literal["builtin", "external"] = Field(
+        "builtin",
+        description="`external`: it shows tokens of an issuer instead of keys. Only administrators of the "
+        "organisation make these.",
+    )
+    issuer: str | None = Field(None, max_length=500, description="Of an external account: the issuer's URL.")
+    subject: str | None = Field(
+        None, min_length=1, max_length=500, description="Of an external account: who it is at the issuer."
+    )
+    default_team: str | None = Field(None, description="Of the organisation's accounts: where runs go.")
+    reads_only: bool = False
+    scope: KeyScopeName = Field("write", description="Of its first key.")
+
+
+class ServiceAccountChanges(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str | None = Field(None, pattern=_NAME)
+    default_team: str | None = None
+    reads_only: bool | None = None
+    disabled: bool | None = None
+
+
+class NewServiceAccountKey(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=64)
+    scope: KeyScopeName = "write"
+    expires_ms: int | None = Field(None, ge=0, le=2**53)
+
+
+class ServiceAccountKeyRotation(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    overlap_h: int = Field(24, ge=0, le=168, description="Hours until the old key ends.")
+
+
+def home_of(request: Request, access: TheAccess) -> int | None:
+    """The team of the path; None: the organisation."""
+    name = request.path_params.get("team")
+    return None if name is None else access.accounts.teams.by_name(name).id
+
+
+TheHome = Annotated[int | None, Depends(home_of)]
+
+
+def accounts(
+    team_id: TheHome,
+    access: TheAccess,
+    page: ThePage,
+    text: Annotated[str, Query(description="Part of the name.", max_length=100)] = "",
+) -> dict[str, Any]:
+    """The service accounts by name."""
+    table, wanted = access.accounts.service_accounts, text.casefold()
+    rows = table.of_organisation() if team_id is None else table.all(team_id)
+    rows = sorted((row for row in rows if wanted in row.name.casefold()), key=lambda row: row.name)
+    return page_of("service_accounts", rows, lambda row: row.name, page, service_account_json)
+
+
+def create(
+    new: NewServiceAccount,
+    team_id: TheHome,
+    access: TheAccess,
+    requester: TheRequester,
+    request: Request,
+    response: Response,
+) -> dict[str, Any]:
+    """Create a service account with its first key, which is shown once; an external one without a key."""
+    check_session(requester)
+    default = _default_team(access, new.default_team, team_id)
+    if (team_id is None) == (default is None):
+        expected = "expected a team" if team_id is None else "a team's accounts have that team"
+        raise InvalidFields({"default_team": expected})
+    accounts, by, now_ms = access.accounts, requester.actor, access.clock()
+    issuer = _issuer(access, requester, new)
+    expires_ms = expiry_ms(access, None)
+
+    def create_all() -> tuple[ServiceAccountRow, tuple[str, KeyRow] | None]:
+        row = accounts.service_accounts.create(
+            new.name, team_id, by, now_ms, default_team_id=default, reads_only=new.reads_only
+        )
+        key = None
+        if issuer is not None:
+            accounts.jwt_issuers.assign(row.id, issuer.id, new.subject or "", by, now_ms)
+        else:
+            key = accounts.keys.create(
+                new.name, by, now_ms, service_account_id=row.id, scope=new.scope, expires_ms=expires_ms
+            )
+        return accounts.service_accounts.get(row.id), key
+
+    row, key = accounts.in_one_transaction(create_all)
+    access.rights_changed()
+    response.headers["location"] = f"{request.url.path}/{quote(row.name)}"
+    created = service_account_json(row)
+    return created if key is None else {**created, "key": {**key_json(accounts, key[1]), "key": key[0]}}
+
+
+def change(
+    account: AccountName,
+    changes: ServiceAccountChanges,
+    team_id: TheHome,
+    access: TheAccess,
+    requester: TheRequester,
+) -> dict[str, Any]:
+    """Change a service account, or disable it: its keys then stop working until it is enabled."""
+    table, by, now_ms = access.accounts.service_accounts, requester.actor, access.clock()
+    number = table.by_name(account, team_id).id
+    default = _default_team(access, changes.default_team, team_id)
+
+    def change_all() -> ServiceAccountRow:
+        table.update(
+            number,
+            by,
+            now_ms,
+            name=changes.name,
+            default_team_id=default,
+            reads_only=changes.reads_only,
+        )
+        if changes.disabled is not None:
+            table.set_disabled(number, changes.disabled, by, now_ms)
+        return table.get(number)
+
+    with checking("default_team"):
+        row = access.accounts.in_one_transaction(change_all)
+    access.rights_changed()
+    return service_account_json(row)
+
+
+def delete(account: AccountName, team_id: TheHome, access: TheAccess, requester: TheRequester) -> None:
+    """Delete a service account with its keys. Its runs stay, and its name is free again."""
+    row = access.accounts.service_accounts.by_name(account, team_id)
+    access.accounts.service_accounts.delete(row.id, requester.actor, access.clock())
+    access.rights_changed()
+
+
+def keys(account: AccountName, team_id: TheHome, access: TheAccess, page: ThePage) -> dict[str, Any]:
+    """The keys of a service account that are not revoked."""
+    row = access.accounts.service_accounts.by_name(account, team_id)
+    rows = access.accounts.keys.all(service_account_id=row.id)
+    part, cursor = part_of(rows, lambda key: key.id, page)
+    return {"api_keys": keys_json(access.accounts, part), "total": len(rows), "next": cursor}
+
+
+def create_key(
+    account: AccountName,
+    new: NewServiceAccountKey,
+    team_id: TheHome,
+    access: TheAccess,
+    requester: TheRequester,
+) -> dict[str, Any]:
+    """Create a key of a service account. It is shown once."""
+    check_session(requester)
+    row = access.accounts.service_accounts.by_name(account, team_id)
+    with checking("expires_ms"):
+        secret, key = access.accounts.keys.create(
+            new.name,
+            requester.actor,
+            access.clock(),
+            service_account_id=row.id,
+            scope=new.scope,
+            expires_ms=expiry_ms(access, new.expires_ms),
+        )
+    return {**key_json(access.accounts, key), "key": secret}
+
+
+def rotate_key(
+    account: AccountName,
+    key: KeyId,
+    rotation: ServiceAccountKeyRotation,
+    team_id: TheHome,
+    access: TheAccess,
+    requester: TheRequester,
+) -> dict[str, Any]:
+    """A new key with the same rights. The old one works until the overlap is over."""
+    check_session(requester)
+    old = _key_of(access, account, team_id, key)
+    secret, new = access.accounts.keys.rotate(
+        old.id, requester.actor, access.clock(), rotation.overlap_h * HOUR_MS
+    )
+    access.rights_changed()
+    return {**key_json(access.accounts, new), "key": secret}
+
+
+def revoke_key(
+    account: AccountName, key: KeyId, team_id: TheHome, access: TheAccess, requester: TheRequester
+) -> None:
+    """Revoke a key."""
+    old = _key_of(access, account, team_id, key)
+    access.accounts.keys.revoke(old.id, requester.actor, access.clock())
+    access.rights_changed()
+
+
+_ROUTES: Final = (
+    ("GET", "", 200, accounts),
+    ("POST", "", 201, create),
+    ("PATCH", "/{account}", 200, change),
+    ("DELETE", "/{account}", 204, delete),
+    ("GET", "/{account}/api-keys", 200, keys),
+    ("POST", "/{account}/api-keys", 201, create_key),
+    ("POST", "/{account}/api-keys/{key}/rotate", 201, rotate_key),
+    ("DELETE", "/{account}/api-keys/{key}", 204, revoke_key),
+)
+_BASES: Final = {
+    "/teams/{team}/service-accounts": "service_account:manage",
+    "/organisation/service-accounts": "org:service_account",
+}
+
+router = Router()
+for _base, _permission in _BASES.items():
+    for _method, _path, _status, _endpoint in _ROUTES:
+        router.add_api_route(
+            _base + _path,
+            _endpoint,
+            methods=[_method],
+            status_code=_status,
+            dependencies=[needs(_permission)],
+        )
+
+
+def service_account_json(row: ServiceAccountRow) -> dict[str, Any]:
+    """A service account in an answer."""
+    return {
+        "name": row.name,
+        "kind": row.kind,
+        "team": row.team,
+        "default_team": row.default_team,
+        "reads_only": row.reads_only,
+        "created_ms": row.created_ms,
+        "disabled_ms": row.disabled_ms,
+        "keys": row.keys,
+        "last_used_ms": row.last_used_ms,
+    }
+
+
+def _issuer(access: AccessControl, requester: Requester, new: NewServiceAccount) -> JwtIssuerRow | None:
+    """The issuer of an external account; None for one with keys.
+
+    Raises:
+        InvalidFields: the issuer or the subject is missing, or they are given for an account with keys.
+        HTTPException: 403 for who does not administer the organisation, whose issuers serve all teams: a
+            subject, which may have `*`, could be that of another team's programs.
+    """
+    if new.kind == "builtin":
+        given = {"issuer": new.issuer, "subject": new.subject}
+        wrong = {
+            name: "only external accounts have one" for name, value in given.items() if value is not None
+        }
+        if wrong:
+            raise InvalidFields(wrong)
+        return None
+    access.require(requester, Action.ORG_SERVICE_ACCOUNT, Organisation(), "the organisation")
+    issuer = None if new.issuer is None else access.accounts.jwt_issuers.by_url(new.issuer)
+    if issuer is None:
+        raise InvalidFields({"issuer": "expected the URL of an issuer that the organisation has enabled"})
+    if new.subject is None:
+        raise InvalidFields({"subject": "expected the subject of the issuer's tokens"})
+    return issuer
+
+
+def _key_of(access: AccessControl, account: str, team_id: int | None, shown: str) -> KeyRow:
+    row = access.accounts.service_accounts.by_name(account, team_id)
+    key = access.accounts.keys.by_public_id(shown)
+    if key.service_account_id != row.id:
+        raise UnknownAccount(f"there is no key {shown!r}")
+    return key
+
+
+def _default_team(access: AccessControl, name: str | None, home: int | None) -> int | None:
+    if name is None:
+        return None
+    if home is not None:  # the response must not show which other teams exist
+        own = access.accounts.entity(home)
+        if own is not None and own.name == name.lower():
+            return home
+        raise InvalidFields({"default_team": "the default team of a team's service account is that team"})
+    try:
+        team = access.accounts.teams.by_name(name)
+    except UnknownAccount as error:
+        raise InvalidFields({"default_team": str(error)}) from None
+    if team.deleted_ms is not None:
+        raise InvalidFields({"default_team": f"the team {name!r} is in the trash"})
+    return team.id

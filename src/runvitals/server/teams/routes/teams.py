@@ -1,0 +1,173 @@
+"""`/teams`: list one's teams, create, read, change, delete and restore a team."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import HTTPException, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.model.durations import DAY_MS
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.access.resources import Organisation, Visibility
+from runvitals.server.accounts.routes.services import TheNotices
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.mail import team_messages
+from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.runs.routes.field_checks import checking
+from runvitals.server.runs.routes.listing import ThePage, page_of
+from runvitals.server.teams.routes.parameters import TheTeam, team_json
+from runvitals.server.teams.storage.teams import MAX_JOIN_DOMAINS, checked_labels
+
+Kind = Literal["work", "academic"]
+Text = Annotated[str, Field(max_length=1000)]
+_FIELDS = {"type": "kind"}
+
+
+class NewTeam(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: Text = Field(description="Letters a to z, digits, - and _; it never changes.")
+    display_name: Text = ""
+    type: Kind = "work"
+    company: Text = ""
+    default_visibility: Visibility = Visibility.TEAM
+
+
+class TeamChanges(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: Any = Field(None, description="It cannot be changed: 422.")
+    display_name: Text | None = None
+    description: Text | None = None
+    type: Kind | None = None
+    company: Text | None = None
+    default_visibility: Visibility | None = None
+    join_domains: list[Text] | None = Field(
+        None, max_length=MAX_JOIN_DOMAINS, description="Mail domains whose users may join."
+    )
+    join_by_domain: Literal["ask", "auto"] | None = Field(
+        None, description="`auto`: they join at once, as members. `ask`: an administrator approves."
+    )
+
+
+class TeamConfirmation(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    confirm: Text = Field(description="The name of the team.")
+
+
+router = Router()
+
+
+@router.get("/teams", dependencies=[needs("account")])
+def my_teams(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
+    """The teams that the requester is a member of, by name.
+
+    `administrators`, for those who may not create teams: whom to ask for one.
+    """
+    user_id = requester.user_id
+    mine = [] if user_id is None else access.accounts.teams.of_user(user_id, access.clock())
+    listed = page_of(
+        "teams",
+        mine,
+        lambda row: row[0].name,
+        page,
+        lambda row: {
+            "name": row[0].name,
+            "display_name": row[0].display_name,
+            "role": row[1],
+            "custom_role": row[2],
+            "members": row[0].members,
+            "created_ms": row[0].created_ms,
+        },
+    )
+    may = access.may_list(requester, Organisation(), frozenset((Action.TEAM_CREATE,)))
+    if may:
+        return {**listed, "may": may}
+    return {**listed, "may": may, "administrators": access.accounts.users.administrators()}
+
+
+@router.post("/teams", status_code=201, dependencies=[needs("team:create")])
+def create_team(
+    new: NewTeam, access: TheAccess, requester: TheRequester, response: Response
+) -> dict[str, Any]:
+    """Create a team. Who creates it becomes its administrator."""
+    settings = with_defaults(access.accounts.settings.all())
+    with checking("name"):
+        team = access.accounts.teams.create(
+            new.name,
+            requester.actor,
+            access.clock(),
+            administrator=requester.user_id,
+            display_name=new.display_name,
+            default_visibility=new.default_visibility.value,
+            kind=new.type,
+            company=new.company,
+            hidden=settings["hide_teams_by_default"],
+            code_saving=settings["code_saving_default"],
+        )
+    access.rights_changed()
+    response.headers["location"] = f"/api/v1/teams/{team.name}"
+    return team_json(access, requester, team)
+
+
+@router.get("/teams/{team}", dependencies=[needs("team:profile")])
+def read_team(team: TheTeam, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+    """A team, and what the requester may do with it."""
+    return team_json(access, requester, team)
+
+
+@router.patch("/teams/{team}", dependencies=[needs("team:update")])
+def change_team(
+    team: TheTeam, changes: TeamChanges, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Change what a team is called and shown as. Its name never changes."""
+    if "name" in changes.model_fields_set:
+        raise InvalidFields({"name": "the name of a team cannot be changed"})
+    wanted = changes.model_dump(exclude_unset=True, mode="json")
+    given = {_FIELDS.get(name, name): value for name, value in wanted.items() if value is not None}
+    for name in wanted:
+        with checking(name):
+            checked_labels({field: given[field] for field in (_FIELDS.get(name, name),) if field in given})
+    changed = access.accounts.teams.update(team.name, requester.actor, access.clock(), **given)
+    access.rights_changed()
+    return team_json(access, requester, changed)
+
+
+@router.delete("/teams/{team}", status_code=202, dependencies=[needs("team:delete")])
+def delete_team(
+    team: TheTeam,
+    confirmation: TeamConfirmation,
+    access: TheAccess,
+    requester: TheRequester,
+    notices: TheNotices,
+) -> dict[str, Any]:
+    """Move a team to the trash with all it owns: nobody sees it, and its keys stop working.
+
+    An administrator of the organisation can restore it until `purged_ms`.
+    """
+    if confirmation.confirm != team.name:
+        raise InvalidFields({"confirm": f"expected the name of the team, {team.name!r}"})
+    now_ms = access.clock()
+    access.accounts.teams.delete(team.name, requester.actor, now_ms)
+    access.rights_changed()
+    days = with_defaults(access.accounts.settings.all())["trash_days"]
+    purged_ms = now_ms + days * DAY_MS
+    message = team_messages.team_deleted(team.name, requester.name, purged_ms)
+    notices.to_members(team.id, message, but=requester.user_id)
+    return {"team": team.name, "deleted_ms": now_ms, "purged_ms": purged_ms}
+
+
+@router.post("/teams/{team}/restore", dependencies=[needs("team:delete")])
+def restore_team(team: TheTeam, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+    """Take a team out of the trash."""
+    if team.deleted_ms is None:
+        raise HTTPException(409, f"the team {team.name!r} is not in the trash")
+    access.accounts.teams.restore(team.name, requester.actor, access.clock())
+    access.rights_changed()
+    return team_json(access, requester, access.accounts.teams.by_name(team.name))

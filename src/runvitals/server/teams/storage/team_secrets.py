@@ -1,0 +1,160 @@
+"""Secrets of teams, which webhooks send: kept encrypted, and never shown again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, delete, insert, or_, select, update
+
+from runvitals.server.accounts.storage.tables import entity, user_account
+from runvitals.server.alerts.storage.integration_tables import team_secret, team_webhook
+from runvitals.server.alerts.storage.integrations import check_count, locked_team
+from runvitals.server.database.database import Database
+from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.store.errors import UnknownAccount
+
+MAX_SECRETS: Final = 100
+_NAME: Final = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII)
+
+
+class SecretInUse(ValueError):
+    """Webhooks use a secret. `webhooks`: their names."""
+
+    def __init__(self, name: str, webhooks: list[str]) -> None:
+        super().__init__(f"webhooks use the secret {name!r}: {', '.join(webhooks)}")
+        self.webhooks = webhooks
+
+
+@dataclass(frozen=True, slots=True)
+class TeamSecretRow:
+    """A secret, without its value. `changed_by`: the user who set the value; None: it was no user, or the
+    user is deleted."""
+
+    id: int
+    name: str
+    created_ms: int
+    changed_ms: int
+    changed_by: str | None
+    webhooks: tuple[str, ...]
+
+
+_SECRETS = (
+    select(
+        team_secret.c.id,
+        team_secret.c.name,
+        team_secret.c.created_ms,
+        team_secret.c.changed_ms,
+        entity.c.name.label("changed_by"),
+    )
+    .outerjoin(user_account, user_account.c.id == team_secret.c.changed_by)
+    .outerjoin(entity, (entity.c.id == user_account.c.entity_id) & entity.c.deleted_ms.is_(None))
+)
+
+
+class TeamSecretTable:
+    """The table of secrets."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of_team(self, team_id: int) -> list[TeamSecretRow]:
+        """All secrets of a team, by name."""
+        mine = _SECRETS.where(team_secret.c.team_id == team_id).order_by(team_secret.c.name)
+        used = select(
+            team_webhook.c.name, team_webhook.c.access_secret_id, team_webhook.c.signing_secret_id
+        ).where(team_webhook.c.team_id == team_id)
+        with self._database.read() as connection:
+            webhooks: dict[int | None, set[str]] = {}
+            for row in connection.execute(used):
+                for secret_id in (row.access_secret_id, row.signing_secret_id):
+                    webhooks.setdefault(secret_id, set()).add(row.name)
+            return [
+                TeamSecretRow(**row._asdict(), webhooks=tuple(sorted(webhooks.get(row.id, ()))))
+                for row in connection.execute(mine)
+            ]
+
+    def put(self, team_id: int, name: str, sealed: bytes, by: Actor, now_ms: int) -> None:
+        """Set a secret, in place of the value before.
+
+        Args:
+            sealed: the value, encrypted.
+
+        Raises:
+            ValueError: an invalid name.
+            LimitReached: the team has too many.
+        """
+        if _NAME.fullmatch(name) is None:
+            raise ValueError("invalid name of a secret; expected 1 to 64 letters A to Z, digits and _")
+        value = {"sealed": sealed, "changed_by": by.user_id, "changed_ms": now_ms}
+
+        def work(connection: Connection) -> None:
+            team = locked_team(connection, team_id)
+            present = _id_of(connection, team_id, name)
+            if present is None:
+                check_count(connection, team_secret, team_id, MAX_SECRETS, "secrets")
+                new = {"team_id": team_id, "name": name, "created_by": by.user_id, "created_ms": now_ms}
+                connection.execute(insert(team_secret).values(**new, **value))
+            else:
+                connection.execute(update(team_secret).where(team_secret.c.id == present).values(value))
+            after = {"replaced": present is not None}
+            record(connection, now_ms, by, "secret.set", entity=team, target=name, after=after)
+
+        self._database.write(work)
+
+    def sealed(self, team_id: int, name: str) -> bytes:
+        """The encrypted value.
+
+        Raises:
+            UnknownAccount: the team has no such secret.
+        """
+        mine = select(team_secret.c.sealed).where(
+            team_secret.c.team_id == team_id, team_secret.c.name == name
+        )
+        with self._database.read() as connection:
+            found: bytes | None = connection.execute(mine).scalar()
+        if found is None:
+            raise UnknownAccount(f"the team has no secret {name!r}")
+        return found
+
+    def delete(self, team_id: int, name: str, by: Actor, now_ms: int, *, force: bool = False) -> None:
+        """Delete a secret. `force`: though webhooks use it, which are then disabled.
+
+        Raises:
+            UnknownAccount: the team has no such secret.
+            SecretInUse: webhooks use it.
+        """
+
+        def work(connection: Connection) -> None:
+            team = locked_team(connection, team_id)
+            secret_id = _id_of(connection, team_id, name)
+            if secret_id is None:
+                raise UnknownAccount(f"the team has no secret {name!r}")
+            using = _using(connection, secret_id)
+            if using and not force:
+                raise SecretInUse(name, [webhook for _, webhook, _ in using])
+            for webhook_id, webhook, enabled in using:
+                disabled = update(team_webhook).where(team_webhook.c.id == webhook_id).values(enabled=False)
+                connection.execute(disabled)
+                old, new = {"enabled": enabled, "secret": name}, {"enabled": False, "secret": None}
+                action = "webhook.update"
+                record(connection, now_ms, by, action, entity=team, target=webhook, before=old, after=new)
+            connection.execute(delete(team_secret).where(team_secret.c.id == secret_id))
+            record(connection, now_ms, by, "secret.delete", entity=team, target=name)
+
+        self._database.write(work)
+
+
+def _id_of(connection: Connection, team_id: int, name: str) -> int | None:
+    mine = select(team_secret.c.id).where(team_secret.c.team_id == team_id, team_secret.c.name == name)
+    found: int | None = connection.execute(mine).scalar()
+    return found
+
+
+def _using(connection: Connection, secret_id: int) -> list[tuple[int, str, bool]]:
+    """Id, name and whether it is enabled, of each webhook that uses a secret; by name."""
+    columns = team_webhook.c
+    uses = or_(columns.access_secret_id == secret_id, columns.signing_secret_id == secret_id)
+    found = select(columns.id, columns.name, columns.enabled).where(uses).order_by(columns.name)
+    return [(row.id, row.name, row.enabled) for row in connection.execute(found)]

@@ -1,0 +1,162 @@
+"""`/billing/cost-centres`: who pays for teams, users and projects."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any
+
+from fastapi import HTTPException, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.runs.routes.listing import ThePage, page_in_order, page_of
+from runvitals.server.usage.routes.billing_text import MailAddress, PlainText
+from runvitals.server.usage.routes.usage import TheReports
+from runvitals.server.usage.storage.cost_centres import CostCentre, CostCentreAssignment
+from runvitals.server.usage.storage.issued_periods import PeriodIssued
+from runvitals.store.errors import NameTaken
+
+router = Router()
+_CODE = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+Code = Annotated[str, Path(max_length=64)]
+
+
+class NewCostCentre(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    code: str = Field(pattern=_CODE, max_length=64)
+    name: PlainText = Field(min_length=1, max_length=200)
+    address: PlainText = Field("", max_length=500)
+    contact: MailAddress = Field("", max_length=254)
+    purchase_order: PlainText = Field("", max_length=100)
+
+
+class CostCentreChange(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    code: str = Field("", pattern=_CODE, max_length=64)
+    name: PlainText = Field("", min_length=1, max_length=200)
+    address: PlainText = Field("", max_length=500)
+    contact: MailAddress = Field("", max_length=254)
+    purchase_order: PlainText = Field("", max_length=100)
+
+
+class Assignment(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    cost_centre: str | None = Field(max_length=64, description="null: none, so the team or user itself.")
+    entity: str = Field(max_length=64)
+    project: str | None = Field(None, max_length=200, description="Only this project.")
+    valid_from: date
+
+
+@router.get("/billing/cost-centres", dependencies=[needs("billing:read")])
+def cost_centres(reports: TheReports, page: ThePage) -> dict[str, Any]:
+    """All cost centres, by code."""
+    return page_of("cost_centres", reports.cost_centres.all(), lambda one: one.code, page, _cost_centre_json)
+
+
+@router.post("/billing/cost-centres", dependencies=[needs("billing:manage")], status_code=201)
+def add_cost_centre(
+    new: NewCostCentre, reports: TheReports, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Create a cost centre."""
+    try:
+        added = reports.cost_centres.add(CostCentre(**new.model_dump()), requester.actor, access.clock())
+    except NameTaken as error:
+        raise InvalidFields({"code": str(error)}) from None
+    return _cost_centre_json(added)
+
+
+@router.patch("/billing/cost-centres/{code}", dependencies=[needs("billing:manage")])
+def change_cost_centre(
+    code: Code, change: CostCentreChange, reports: TheReports, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Change a cost centre. Statements that were issued stay as they are."""
+    changes = change.model_dump(exclude_unset=True)
+    try:
+        changed = reports.cost_centres.change(code, changes, requester.actor, access.clock())
+    except LookupError as error:
+        raise HTTPException(404, str(error)) from None
+    except NameTaken as error:
+        raise InvalidFields({"code": str(error)}) from None
+    return _cost_centre_json(changed)
+
+
+@router.delete("/billing/cost-centres/{code}", dependencies=[needs("billing:manage")], status_code=204)
+def delete_cost_centre(code: Code, reports: TheReports, access: TheAccess, requester: TheRequester) -> None:
+    """Delete a cost centre and its assignments: who paid before them pays again.
+
+    409 if that would change a month of which a statement was issued."""
+    try:
+        reports.cost_centres.delete(code, requester.actor, access.clock())
+    except LookupError as error:
+        raise HTTPException(404, str(error)) from None
+    except PeriodIssued as error:
+        raise HTTPException(409, str(error)) from None
+
+
+@router.get("/billing/cost-centre-assignments", dependencies=[needs("billing:read")])
+def assignments(reports: TheReports, page: ThePage) -> dict[str, Any]:
+    """Which cost centre pays for which team, user or project, and from which day on."""
+    names = reports.names()
+    projects = reports.project_owners()
+    found = [
+        {
+            "entity": names.get(("entity", one.id if one.kind == "entity" else projects.get(one.id, 0))),
+            "project": names.get(("project", one.id)) if one.kind == "project" else None,
+            "valid_from": one.valid_from,
+            "cost_centre": one.code,
+        }
+        for one in reports.cost_centres.assignments()
+    ]
+    return page_in_order("assignments", found, page)
+
+
+@router.post("/billing/cost-centre-assignments", dependencies=[needs("billing:manage")], status_code=201)
+def assign(
+    wanted: Assignment, reports: TheReports, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Let a cost centre pay for a team, a user or a project from a day on. That of a project comes first."""
+    day = wanted.valid_from.isoformat()
+    assigned, name = _assigned(wanted, day, access)
+    try:
+        reports.cost_centres.assign(assigned, name, requester.actor, access.clock())
+    except LookupError as error:
+        raise InvalidFields({"cost_centre": str(error)}) from None
+    except PeriodIssued as error:
+        raise HTTPException(409, str(error)) from None
+    reports.copy_names()
+    return {
+        "entity": wanted.entity,
+        "project": wanted.project,
+        "valid_from": day,
+        "cost_centre": wanted.cost_centre,
+    }
+
+
+def _assigned(wanted: Assignment, day: str, access: AccessControl) -> tuple[CostCentreAssignment, str]:
+    entity = access.directory.entity_named(wanted.entity)
+    if entity is None:
+        raise InvalidFields({"entity": f"there is no team or user {wanted.entity!r}"})
+    if wanted.project is None:
+        return CostCentreAssignment("entity", entity.id, day, wanted.cost_centre), wanted.entity
+    project = access.directory.project_named(entity.id, wanted.project)
+    if project is None:
+        raise InvalidFields({"project": f"{wanted.entity} has no project {wanted.project!r}"})
+    name = f"{wanted.entity}/{wanted.project}"
+    return CostCentreAssignment("project", project.id, day, wanted.cost_centre), name
+
+
+def _cost_centre_json(one: CostCentre) -> dict[str, Any]:
+    return {
+        "code": one.code,
+        "name": one.name,
+        "address": one.address,
+        "contact": one.contact,
+        "purchase_order": one.purchase_order,
+    }

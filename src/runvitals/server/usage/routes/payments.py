@@ -1,0 +1,105 @@
+"""`/billing/statements/{number}/payment`: paying a statement by another service, if one was chosen."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import HTTPException, Request
+
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.http.router import Router
+from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.usage.charges import MICRO
+from runvitals.server.usage.payments import Payment, PaymentFailed, PaymentProvider, PaymentRequest
+from runvitals.server.usage.routes.statements import Number
+from runvitals.server.usage.statement_lines import digits
+from runvitals.server.usage.storage.documents import payment_name
+from runvitals.server.usage.storage.statements import Statement
+
+router = Router()
+_STATEMENTS: Final = "/-/billing/statements"
+
+
+@router.get("/billing/payments", dependencies=[needs("billing:read")])
+def payments(request: Request) -> dict[str, Any]:
+    """By which service statements can be paid; null: none."""
+    provider = _provider(request)
+    return {"provider": None if provider is None else provider.name}
+
+
+@router.post("/billing/statements/{number}/payment", dependencies=[needs("billing:settle")])
+def request_payment(
+    number: Number,
+    request: Request,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+) -> dict[str, Any]:
+    """Ask the service for a payment of a statement that was issued. The answer has the address to pay at."""
+    provider = _needed(request)
+    found = _payable(access, number)
+    assert found.number is not None
+    unit = MICRO // 10 ** digits(found.currency)
+    try:
+        back = outside.server_url()
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+    wanted = PaymentRequest(
+        found.number,
+        found.period,
+        found.scope_name,
+        found.total_micro // unit,
+        found.currency,
+        f"{back}{_STATEMENTS}",
+    )
+    try:
+        made = provider.request(wanted)
+    except PaymentFailed as error:
+        raise HTTPException(502, str(error)) from None
+    kept = {"provider": provider.name, "reference": made.reference}
+    access.metadata_store.usage.documents.put(
+        payment_name(found.number), kept, requester.actor, access.clock()
+    )
+    return _shown(provider, made)
+
+
+@router.get("/billing/statements/{number}/payment", dependencies=[needs("billing:settle")])
+def payment(number: Number, request: Request, access: TheAccess) -> dict[str, Any]:
+    """The payment of a statement, as the service has it now."""
+    found = _payable(access, number)
+    kept = access.metadata_store.usage.documents.get(payment_name(found.number or ""))
+    provider = _needed(request)
+    if kept.get("provider") != provider.name:
+        raise HTTPException(404, f"no payment of {found.number} was requested of {provider.name}")
+    try:
+        return _shown(provider, provider.find(kept["reference"]))
+    except PaymentFailed as error:
+        raise HTTPException(502, str(error)) from None
+
+
+def _provider(request: Request) -> PaymentProvider | None:
+    found: PaymentProvider | None = request.app.state.payments
+    return found
+
+
+def _needed(request: Request) -> PaymentProvider:
+    provider = _provider(request)
+    if provider is None:
+        raise HTTPException(409, "this server has no payment service: RUNVITALS_PAYMENTS is not set")
+    return provider
+
+
+def _payable(access: AccessControl, number: str) -> Statement:
+    try:
+        found = access.metadata_store.usage.statements.find(number)
+    except LookupError as error:
+        raise HTTPException(404, str(error)) from None
+    if found.state != "issued" or found.total_micro <= 0:
+        raise HTTPException(409, f"{number} cannot be paid: expected an issued statement of more than 0")
+    return found
+
+
+def _shown(provider: PaymentProvider, one: Payment) -> dict[str, Any]:
+    return {"provider": provider.name, "reference": one.reference, "url": one.url, "state": one.state}

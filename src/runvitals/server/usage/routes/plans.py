@@ -1,0 +1,146 @@
+"""`/billing`: plans, their limits, and how much of them is used."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from fastapi import HTTPException, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.runs.routes.listing import ThePage, page_in_order
+from runvitals.server.usage.charges import CHARGES
+from runvitals.server.usage.limits import Use, checked_plan
+from runvitals.server.usage.routes.billing_text import PlainText
+from runvitals.server.usage.routes.usage import TheReports
+from runvitals.server.usage.storage.plans import ORGANISATION, AssignedPlan, PlanInUse, PlanLimit, UsagePlan
+
+router = Router()
+PlanName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$", max_length=64)]
+
+
+class LimitForm(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    category: Literal["tracked_hours", "device_hours", "energy", "storage", "ingest", "charges"]
+    included: float = Field(0.0, ge=0, le=10**12, allow_inf_nan=False)
+    limit: float | None = Field(None, ge=0, le=10**12, allow_inf_nan=False)
+    refuse_new_runs: bool = False
+
+
+class PlanForm(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    description: PlainText = Field("", max_length=500)
+    limits: list[LimitForm] = Field(default_factory=list, max_length=6)
+
+
+class PlanAssignment(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    plan: str = Field(max_length=64)
+    entity: str | None = Field(None, max_length=64)
+    valid_from: date
+
+
+@router.get("/billing", dependencies=[needs("billing:read")])
+def billing(reports: TheReports, access: TheAccess) -> dict[str, Any]:
+    """What the organisation, each team and each user have used this month, of which limits."""
+    settings, names = reports.settings(), reports.names()
+    found = reports.uses()
+    uses = [_use_json(use, names.get(("entity", use.entity_id))) for use in found]
+    charged = any(use.category == CHARGES and use.quantity > 0 for use in found)
+    return {
+        "month": reports.this_month().name,
+        "currency": settings.currency,
+        "support_contact": with_defaults(access.accounts.settings.all())["support_contact"] or "",
+        "asks_for_payment_data": charged and not access.metadata_store.usage.documents.get("settlement"),
+        "uses": uses,
+    }
+
+
+@router.get("/billing/plans", dependencies=[needs("billing:read")])
+def plans(reports: TheReports, page: ThePage) -> dict[str, Any]:
+    """All plans by name, and who has which."""
+    found, names = [_plan_json(one) for one in reports.plans.all()], reports.names()
+    assigned = [
+        {"entity": names.get(("entity", one.entity_id)), "plan": one.plan, "valid_from": one.valid_from}
+        for one in reports.plans.assigned()
+    ]
+    return {**page_in_order("plans", found, page), "assigned": assigned}
+
+
+@router.put("/billing/plans/{plan}", dependencies=[needs("billing:manage")])
+def put_plan(
+    plan: PlanName, form: PlanForm, reports: TheReports, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Create a plan, or replace it."""
+    limits = [PlanLimit(one.category, one.included, one.limit, one.refuse_new_runs) for one in form.limits]
+    try:
+        wanted = checked_plan(plan, form.description, limits)
+    except ValueError as error:
+        raise InvalidFields({"limits": str(error)}) from None
+    reports.plans.put(wanted, requester.actor, access.clock())
+    return _plan_json(wanted)
+
+
+@router.delete("/billing/plans/{plan}", dependencies=[needs("billing:manage")], status_code=204)
+def remove_plan(plan: PlanName, reports: TheReports, access: TheAccess, requester: TheRequester) -> None:
+    """Remove a plan that nobody has."""
+    try:
+        reports.plans.remove(plan, requester.actor, access.clock())
+    except LookupError as error:
+        raise HTTPException(404, str(error)) from None
+    except PlanInUse as error:
+        raise HTTPException(409, str(error)) from None
+
+
+@router.post("/billing/assignments", dependencies=[needs("billing:manage")], status_code=201)
+def assign_plan(
+    wanted: PlanAssignment, reports: TheReports, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Give a plan to a team or user from a day on; without one, to the organisation as a whole."""
+    entity_id = ORGANISATION
+    if wanted.entity is not None:
+        found = access.directory.entity_named(wanted.entity)
+        if found is None:
+            raise InvalidFields({"entity": f"there is no team or user {wanted.entity!r}"})
+        entity_id = found.id
+    assigned = AssignedPlan(entity_id, wanted.valid_from.isoformat(), wanted.plan)
+    try:
+        reports.plans.assign(assigned, requester.actor, access.clock())
+    except LookupError as error:
+        raise InvalidFields({"plan": str(error)}) from None
+    return {"entity": wanted.entity, "plan": wanted.plan, "valid_from": assigned.valid_from}
+
+
+def _plan_json(plan: UsagePlan) -> dict[str, Any]:
+    limits = [
+        {
+            "category": one.category,
+            "included": one.included,
+            "limit": one.limit_units,
+            "refuse_new_runs": one.refuse_new_runs,
+        }
+        for one in plan.limits
+    ]
+    return {"name": plan.name, "description": plan.description, "limits": limits}
+
+
+def _use_json(use: Use, name: str | None) -> dict[str, Any]:
+    return {
+        "entity": name,
+        "category": use.category,
+        "value": use.value,
+        "included": 0.0 if use.limit is None else use.limit.included,
+        "limit": None if use.limit is None else use.limit.limit_units,
+        "percent": use.share,
+        "expected": use.expected,
+        "refuses_new_runs": use.refuses,
+    }

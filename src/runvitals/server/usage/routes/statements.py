@@ -1,0 +1,221 @@
+"""`/billing/statements`: what was charged for months, as JSON, HTML and PDF; issuing and cancelling it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+from fastapi import HTTPException, Path, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.principals import User
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.resources import Organisation
+from runvitals.server.access.same_origin import INERT_POLICY
+from runvitals.server.accounts.routes.services import AccountServices, TheServices
+from runvitals.server.http.router import Router
+from runvitals.server.mail.message import Message, one_line
+from runvitals.server.runs.routes.listing import ThePage
+from runvitals.server.usage.charges import MICRO
+from runvitals.server.usage.printed_statements import html_of, pdf_of
+from runvitals.server.usage.routes.billing_text import PlainText
+from runvitals.server.usage.statement_lines import money
+from runvitals.server.usage.statements import Statements
+from runvitals.server.usage.storage.statements import Statement, StatementConflict, StatementTable, Wanted
+
+router = Router()
+_READS = "filtered usage:read_team"
+Number = Annotated[str, Path(max_length=40, description="Of a statement, or the id of a draft.")]
+DraftId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+Period = Annotated[str | None, Query(pattern=r"^[0-9]{4}-[0-9]{2}$", description="A month such as 2026-11.")]
+
+
+class Cancellation(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    reason: PlainText = Field(min_length=1, max_length=500)
+
+
+def _statements(request: Request) -> Statements:
+    found: Statements = request.app.state.statements
+    return found
+
+
+@router.get("/billing/statements", dependencies=[needs(_READS)])
+def statements(
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    period: Period = None,
+    entity: Annotated[str | None, Query(description="Only of this team or user.", max_length=64)] = None,
+) -> dict[str, Any]:
+    """Statements and drafts, the newest first. Administrators of teams see those issued to their teams."""
+    readable = _entity_ids(access, requester)
+    if entity is not None:
+        found = access.directory.entity_named(entity)
+        if found is None or (readable is not None and found.id not in readable):
+            access.hide(requester, f"team or user {entity!r}")
+        readable = [found.id]
+    wanted = Wanted(period, readable)
+    rows, total = _table(access).page(wanted, page.limit + 1, page.after_id)
+    part = rows[: page.limit]
+    following = str(part[-1].id) if len(rows) > len(part) else None
+    return {"statements": _shown(access, part), "total": total, "next": following}
+
+
+@router.get("/billing/statements/{number}.pdf", dependencies=[needs(_READS)], response_model=None)
+def statement_pdf(number: Number, access: TheAccess, requester: TheRequester) -> Response:
+    """A statement that was issued, as PDF: always the same bytes."""
+    found = _found(access, requester, number)
+    if found.number is None:
+        raise HTTPException(409, "a draft has no PDF: issue it first")
+    headers = {"content-disposition": f'attachment; filename="{found.number}.pdf"'}
+    return Response(pdf_of(_table(access), found), media_type="application/pdf", headers=headers)
+
+
+@router.get("/billing/statements/{number}.html", dependencies=[needs(_READS)], response_model=None)
+def statement_html(number: Number, access: TheAccess, requester: TheRequester) -> Response:
+    """A statement or draft as a page of its own."""
+    found = _found(access, requester, number)
+    text = html_of(_table(access), found)
+    return Response(
+        text, media_type="text/html; charset=utf-8", headers={"content-security-policy": INERT_POLICY}
+    )
+
+
+@router.get("/billing/statements/{number}", dependencies=[needs(_READS)])
+def statement(number: Number, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
+    """A statement or draft, with a page of its lines."""
+    found = _found(access, requester, number)
+    lines = _table(access).lines(found.id)
+    first = page.after_id
+    part = lines[first : first + page.limit]
+    end = first + len(part)
+    shown = [
+        {
+            "text": line.text,
+            "project": line.project,
+            "category": line.category,
+            "model": line.model,
+            "quantity": line.quantity,
+            "unit": line.unit,
+            "included": line.included,
+            "price": line.price_micro / MICRO,
+            "amount": line.amount_micro / MICRO,
+        }
+        for line in part
+    ]
+    (about,) = _shown(access, [found])
+    return {
+        **about,
+        "lines": shown,
+        "total_lines": len(lines),
+        "next": str(end) if end < len(lines) else None,
+    }
+
+
+@router.post("/billing/statements/{draft}/issue", dependencies=[needs("billing:settle")])
+def issue(
+    draft: DraftId, request: Request, access: TheAccess, requester: TheRequester, services: TheServices
+) -> dict[str, Any]:
+    """Issue a draft as it is now, under the next number. It never changes again."""
+    try:
+        found, tell = _table(access).find(str(draft)), _telling(access, services)
+        issued = _statements(request).issue(found, requester.actor, tell)
+    except LookupError as error:
+        raise HTTPException(404, str(error)) from None
+    except StatementConflict as error:
+        raise HTTPException(409, str(error)) from None
+    return _shown(access, [issued])[0]
+
+
+@router.post("/billing/statements/{number}/cancel", dependencies=[needs("billing:settle")])
+def cancel(
+    number: Number,
+    why: Cancellation,
+    request: Request,
+    access: TheAccess,
+    requester: TheRequester,
+    services: TheServices,
+) -> dict[str, Any]:
+    """Cancel a statement by another one with negative amounts, the response. The month has a draft again."""
+    try:
+        tell = _telling(access, services)
+        cancelling = _statements(request).cancel(number, why.reason, requester.actor, tell)
+    except LookupError as error:
+        raise HTTPException(404, str(error)) from None
+    except StatementConflict as error:
+        raise HTTPException(409, str(error)) from None
+    return _shown(access, [cancelling])[0]
+
+
+def _table(access: AccessControl) -> StatementTable:
+    return access.metadata_store.usage.statements
+
+
+def _entity_ids(access: AccessControl, requester: Requester) -> list[int] | None:
+    """The teams whose statements the requester may read; None: all statements, with drafts."""
+    if access.may(requester, Action.BILLING_READ, Organisation()):
+        return None
+    teams = requester.principal.teams if isinstance(requester.principal, User) else ()
+    found = [
+        team for team in teams if access.may(requester, Action.USAGE_READ_TEAM, access.directory.entity(team))
+    ]
+    if not found:
+        access.require(requester, Action.BILLING_READ, Organisation(), "the organisation", changes=False)
+    return found
+
+
+def _found(access: AccessControl, requester: Requester, number: str) -> Statement:
+    mine = _entity_ids(access, requester)
+    try:
+        found = _table(access).find(number)
+    except LookupError:
+        access.hide(requester, f"statement {number!r}")
+    if mine is not None and (
+        found.number is None or found.scope_kind != "entity" or found.scope_id not in mine
+    ):
+        access.hide(requester, f"statement {number!r}")
+    return found
+
+
+def _shown(access: AccessControl, found: Sequence[Statement]) -> list[dict[str, Any]]:
+    replaced = _table(access).numbers([one.replaces_id for one in found if one.replaces_id is not None])
+    return [
+        {
+            "id": one.id,
+            "number": one.number,
+            "period": one.period,
+            "scope_kind": one.scope_kind,
+            "scope": one.scope_name,
+            "state": one.state,
+            "computed_ms": one.created_ms,
+            "issued_ms": one.issued_ms,
+            "issued_by": one.issued_by,
+            "currency": one.currency,
+            "total": one.total_micro / MICRO,
+            "reason": one.reason,
+            "replaces": None if one.replaces_id is None else replaced[one.replaces_id],
+        }
+        for one in found
+    ]
+
+
+def _telling(access: AccessControl, services: AccountServices) -> Callable[[Statement], None]:
+    """What mails a statement to the contact of its cost centre, who need not have an account."""
+
+    def tell(issued: Statement) -> None:
+        contact = (issued.settlement.get("paid_by") or {}).get("contact")
+        if contact:
+            total = f"{money(issued.total_micro, issued.currency)} {issued.currency}"
+            title = f"Statement {issued.number} of {issued.scope_name} for {issued.period}: {total}"
+            asked = issued.settlement.get("contact")
+            text = "The billing administrators have the statement as PDF."
+            paragraphs = (title, f"{text} Questions: {asked}." if asked else text)
+            message = Message("statement", one_line(title), paragraphs)
+            services.mailer.send(message, contact, access.clock(), once_key=f"statement:{issued.number}")
+
+    return tell

@@ -1,0 +1,144 @@
+"""`/storage`: which teams, users, projects and runs take the space, so that it can be cleared."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Query, Request
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.resources import Entity, Organisation, Project, ProjectItem
+from runvitals.server.http.router import Router
+from runvitals.server.runs.measured_library import KINDS, MeasuredLibrary, RunStorage
+from runvitals.server.runs.routes.listing import ThePage, page_in_order
+from runvitals.server.usage.routes.own_usage import project_storage_json
+
+router = Router()
+EntityName = Annotated[str, Path(description="A team or user.", max_length=64)]
+ProjectName = Annotated[str, Path(max_length=256)]
+RunOrder = Annotated[
+    Literal["bytes", "started", "last", "name"],
+    Query(description="The largest, the oldest, the longest silent, or by name first."),
+]
+_RUN_ACTIONS = frozenset((Action.RUN_DELETE,))
+
+
+@router.get("/storage", dependencies=[needs("billing:read")])
+def entities(access: TheAccess, page: ThePage) -> dict[str, Any]:
+    """What teams and users stored at the beginning of the day, the largest first."""
+    reading = access.metadata_store.usage.reading
+    names, day = reading.names(), None
+    sizes: dict[int | None, dict[str, int]] = defaultdict(lambda: dict.fromkeys(KINDS, 0))
+    projects: dict[int | None, set[int]] = defaultdict(set)
+    for row in reading.newest_storage():
+        day = row.day
+        sizes[row.entity_id][row.kind] += row.bytes
+        projects[row.entity_id].add(row.project_id)
+    found: list[dict[str, Any]] = [
+        {
+            "entity": names.get(("entity", number or 0)),
+            "projects": len(projects[number]),
+            **by_kind,
+            "bytes": sum(by_kind.values()),
+        }
+        for number, by_kind in sizes.items()
+    ]
+    found.sort(key=lambda one: (-one["bytes"], one["entity"] or ""))
+    return {"day": day, **page_in_order("entities", found, page)}
+
+
+@router.get("/storage/{entity}", dependencies=[needs("filtered storage:read")])
+async def projects(
+    request: Request, entity: EntityName, access: TheAccess, requester: TheRequester, page: ThePage
+) -> dict[str, Any]:
+    """What the projects of a team or user store now, the largest first."""
+    found = await run_in_threadpool(_entity, access, requester, entity)
+    library: MeasuredLibrary = request.app.state.library
+    known = await run_in_threadpool(_known_projects, access, requester, found)
+    stored = [one for one in await library.storage(found.id) if known is None or one.project_id in known]
+    return page_in_order("projects", [project_storage_json(one) for one in stored], page)
+
+
+@router.get("/storage/{entity}/{project}", dependencies=[needs("filtered run:read")])
+async def runs(
+    request: Request,
+    entity: EntityName,
+    project: ProjectName,
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    sort: RunOrder = "bytes",
+) -> dict[str, Any]:
+    """What the runs of a project store now. `may` has `run:delete` for those they may delete."""
+    place = await run_in_threadpool(_project, access, requester, entity, project)
+    library: MeasuredLibrary = request.app.state.library
+    found = await library.run_storage(place.entity.id, place.id)
+    if sort == "name":
+        found.sort(key=lambda one: (one.place.name, one.place.uid))
+    elif sort != "bytes":
+        found.sort(key=lambda one: one.place.started_ms if sort == "started" else one.place.last_ms)
+    listed = page_in_order("runs", [{"number": number} for number in range(len(found))], page)
+    shown = [found[row["number"]] for row in listed["runs"]]
+    return {**listed, "runs": await run_in_threadpool(_runs_json, access, requester, place, shown)}
+
+
+def _entity(access: AccessControl, requester: Requester, name: str) -> Entity:
+    """The team or user of the path, if the requester may see what it stores."""
+    found, what = access.directory.entity_named(name), f"team or user {name!r}"
+    if found is None:
+        access.hide(requester, what)
+    if found.owner_id != requester.user_id or requester.user_id is None:
+        reads_all = access.may(requester, Action.BILLING_READ, Organisation())
+        if not reads_all:
+            access.require(requester, Action.STORAGE_READ, found, what, changes=False)
+    return found
+
+
+def _known_projects(access: AccessControl, requester: Requester, entity: Entity) -> set[int] | None:
+    """The ids of the projects of which the requester may know; None: all."""
+    own = entity.owner_id is not None and entity.owner_id == requester.user_id
+    if own or access.may(requester, Action.BILLING_READ, Organisation()):
+        return None
+    projects = access.directory.projects_of(entity.id)
+    if access.may(requester, Action.PROJECT_READ_VISIBILITY, entity):
+        return set(projects)
+    return {one for one, project in projects.items() if access.may(requester, Action.PROJECT_READ, project)}
+
+
+def _project(access: AccessControl, requester: Requester, entity: str, name: str) -> Project:
+    """The project of the path, if the requester may read its runs."""
+    owner, what = access.directory.entity_named(entity), f"project {f'{entity}/{name}'!r}"
+    found = None if owner is None else access.directory.project_named(owner.id, name)
+    if found is None:
+        access.hide(requester, what)
+    access.require(requester, Action.PROJECT_READ, found, what, changes=False)
+    return found
+
+
+def _runs_json(
+    access: AccessControl, requester: Requester, project: Project, found: list[RunStorage]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "run": one.place.uid,
+            "name": one.place.name,
+            "started_ms": one.place.started_ms,
+            "last_ms": one.place.last_ms,
+            "in_trash": one.place.in_trash,
+            **one.by_kind,
+            "bytes": one.bytes,
+            "may": access.may_list(
+                requester,
+                ProjectItem(
+                    "run", 0, project, one.place.author_id, one.place.service_account_id, one.place.in_trash
+                ),
+                _RUN_ACTIONS,
+            ),
+        }
+        for one in found
+    ]

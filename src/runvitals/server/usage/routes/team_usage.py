@@ -1,0 +1,45 @@
+"""`/teams/{team}/usage`: how much of the server's storage a team takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.http.router import Router
+from runvitals.server.runs.measured_library import MeasuredLibrary
+from runvitals.server.teams.routes.parameters import TheTeam
+from runvitals.server.usage.routes.own_usage import storage_json, storage_limit
+
+router = Router()
+
+
+@router.get("/teams/{team}/usage", dependencies=[needs("storage:read")])
+async def usage(request: Request, team: TheTeam, access: TheAccess, requester: TheRequester) -> Any:
+    """The storage that the projects of a team take. `by_project` names those that the requester may know of;
+    the sums contain all."""
+    library: MeasuredLibrary = request.app.state.library
+    projects = await library.storage(team.id)
+    known = await run_in_threadpool(_known_projects, access, requester, team.id)
+    storage = storage_json(projects, await run_in_threadpool(storage_limit, access))
+    named = [
+        row
+        for row, project in zip(storage["by_project"], projects, strict=True)
+        if project.project_id in known
+    ]
+    return {"storage": {**storage, "by_project": named}}
+
+
+def _known_projects(access: AccessControl, requester: Requester, entity_id: int) -> set[int]:
+    """The ids of the projects of a team of which the requester may know."""
+    projects = access.directory.projects_of(entity_id)
+    if access.may(requester, Action.PROJECT_READ_VISIBILITY, access.directory.entity(entity_id)):
+        return set(projects)
+    return {
+        number for number, project in projects.items() if access.may(requester, Action.PROJECT_READ, project)
+    }

@@ -1,0 +1,168 @@
+"""`/usage`: what runs used in a month, by team, project, user and so on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import Depends, HTTPException, Query, Request, Response
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.principals import User
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.resources import Account, Entity, Organisation
+from runvitals.server.http.csv_response import csv_text
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.router import Router
+from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.usage.focus import COLUMNS, focus_rows
+from runvitals.server.usage.report import UsageSelection
+from runvitals.server.usage.reports import BY_DEFAULT, UsageReports, dimensions, range_of
+
+router = Router()
+_PERMISSION: Final = "filtered usage:read_team"
+_BY_OF_MEMBERS: Final = frozenset(("day", "month", "team", "author", "service_account", "job_type", "model"))
+"""By what members see the usage of their team, where the organisation lets them. Not by project: they need
+not know of all of them."""
+
+
+def usage_reports(request: Request) -> UsageReports:
+    """What makes the reports of this server."""
+    reports: UsageReports = request.app.state.usage_reports
+    return reports
+
+
+TheReports = Annotated[UsageReports, Depends(usage_reports)]
+
+
+def selection(
+    request: Request,
+    access: TheAccess,
+    requester: TheRequester,
+    reports: TheReports,
+    month: Annotated[str | None, Query(description="Such as 2026-11; default: this month.")] = None,
+    first: Annotated[str | None, Query(alias="from", description="The first day.", max_length=10)] = None,
+    last: Annotated[
+        str | None, Query(alias="to", description="The last day, included.", max_length=10)
+    ] = None,
+    entity: Annotated[str | None, Query(description="Only this team or user.", max_length=64)] = None,
+    author: Annotated[Literal["me"] | None, Query(description="Only the requester's own runs.")] = None,
+) -> UsageSelection:
+    """The usage that is asked for, if the requester may see it."""
+    try:
+        start, end = range_of(month, first, last, reports.this_month())
+    except ValueError as error:
+        raise InvalidFields({"month" if month is not None else "from": str(error)}) from None
+    wanted = UsageSelection(start, end)
+    if author == "me":
+        if not isinstance(requester.principal, User):
+            raise HTTPException(422, "author=me: only users have runs of their own")
+        wanted = replace(wanted, author_id=requester.principal.id)
+    asked = request.query_params
+    by = frozenset((asked.get("by") or "project").split(",")) | ({"project"} if "project" in asked else set())
+    return _readable(access, requester, wanted, entity, by)
+
+
+def _readable(
+    access: AccessControl,
+    requester: Requester,
+    wanted: UsageSelection,
+    entity: str | None,
+    by: frozenset[str],
+) -> UsageSelection:
+    """The selection within a team or user; raises if the requester may not see it.
+
+    Everyone may see the usage of their own runs, administrators that of their team, billing readers all.
+    With the setting `usage_names`, members see that of their team by user, too.
+    """
+    reads_all = access.may(requester, Action.BILLING_READ, Organisation())
+    if entity is None:
+        if wanted.author_id is None:
+            access.require(requester, Action.BILLING_READ, Organisation(), "the organisation", changes=False)
+        return wanted
+    found, what = access.directory.entity_named(entity), f"team or user {entity!r}"
+    if found is None:
+        access.hide(requester, what)
+    if wanted.author_id is not None and not reads_all and not _knows(access, requester, found):
+        access.hide(requester, what)
+    if wanted.author_id is None and not reads_all and not _member_may(access, requester, found, by):
+        access.require(requester, Action.USAGE_READ_TEAM, found, what, changes=False)
+    return replace(wanted, entity_id=found.id)
+
+
+def _knows(access: AccessControl, requester: Requester, found: Entity) -> bool:
+    """Whether the requester may know that there is this team or user."""
+    if found.owner_id is None:
+        return access.may(requester, Action.TEAM_PROFILE, found)
+    return not found.deleted and access.may(requester, Action.USER_READ, Account(found.owner_id))
+
+
+def _member_may(access: AccessControl, requester: Requester, found: Entity, by: frozenset[str]) -> bool:
+    """Whether the requester may see this usage as a member of the team."""
+    return (
+        by <= _BY_OF_MEMBERS
+        and isinstance(requester.principal, User)
+        and found.id in requester.principal.teams
+        and access.may(requester, Action.TEAM_READ, found)
+        and bool(with_defaults(access.accounts.settings.all())["usage_names"])
+    )
+
+
+TheSelection = Annotated[UsageSelection, Depends(selection)]
+By = Annotated[
+    str | None,
+    Query(
+        description="Some of day, month, team, project, author, service_account, job_type, model, "
+        "cost_centre, sweep and run, separated by commas.",
+        max_length=200,
+    ),
+]
+OneProject = Annotated[str | None, Query(description="Only the project of this name.", max_length=200)]
+
+
+def _by(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return dimensions(text, default)
+    except ValueError as error:
+        raise InvalidFields({"by": str(error)}) from None
+
+
+@router.get("/usage", dependencies=[needs(_PERMISSION)], response_model=None)
+def usage(
+    wanted: TheSelection,
+    reports: TheReports,
+    by: By = None,
+    project: OneProject = None,
+    format: Literal["json", "csv"] = "json",
+) -> dict[str, Any] | Response:
+    """What runs used in a month or range of days: hours, energy, storage, ingestion, and what it costs."""
+    if format == "csv":
+        return _csv(reports, wanted, _by(by, BY_DEFAULT), project)
+    return reports.report(wanted, _by(by, ("month", "team", "project")), project)
+
+
+@router.get("/usage.csv", dependencies=[needs(_PERMISSION)], response_model=None)
+def usage_csv(
+    wanted: TheSelection, reports: TheReports, by: By = None, project: OneProject = None
+) -> Response:
+    """The same as CSV, with all columns."""
+    return _csv(reports, wanted, _by(by, BY_DEFAULT), project)
+
+
+@router.get("/usage/focus.csv", dependencies=[needs(_PERMISSION)], response_model=None)
+def focus(wanted: TheSelection, reports: TheReports, access: TheAccess) -> Response:
+    """The same in the format of the FinOps Open Cost and Usage Specification (FOCUS 1.1)."""
+    organisation = with_defaults(access.accounts.settings.all())["name"]
+    return _response(csv_text(COLUMNS, focus_rows(reports, wanted, organisation)))
+
+
+def _csv(reports: UsageReports, wanted: UsageSelection, by: tuple[str, ...], project: str | None) -> Response:
+    columns, lines = reports.table(wanted, by, project)
+    return _response(csv_text(columns, lines))
+
+
+def _response(text: str) -> Response:
+    lines = text.replace("\n", "\r\n")  # RFC 4180
+    return Response(lines, media_type="text/csv; charset=utf-8", headers={"cache-control": "no-store"})

@@ -1,0 +1,162 @@
+"""Lines of statements: what was used at a price, rounded to the smallest unit of the currency."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+from runvitals.model.statement_line import StatementLine
+from runvitals.server.usage.charges import DEVICE_HOURS, ENERGY, MICRO, TRACKED_HOURS, UNITS, in_units
+from runvitals.server.usage.days import Month
+
+_WHOLE: Final = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF"
+_THOUSANDTHS: Final = "BHD IQD JOD KWD LYD OMR TND"
+_DIGITS: Final = {**dict.fromkeys(_WHOLE.split(), 0), **dict.fromkeys(_THOUSANDTHS.split(), 3)}
+"""Decimal digits of currencies that do not have 2 (ISO 4217)."""
+_LATE: Final = (TRACKED_HOURS, DEVICE_HOURS, ENERGY)
+"""What late samples change. Ingestion counts when it arrives; storage is as it was on the day."""
+_SAME: Final = 1e-6
+Key = tuple[int | None, str, str]
+"""The id of a project, a category and a device model."""
+
+
+@dataclass(frozen=True, slots=True)
+class PricedUse:
+    """A part of usage that has a price. Quantities as of `charges.UsedAmount`."""
+
+    key: Key
+    quantity: int
+    included: int
+    price_micro: int
+    amount_micro: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedLine:
+    """A line, and what it is about when projects have other names."""
+
+    key: Key
+    line: StatementLine
+
+
+def digits(currency: str) -> int:
+    """How many decimal digits the smallest unit of a currency has."""
+    return _DIGITS.get(currency, 2)
+
+
+def rounded(amount_micro: int, currency: str) -> int:
+    """An amount rounded half to even to the currency's smallest unit, in micro-units.
+
+    Example:
+        >>> rounded(1_005_000, "EUR"), rounded(1_015_000, "EUR"), rounded(1_500_000, "JPY")
+        (1000000, 1020000, 2000000)
+    """
+    unit: int = MICRO // 10 ** digits(currency)
+    return round(Fraction(amount_micro, unit)) * unit
+
+
+def money(amount_micro: int, currency: str) -> str:
+    """An amount that was rounded, as text.
+
+    Example:
+        >>> money(-1_020_000, "EUR"), money(2_000_000, "JPY")
+        ('-1.02', '2')
+    """
+    return f"{Decimal(amount_micro) / MICRO:.{digits(currency)}f}"
+
+
+def number_text(year: int, number: int) -> str:
+    """The number of a statement.
+
+    Example:
+        >>> number_text(2026, 7)
+        'RV-2026-000007'
+    """
+    return f"RV-{year:04}-{number:06}"
+
+
+def late_text(period: str) -> str:
+    """The text of lines about samples of a month that arrived after its statement was issued."""
+    return f"late data of {period}"
+
+
+def total(lines: Iterable[StatementLine]) -> int:
+    """The sum of lines that were rounded, in micro-units."""
+    return sum(line.amount_micro for line in lines)
+
+
+def statement_lines(uses: Iterable[PricedUse], month: Month, currency: str) -> list[KeyedLine]:
+    """One line for each project, category, model and price. `project` is still empty.
+
+    Each amount is the sum of the exact ones, rounded.
+    """
+    groups: dict[tuple[Key, int], list[PricedUse]] = defaultdict(list)
+    for one in uses:
+        groups[one.key, one.price_micro].append(one)
+    found = []
+    for (key, price), parts in groups.items():
+        _, category, model = key
+        quantity = in_units(category, sum(one.quantity for one in parts), month)
+        included = in_units(category, sum(one.included for one in parts), month)
+        amount = rounded(sum(one.amount_micro for one in parts), currency)
+        line = StatementLine("", "", category, model, quantity, UNITS[category], included, price, amount)
+        found.append(KeyedLine(key, line))
+    return found
+
+
+def late_lines(now: Iterable[KeyedLine], billed: Iterable[KeyedLine], period: str) -> list[KeyedLine]:
+    """What has changed in a month since its statement was issued.
+
+    Args:
+        now: its lines as they would be now.
+        billed: those that were issued, and the lines about its late data since.
+    """
+    before = _sums(billed)
+    after = _sums(now)
+    found = []
+    for key in sorted(before.keys() | after.keys(), key=repr):
+        if key[1] not in _LATE:
+            continue
+        old, new = before.get(key), after.get(key)
+        known = new or old
+        assert known is not None
+        quantity = (new.quantity if new else 0.0) - (old.quantity if old else 0.0)
+        amount = (new.amount_micro if new else 0) - (old.amount_micro if old else 0)
+        if abs(quantity) > _SAME and amount:
+            changed = replace(known, quantity=quantity, included=0.0, amount_micro=amount)
+            found.append(KeyedLine(key, replace(changed, text=late_text(period))))
+    return found
+
+
+def negated(lines: Sequence[StatementLine], number: str) -> list[StatementLine]:
+    """The lines that cancel those of a statement."""
+    return [
+        replace(
+            line,
+            text=f"{line.text}, cancels {number}" if line.text else f"cancels {number}",
+            quantity=-line.quantity,
+            included=-line.included,
+            amount_micro=-line.amount_micro,
+        )
+        for line in lines
+    ]
+
+
+def _sums(lines: Iterable[KeyedLine]) -> dict[Key, StatementLine]:
+    found: dict[Key, StatementLine] = {}
+    for one in lines:
+        known = found.get(one.key)
+        found[one.key] = (
+            one.line
+            if known is None
+            else replace(
+                known,
+                quantity=known.quantity + one.line.quantity,
+                amount_micro=known.amount_micro + one.line.amount_micro,
+            )
+        )
+    return found

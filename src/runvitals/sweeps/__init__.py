@@ -1,1 +1,0 @@
-"""Sweeps: the search for the best parameters of a training over many runs. Knows neither HTTP nor SQL."""

@@ -1,0 +1,1 @@
+"""Screens in a terminal: the workspace of runs (`leet`), and this machine (`top`)."""

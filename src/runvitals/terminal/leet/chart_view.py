@@ -1,0 +1,289 @@
+"""Draws a chart as lines of text: a frame with title and legend, axes with units, and lines or a heatmap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from rich.cells import cell_len
+
+from runvitals.terminal.leet import axes
+from runvitals.terminal.leet.braille import BrailleCanvas, Row
+from runvitals.terminal.leet.fitting_text import cut, right
+from runvitals.terminal.leet.heatmap import heatmap, scale
+from runvitals.terminal.leet.reduction import Column, columns
+from runvitals.terminal.leet.series_column import SeriesColumn
+
+COLOURS = 8
+MIN_WIDTH, MIN_HEIGHT = 18, 5
+_SCALE_HEIGHT = 6
+"""A heatmap that has at least so many rows has a scale below it; the title of others has the unit."""
+_TITLE_WIDTH = 20
+"""Of a longer title, so much is shown before the value."""
+Guides = Literal["off", "dots", "lines"]
+_EVERY = {"dots": 4, "lines": 1}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChartLine:
+    """One line of a chart: its name, its values over time or steps, and the number of its colour."""
+
+    name: str
+    series: SeriesColumn
+    colour: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChartStyle:
+    """How a chart is drawn.
+
+    Args:
+        log: whether the y-axis is logarithmic.
+        is_heatmap: whether each line is a row, coloured by value.
+        guides: what marks the heights that have labels.
+        is_focused: whether its frame is marked.
+        on_time: whether x is in milliseconds, rather than steps; then missing samples interrupt a line.
+        x_start: what the labels of the x-axis count from.
+        cross: the x of the crosshair, or None.
+        has_colours: whether the terminal has them.
+        x_name: of what x is, if it is neither time nor steps; safe for a terminal.
+    """
+
+    log: bool = False
+    is_heatmap: bool = False
+    guides: Guides = "off"
+    is_focused: bool = False
+    on_time: bool = True
+    x_start: float = 0.0
+    cross: float | None = None
+    has_colours: bool = True
+    x_name: str = ""
+
+    def x_label(self, x: float) -> str:
+        """A time since the start, or a step."""
+        return axes.elapsed(x - self.x_start) if self.on_time else axes.label(x, "")
+
+
+class DrawnChart(NamedTuple):
+    """The rows of a chart, and where its plot begins in them, and how wide it is."""
+
+    rows: list[Row]
+    plot_left: int
+    plot_width: int
+
+
+def draw(
+    title: str,
+    unit: str,
+    lines: Sequence[ChartLine],
+    x_range: tuple[float, float],
+    width: int,
+    height: int,
+    style: ChartStyle,
+) -> DrawnChart:
+    """A chart of `height` rows, each `width` cells wide. Title and names must be safe for a terminal."""
+    found = axes.extent(
+        range_ for line in lines if (range_ := line.series.value_range(*x_range, style.log)) is not None
+    )
+    inner_width, inner_height = width - 2, height - 2
+    margin = 0
+    if style.is_heatmap and unit and inner_height < _SCALE_HEIGHT:
+        title = f"{title}, {unit}"
+    if found is None:
+        body = _message("no values above 0" if style.log else "no values", inner_width, inner_height)
+    else:
+        y_range = axes.y_range(*found, unit, style.log)
+        plot = _heatmap if style.is_heatmap else _plot
+        body, margin = plot(lines, unit, x_range, y_range, inner_width, inner_height, style)
+    frame = "focus" if style.is_focused else "frame"
+    rows = [
+        _top(title, _value(lines, unit, style), width, frame),
+        *([("│", frame), *row, ("│", frame)] for row in body),
+        _legend(lines, unit, width, frame, style),
+    ]
+    return DrawnChart(rows, margin + 2, max(inner_width - margin - 1, 1))
+
+
+def _plot(
+    lines: Sequence[ChartLine],
+    unit: str,
+    x_range: tuple[float, float],
+    y_range: tuple[float, float],
+    width: int,
+    height: int,
+    style: ChartStyle,
+) -> tuple[list[Row], int]:
+    """The lines between their axes, and the width of the labels of the y-axis."""
+    rows = height - 1
+    shares = _shares(rows)
+    heights = [axes.at(share, *y_range, style.log) for share in shares.values()]
+    labels = dict(zip(shares, axes.labels(heights, unit), strict=True))
+    margin = min(max(map(cell_len, labels.values())), max(width - 8, 0))
+    canvas = BrailleCanvas(max(width - margin - 1, 1), rows)
+    if style.guides != "off":
+        for share in shares.values():
+            canvas.guide(round(share * (canvas.lines - 1)), "guide", _EVERY[style.guides])
+    for line in lines:
+        found = columns(line.series, *x_range, canvas.columns, style.on_time, style.log)
+        _trace(canvas, found, y_range, style.log, _style_of(line))
+    if style.cross is not None:
+        canvas.cross = _cross_column(style.cross, x_range, canvas.columns // 2)
+    drawn: list[Row] = []
+    for row, content in enumerate(canvas.rows()):
+        text = labels.get(row, "")
+        tick = "┤" if text else "│"
+        drawn.append([(right(text, margin), "dim"), (tick, "dim"), *content])
+    drawn.append([(" " * margin + "└", "dim"), (_x_labels(x_range, width - margin - 1, style), "dim")])
+    return drawn, margin
+
+
+def _heatmap(
+    lines: Sequence[ChartLine],
+    unit: str,
+    x_range: tuple[float, float],
+    y_range: tuple[float, float],
+    width: int,
+    height: int,
+    style: ChartStyle,
+) -> tuple[list[Row], int]:
+    """A row for each line, and the width of their names."""
+    names, series = [line.name for line in lines], [line.series for line in lines]
+    with_scale = height >= _SCALE_HEIGHT
+    rows, margin = heatmap(names, series, x_range, y_range, width, height - 1 - with_scale, style.has_colours)
+    room = width - margin - 1
+    rows.append([(" " * margin + "└", "dim"), (_x_labels(x_range, room, style), "dim")])
+    if with_scale:
+        rows.append([(" " * (margin + 1), ""), *scale(unit, y_range, room, style.has_colours)])
+    return rows, margin
+
+
+def _x_labels(x_range: tuple[float, float], room: int, style: ChartStyle) -> str:
+    """The labels below a plot: its ends, and between them what x is, or the crosshair."""
+    first, last = (style.x_label(x) for x in x_range)
+    between = room - cell_len(first) - cell_len(last)
+    if between <= 0:
+        return right(last, room)
+    name = cut(style.x_name, between - 2) if between > 4 else ""
+    before = (between - cell_len(name)) // 2
+    text = first + " " * before + name + " " * (between - before - cell_len(name)) + last
+    if style.cross is None:
+        return text
+    column = _cross_column(style.cross, x_range, room)
+    label = f" {style.x_label(style.cross)} "
+    if column is None or cell_len(label) > room:
+        return text
+    start = min(max(column - cell_len(label) // 2, 0), room - cell_len(label))
+    end = start + cell_len(label)
+    shown_first = first if start >= cell_len(first) else ""
+    shown_last = last if room - end >= cell_len(last) else ""
+    return f"{shown_first:<{start}}{label}{shown_last:>{room - end}}"
+
+
+def _cross_column(x: float, x_range: tuple[float, float], width: int) -> int | None:
+    """The column of the crosshair; None if it is outside."""
+    low, high = x_range
+    if not low <= x <= high:
+        return None
+    return min(int((x - low) / max(high - low, 1e-9) * width), width - 1)
+
+
+def _shares(rows: int) -> dict[int, float]:
+    """The rows that have labels, and where on the axis they are: the ends, and those between if they fit."""
+    if rows < 2:
+        return {0: 1.0}
+    parts = 4 if rows >= 9 else 2 if rows >= 5 else 1
+    return {round((rows - 1) * part / parts): 1.0 - part / parts for part in range(parts + 1)}
+
+
+def _trace(
+    canvas: BrailleCanvas, found: Sequence[Column], y_range: tuple[float, float], log: bool, style: str
+) -> None:
+    if not found:
+        return
+    top = canvas.lines - 1
+    shares = _positions([column[1:5] for column in found], *y_range, log)
+    heights = [[round(min(max(share, 0.0), 1.0) * top) for share in row] for row in shares]
+    previous = -1
+    for place, (column, (first, _, low, high)) in enumerate(zip(found, heights, strict=True)):
+        if place and column.joins:
+            canvas.line(found[place - 1].x, previous, column.x, first, style)
+        canvas.vertical(column.x, low, high, style)
+        previous = heights[place][1]
+
+
+def _positions(values: Sequence[Sequence[float]], low: float, high: float, log: bool) -> list[list[float]]:
+    """Where rows of values lie in a range: 0 at its low end, 1 at its high end."""
+    found = np.array(values)
+    if log:
+        length = math.log(high) - math.log(low)
+        return ((np.log(found) - math.log(low)) / length).tolist()  # type: ignore[no-any-return]
+    with np.errstate(over="ignore"):  # outside of the range
+        return ((found - low) / (high - low)).tolist()  # type: ignore[no-any-return]
+
+
+def _at_cross(line: ChartLine, unit: str, style: ChartStyle) -> str:
+    """The value of a line at the crosshair, "" without one."""
+    found = None if style.cross is None else line.series.nearest(style.cross)
+    return "" if found is None else axes.label(found[1], unit)
+
+
+def _value(lines: Sequence[ChartLine], unit: str, style: ChartStyle) -> str:
+    """The value of a chart with one line at the crosshair, else its newest one."""
+    if len(lines) != 1:
+        return ""
+    if style.cross is not None:
+        return _at_cross(lines[0], unit, style)
+    newest = lines[0].series.newest
+    return "" if newest is None else axes.label(newest, unit)
+
+
+def _top(title: str, value: str, width: int, frame: str) -> Row:
+    shown = f" {value} " if value else ""
+    room = width - 4 - cell_len(shown)
+    if room < min(cell_len(title) + 2, _TITLE_WIDTH):  # the name of a chart matters more than its value
+        shown, room = "", width - 4
+    name = f" {cut(title, room - 2)} "
+    fill = "─" * (width - 3 - cell_len(name) - cell_len(shown))
+    return [("╭─", frame), (name, "title"), (fill, frame), (shown, "value"), ("╮", frame)]
+
+
+def _legend(lines: Sequence[ChartLine], unit: str, width: int, frame: str, style: ChartStyle) -> Row:
+    """The bottom of the frame with the names of the lines, as many as fit, and their values at the
+    crosshair.
+    """
+    row: Row = [("╰─", frame)]
+    room = width - 3
+    if style.is_heatmap and style.cross is None:
+        return [*row, ("─" * room, frame), ("╯", frame)]
+    named = list({(line.name, line.colour): line for line in lines}.values())  # a run may have several lines
+    for index, line in enumerate(named if len(lines) > 1 else ()):
+        rest = len(named) - index
+        more = f" +{rest}"
+        value = _at_cross(line, unit, style)
+        widest = 24 if index else min(24, room - 1 - (len(more) if rest > 1 else 0))
+        text = f" {cut(f'{line.name} {value}' if value else line.name, widest)}"
+        if cell_len(text) + (len(more) if rest > 1 else 0) > room:
+            if len(more) <= room:
+                row.append((more, "dim"))
+                room -= len(more)
+            break
+        row.append((text, _style_of(line)))
+        room -= cell_len(text)
+    if len(lines) > 1 and room > 0:
+        row.append((" ", frame))
+        room -= 1
+    return [*row, ("─" * room, frame), ("╯", frame)]
+
+
+def _style_of(line: ChartLine) -> str:
+    return f"line{line.colour % COLOURS}"
+
+
+def _message(text: str, width: int, height: int) -> list[Row]:
+    middle = height // 2
+    return [
+        [(cut(text, width).center(width) if row == middle else " " * width, "dim")] for row in range(height)
+    ]

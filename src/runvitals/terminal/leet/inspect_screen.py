@@ -1,0 +1,206 @@
+"""The record browser: the list of a run's records, and the content of one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+
+from runvitals.base.regular_expressions import finder
+from runvitals.base.terminal_text import inert
+from runvitals.terminal.leet.braille import Row
+from runvitals.terminal.leet.filtered_screen import READ_ERRORS, FilteredScreen
+from runvitals.terminal.leet.keys import INSPECT, bindings
+from runvitals.terminal.leet.pane import ListPane
+from runvitals.terminal.leet.pane_borders import Border
+from runvitals.terminal.leet.record_log import LoggedRecord, RecordLog, moment_of
+from runvitals.terminal.leet.text_pane import TextPane
+
+
+class RecordsPane(ListPane):
+    """The list of records, of which only those in view are turned into text.
+
+    Args:
+        log: what it shows.
+    """
+
+    def __init__(self, log: RecordLog, *, id: str) -> None:
+        super().__init__("Records", id=id)
+        self.follows = False
+        self.cursor = 0
+        self._log = log
+        self._is_wanted: Callable[[str], bool] | None = None
+        self._shown: list[LoggedRecord] | None = None  # those that match the filter
+
+    @property
+    def count(self) -> int:
+        return len(self._log.records) if self._shown is None else len(self._shown)
+
+    @property
+    def place(self) -> int:
+        return self.cursor
+
+    @property
+    def current(self) -> LoggedRecord | None:
+        """The record at the cursor."""
+        if not self.count:
+            return None
+        return self._log.records[self.cursor] if self._shown is None else self._shown[self.cursor]
+
+    def add(self, new: Sequence[LoggedRecord]) -> None:
+        """Show what was read."""
+        self._log.add(new)
+        if self._shown is not None:
+            self._shown += filter(self._matches, new)
+        self.move_cursor(self.count if self.follows else 0)
+
+    def _matches(self, record: LoggedRecord) -> bool:
+        assert self._is_wanted is not None
+        return self._is_wanted(f"{record.kind} {record.writer} {record.brief}")
+
+    def set_filter(self, pattern: str) -> None:
+        """Show only records in whose kind, writer or content a regular expression is found.
+
+        Raises:
+            ValueError: invalid regular expression.
+        """
+        self._is_wanted = finder(pattern) if pattern else None
+        self.pattern = pattern
+        self._shown = None if self._is_wanted is None else list(filter(self._matches, self._log.records))
+        self.move_cursor(self.count if self.follows else 0)
+
+    def move_cursor(self, rows: int) -> None:
+        """Move the cursor. Away from the newest record, it follows no longer."""
+        self.follows = self.follows and rows >= 0
+        self.cursor = min(max(self.cursor + rows, 0), max(self.count - 1, 0))
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Show the records around the cursor."""
+        first = self.first
+        known = len(self._log.records)
+        notes = [f"{self.count} of {known} with {inert(self.pattern)}" if self.pattern else f"{known:,}"]
+        notes += [f"the oldest {self._log.left_out:,} are left out"] if self._log.left_out else []
+        notes += ["following"] if self.follows else []
+        style = "focus" if self.has_focus else "dim"
+        rows: list[Row] = [[(self.title, style), (f"  {' · '.join(notes)}", "dim")]]
+        for place in range(first, min(first + self.page, self.count)):
+            record = self._log.records[place] if self._shown is None else self._shown[place]
+            at = "cursor" if place == self.cursor else ""
+            rows.append([
+                (f"{moment_of(record)[11:]:<13}", "dim"),
+                (f"{record.kind:<10} ", "value"),
+                (record.brief, at),
+            ])  # fmt: skip
+        self.show(rows)
+        if isinstance(self.screen, InspectScreen):
+            self.screen.show_detail()
+
+
+class InspectScreen(FilteredScreen):
+    """The screen of a run's records.
+
+    Args:
+        title: what they are of.
+        log: the records.
+        follows: whether the newest record is shown as records are written.
+        interval_s: between two looks.
+    """
+
+    DEFAULT_CSS = """
+    InspectScreen #records { width: 3fr; }
+    InspectScreen #detail { width: 2fr; }
+    InspectScreen.narrow Horizontal { layout: vertical; }
+    InspectScreen.narrow #records, InspectScreen.narrow #detail { width: 1fr; height: 1fr; }
+    """
+    HINT = " h help · / filter · f follow · tab content · q quit"
+    KEYS = INSPECT
+    HELP = "Keys of the records"
+    BINDINGS = bindings(INSPECT)
+
+    def __init__(self, title: str, log: RecordLog, follows: bool, interval_s: float) -> None:
+        super().__init__()
+        self._title = inert(title)
+        self._log = log
+        self._interval_s = interval_s
+        self._detailed: LoggedRecord | None = None
+        self.records = RecordsPane(log, id="records")
+        self.records.follows = follows
+        self.detail = TextPane("Content", id="detail")
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        with Horizontal():
+            yield self.records
+            yield self.detail
+        yield self.footer
+        yield self.filter
+
+    @property
+    def default_pane(self) -> RecordsPane:
+        return self.records
+
+    def on_mount(self) -> None:
+        self.records.focus()
+        self.run_worker(self._follow(), exclusive=True)
+
+    def on_unmount(self) -> None:
+        self._log.close()
+
+    def on_resize(self, event: events.Resize) -> None:
+        is_narrow = event.size.width < 90
+        self.set_class(is_narrow, "narrow")
+        self.borders.set_borders([Border(self.detail, "top" if is_narrow else "left")])
+        self.call_after_refresh(self.header.show, [[(f" {self._title}", "title")]])
+        self.call_after_refresh(self.show_footer)
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                new = await asyncio.to_thread(self._log.read)
+            except READ_ERRORS as error:
+                self.report("the records", error)
+            else:
+                self.report("the records", None)
+                if new:
+                    self.records.add(new)
+            await asyncio.sleep(self._interval_s)
+
+    def show_detail(self) -> None:
+        """Show the content of the record at the cursor."""
+        record = self.records.current
+        if record is self._detailed or record is None:
+            return
+        self._detailed = record
+        about = f"{record.kind} {record.number} · {moment_of(record) or 'no time'}"
+        writer = f" · {inert(record.writer)}" if record.writer else ""
+        self.detail.title = about + writer
+        self.detail.to_end(False)
+        self.detail.set_rows([[(line, "")] for line in record.detail])
+
+    def action_to_end(self, last: bool) -> None:
+        self.records.follows = last if self.records.has_focus else self.records.follows
+        super().action_to_end(last)
+
+    def action_borders(self) -> None:
+        self.borders.reset()
+
+    def action_follow(self) -> None:
+        self.records.follows = not self.records.follows
+        self.records.add([])
+
+    def action_filter(self) -> None:
+        self.edit_filter(self.detail if self.detail.has_focus else self.records)
+
+    def action_clear(self) -> None:
+        (self.detail if self.detail.has_focus else self.records).set_filter("")
+
+    def leave(self) -> None:
+        """Go back to the list, or to the run."""
+        if self.detail.has_focus:
+            self.records.focus()
+        elif len(self.app.screen_stack) > 2:
+            self.dismiss()

@@ -1,0 +1,124 @@
+"""A run in the journals of a data folder."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from runvitals.journal import paths
+from runvitals.model.logged_media import LoggedMedia, MediaKey
+from runvitals.model.run import Run
+from runvitals.readers.journals.console import ConsoleText
+from runvitals.readers.journals.reader import RunReader
+from runvitals.terminal.leet.charts import SeriesName
+from runvitals.terminal.leet.series_column import SeriesColumn
+from runvitals.terminal.leet.sources.journal_series import ProcessHistory, SampledSeries
+from runvitals.terminal.leet.sources.run_source import LoggedLine, SystemKeys, now_ms
+
+if TYPE_CHECKING:
+    from runvitals.terminal.leet.record_log import RecordReader
+
+MAX_CONTENT_BYTES = 64 * 1024 * 1024
+
+
+class JournalSource:
+    """A run of this machine.
+
+    Args:
+        run_id: the run.
+        directory: the data folder.
+        clock: ms UTC.
+    """
+
+    def __init__(self, run_id: str, directory: str, clock: Callable[[], int] = now_ms) -> None:
+        self.reader = RunReader(run_id, directory)
+        self.run: Run | None = None
+        self._clock = clock
+        self._series: dict[SeriesName, SampledSeries] = {}
+        self._logged: dict[str, ProcessHistory] = {}
+        self._lock = threading.Lock()
+
+    def poll(self) -> bool:
+        """Read what was appended."""
+        with self._lock:
+            count = self.reader.poll()
+            for writer, history in self.reader.histories.items():
+                self._logged.setdefault(writer, ProcessHistory()).update(history)
+            groups = self.reader.groups() if count else {}
+            for series in self._series.values() if count else ():
+                series.update(self.reader.samples, groups)
+            before, self.run = self.run, self.reader.run(self._clock())
+        return bool(count) or before is None or before.state != self.run.state
+
+    def end_ms(self) -> float:
+        writers = self.reader.facts.writers.values()
+        return float(max((writer.last_ms for writer in writers), default=0))
+
+    def system_keys(self) -> SystemKeys:
+        writers = self.reader.samples.writers
+        with self._lock:
+            return {
+                group: {key for name in names if name in writers for key in writers[name].keys}
+                for group, names in self.reader.groups().items()
+            }
+
+    def system(
+        self, names: Iterable[SeriesName], x_range: tuple[float, float]
+    ) -> dict[SeriesName, SeriesColumn]:
+        found = {}
+        with self._lock:
+            groups = None
+            for name in names:
+                series = self._series.get(name)
+                if series is None:
+                    groups = groups or self.reader.groups()
+                    series = self._series[name] = SampledSeries(name)
+                    series.update(self.reader.samples, groups)
+                if series.column.count:
+                    found[name] = series.column.snapshot()
+        return found
+
+    def progress(self) -> float:
+        return 1.0
+
+    def wants_more(self) -> bool:
+        return False
+
+    def logged_names(self) -> list[str]:
+        with self._lock:
+            return list({name: None for rows in self._logged.values() for name in rows.columns})
+
+    def logged(self, name: str) -> list[LoggedLine]:
+        lines = []
+        with self._lock:
+            for writer, rows in sorted(self._logged.items()):
+                if name in rows.columns:
+                    facts = self.reader.facts.writer(writer)
+                    steps, times = (column.snapshot() for column in rows.columns[name])
+                    lines.append(LoggedLine(facts.host, facts.rank, writer, steps, times))
+        return lines
+
+    def console(self) -> list[ConsoleText]:
+        with self._lock:
+            return self.reader.console.pieces()
+
+    def media_keys(self) -> list[MediaKey]:
+        with self._lock:
+            return self.reader.media.keys()
+
+    def media(self, key: str) -> list[LoggedMedia]:
+        with self._lock:
+            return self.reader.logged_media(key)
+
+    def content(self, item: Mapping[str, Any]) -> bytes:
+        with open(paths.content_path(self.reader.folder, str(item["sha256"])), "rb") as file:
+            return file.read(MAX_CONTENT_BYTES)
+
+    def records(self) -> RecordReader:
+        from runvitals.terminal.leet.record_log import JournalRecords
+
+        return JournalRecords(self.reader.folder)
+
+    def close(self) -> None:
+        """Nothing is kept open."""

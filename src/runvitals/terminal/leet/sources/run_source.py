@@ -1,0 +1,133 @@
+"""What leet needs of a run, and of a place that has runs, wherever they are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from runvitals.model.logged_media import LoggedMedia, MediaKey
+    from runvitals.model.run import Run
+    from runvitals.readers.journals.console import ConsoleText
+    from runvitals.terminal.leet.charts import SeriesName
+    from runvitals.terminal.leet.record_log import RecordReader
+    from runvitals.terminal.leet.series_column import SeriesColumn
+
+SystemKeys = Mapping[tuple[str, str], Iterable[str]]
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class LoggedLine(NamedTuple):
+    """What one process logged under a name, over steps and over time. `rank` is None without ranks."""
+
+    host: str
+    rank: int | None
+    process: str
+    steps: SeriesColumn
+    times: SeriesColumn
+
+
+class RunSource(Protocol):
+    """A run. `poll` reads what is new and may run in a thread; everything else answers from memory.
+
+    Attributes:
+        run: facts, as of the last poll; None before.
+    """
+
+    run: Run | None
+
+    def poll(self) -> bool:
+        """Read what is new. Returns whether there is anything new to show.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        ...
+
+    def end_ms(self) -> float:
+        """The time of the newest record."""
+        ...
+
+    def system_keys(self) -> SystemKeys:
+        """The keys of system metrics of each (host, role)."""
+        ...
+
+    def system(
+        self, names: Iterable[SeriesName], x_range: tuple[float, float]
+    ) -> dict[SeriesName, SeriesColumn]:
+        """Series of system metrics. A remote source returns those that it has, and reads the others, or in
+        more detail for this range of times, with the next poll.
+        """
+        ...
+
+    def progress(self) -> float:
+        """The share that was read of what there was, up to 1.0."""
+        ...
+
+    def wants_more(self) -> bool:
+        """Whether something was asked for that the next poll reads."""
+        ...
+
+    def logged_names(self) -> list[str]:
+        """The names of logged numbers."""
+        ...
+
+    def logged(self, name: str) -> list[LoggedLine]:
+        """The numbers logged under a name, by process."""
+        ...
+
+    def console(self) -> list[ConsoleText]:
+        """The end of the output."""
+        ...
+
+    def media_keys(self) -> list[MediaKey]:
+        """The names of logged images and other media."""
+        ...
+
+    def media(self, key: str) -> list[LoggedMedia]:
+        """What was logged under a name, by step. It may read, and raise OSError."""
+        ...
+
+    def content(self, item: Mapping[str, Any]) -> bytes:
+        """The file of an item. It may read, and raise OSError."""
+        ...
+
+    def records(self) -> RecordReader | None:
+        """Reads the records one by one; None where there are none."""
+        ...
+
+    def close(self) -> None:
+        """Close files and connections as soon as no thread uses them any more."""
+        ...
+
+
+class RunCatalogue(Protocol):
+    """A place that has runs.
+
+    Attributes:
+        title: what it is.
+        filters_itself: whether `runs` applies the filter; otherwise its runs have everything to filter by.
+    """
+
+    title: str
+    filters_itself: bool
+
+    def runs(self, now_ms: int, filter_text: str) -> tuple[list[Run], int]:
+        """The runs, newest first, and how many there are. It may run in a thread.
+
+        Raises:
+            OSError: they cannot be read.
+        """
+        ...
+
+    def open(self, run_id: str) -> RunSource:
+        """A run of this place."""
+        ...
+
+    def close(self) -> None:
+        """Close connections as soon as no thread uses them any more."""
+        ...

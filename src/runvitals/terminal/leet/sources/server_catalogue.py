@@ -1,0 +1,84 @@
+"""The runs of a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from runvitals.model.errors import UnknownRun
+from runvitals.model.run import Run
+from runvitals.readers.servers import responses
+from runvitals.readers.servers.connection import ApiConnection
+from runvitals.relay.destinations.runvitals import login
+from runvitals.terminal.leet.shared_use import SharedUse
+from runvitals.terminal.leet.sources.credentials import with_remedy
+
+if TYPE_CHECKING:
+    from runvitals.terminal.leet.sources.run_source import RunSource
+
+TIMEOUT_S = 15.0
+_RUNS = 300
+
+
+class ServerCatalogue:
+    """The runs of a server that its token may read: the newest of those that match.
+
+    Args:
+        url: of the server.
+        environ: where tokens are from, as for all commands.
+        project: only of this project.
+
+    Raises:
+        ValueError: an invalid URL, or the login file could not be read.
+    """
+
+    filters_itself = True
+
+    def __init__(self, url: str, environ: Mapping[str, str], project: str | None = None) -> None:
+        self._url, self._token, self._project = url, login.token(url, environ), project
+        self._remedy = login.remedy(url, environ)
+        self._connection = ApiConnection(url, self._token, TIMEOUT_S)
+        self._use = SharedUse(self._connection.close)
+        self.title = self._connection.url + (f" · {project}" if project else "")
+
+    def runs(self, now_ms: int, filter_text: str) -> tuple[list[Run], int]:
+        wanted = [("filter", filter_text or None), ("project", self._project), ("limit", _RUNS)]
+        with self._use(), with_remedy(self._remedy):
+            page = self._connection.get("/runs", wanted)
+        return [_listed(row) for row in page["runs"]], int(page["total"])
+
+    def find(self, wanted: str) -> str:
+        """The id of the run with an id, or with a name that no other has.
+
+        Raises:
+            UnknownRun: no run matches, or several do.
+            ServerError: the server rejected the request or is unreachable.
+        """
+        try:
+            return str(self._connection.get_of_run(wanted)["id"])
+        except UnknownRun:
+            found, _ = self.runs(0, "name:" + json.dumps(wanted))
+        named = [run.id for run in found if run.name == wanted]
+        if len(named) != 1:
+            problem = f"{len(named)} runs of" if named else "no run"
+            raise UnknownRun(f"{problem} {wanted!r} on {self._connection.url}, and none on this machine")
+        return named[0]
+
+    def open(self, run_id: str) -> RunSource:
+        """A run of this server. NumPy, which its series need, is loaded here: after the first picture."""
+        from runvitals.terminal.leet.sources.server import ServerSource
+
+        return ServerSource(ApiConnection(self._url, self._token, TIMEOUT_S), run_id, self._remedy)
+
+    def close(self) -> None:
+        self._use.close()
+
+
+def _listed(row: Mapping[str, Any]) -> Run:
+    """A run of a list, which has not everything that is known about it."""
+    rest: dict[str, Any] = {
+        "command": [], "config": {}, "settings": {}, "machines": {}, "sources": {}, "ranks": [], "events": [],
+        "lost_records": 0, "problems": [],
+    }  # fmt: skip
+    return responses.run({**rest, **row})

@@ -1,0 +1,1 @@
+"""Checks of this machine (`doctor`), and simulated ones (`simulate`)."""

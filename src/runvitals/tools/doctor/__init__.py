@@ -1,0 +1,9 @@
+"""`runvitals doctor`: checks what works on this machine and suggests fixes.
+
+Each module checks one subject. `examination` runs all checks; `bundle` writes a support bundle.
+"""
+
+from runvitals.tools.doctor.examination import Report, examine
+from runvitals.tools.doctor.finding import Finding
+
+__all__ = ["Finding", "Report", "examine"]

@@ -1,0 +1,69 @@
+"""Redacts secrets and the home folder in texts."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from runvitals.agent.environment import redaction
+from runvitals.relay.destinations.runvitals import login
+
+# Shorter values occur in many ordinary words, and are not worth protecting.
+_SHORTEST_SECRET = 6
+
+
+class Scrubber:
+    """Redacts known secrets (values of secret variables, stored tokens) wherever they occur, values that are
+    secret by name or form (`redaction`), and the path of the user's home.
+
+    Args:
+        environ: the environment, whose secret variables are known secrets.
+        more: other known secrets.
+
+    Example:
+        >>> scrub = Scrubber({"HOME": "/home/anna", "HF_TOKEN": "hf_secret1"}, [])
+        >>> scrub.text("/home/anna/x.py --key hf_secret1")
+        '~/x.py --key ***'
+    """
+
+    def __init__(self, environ: Mapping[str, str], more: Iterable[str]) -> None:
+        others = {secret for secret in more if len(secret) >= _SHORTEST_SECRET}
+        self._known = sorted({*redaction.known_secrets(environ), *others}, key=len, reverse=True)
+        home = environ.get("HOME") or os.path.expanduser("~")
+        # Match whole names only: /home/anna is not part of /home/annabel.
+        self._home = re.compile(re.escape(home.rstrip("/")) + r"(?![\w.-])") if len(home) > 1 else None
+
+    def text(self, value: str) -> str:
+        """A text with secrets redacted; line breaks are kept."""
+        whole = redaction.hide(self.known(value))  # a private key has many lines
+        value = "\n".join(redaction.text(line) for line in whole.split("\n"))
+        return value if self._home is None else self._home.sub("~", value)
+
+    def known(self, value: str) -> str:
+        """A text with only the known secrets redacted."""
+        return redaction.without_known(value, self._known)
+
+    def value(self, value: Any, name: str = "") -> Any:
+        """A JSON value with secrets redacted; `name` is the name of its field."""
+        if isinstance(value, Mapping):
+            return {self.text(str(key)): self.value(entry, str(key)) for key, entry in value.items()}
+        if isinstance(value, (list, tuple)):
+            words = all(isinstance(entry, str) for entry in value)
+            return self._words(value) if words else [self.value(entry, name) for entry in value]
+        if isinstance(value, str):
+            return redaction.HIDDEN if redaction.is_secret(name, value) else self.text(value)
+        return value
+
+    def _words(self, words: Iterable[str]) -> list[str]:
+        """A list of strings, which may be a command line in which `--token` precedes its value."""
+        return [self.text(word) for word in redaction.command([self.known(word) for word in words])]
+
+
+def kept_tokens(environ: Mapping[str, str]) -> list[str]:
+    """The tokens stored by `runvitals login`."""
+    try:
+        return login.tokens(environ)
+    except ValueError:
+        return []  # the delivery check reports an unreadable file, and it is not part of the bundle

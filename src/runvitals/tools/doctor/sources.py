@@ -1,0 +1,113 @@
+"""Checks each source with a real reading."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runvitals.agent.collectors.base import Scope
+from runvitals.agent.collectors.sources import FAULTS, is_partial
+from runvitals.agent.environment import hardware
+from runvitals.sdk.probe import MachineReading
+from runvitals.tools.doctor.finding import Finding, State
+from runvitals.tools.doctor.remedies import remedy
+
+# Sources for each vendor of PCI cards. One active source is enough.
+SOURCES_OF = {
+    "NVIDIA": ("nvidia", "dcgm"),
+    "AMD": ("amd",),
+    "Huawei": ("ascend",),
+    "Google": ("tpu",),
+    "Amazon": ("trainium", "neuron"),
+    "Hygon": ("hygon",),
+    "Graphcore": ("graphcore", "ipu"),
+    "Habana": ("gaudi",),
+    "T-Head": ("thead",),
+    "Iluvatar": ("iluvatar",),
+    "Tenstorrent": ("tenstorrent",),
+    "FuriosaAI": ("furiosa",),
+    "Moore Threads": ("moorethreads",),
+    "Rebellions": ("rebellions",),
+    "Kunlunxin": ("kunlunxin",),
+    "Intel": ("intel", "gaudi", "npu"),
+    "MetaX": ("metax",),
+    "Cambricon": ("cambricon",),
+    "Enflame": ("enflame",),
+    "Biren": ("biren",),
+    "Qualcomm": ("qualcomm",),
+}
+# Settings that request a source. If they are set, its absence is an error.
+_REQUESTED_BY = {
+    "openmetrics": "openmetrics_endpoints",
+    "dcgm": "dcgm_exporter",
+    "trainium": "neuron_monitor_config",
+}
+_NODES = (
+    "/dev/nvidiactl", "/dev/kfd", "/dev/neuron0", "/dev/accel0", "/dev/hl0", "/dev/davinci_manager",
+    "/dev/gcu0", "/dev/biren/card_0",
+)  # fmt: skip
+
+
+def findings(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Finding]:
+    """A finding for each source, then for accelerators that are present but not measured.
+
+    Args:
+        reading: a reading of this machine.
+        values: the settings of the reading.
+    """
+    for name, state in reading.states.items():
+        yield _source(name, state, reading, values)
+    yield from _unmeasured(reading, values)
+    yield from _permissions()
+
+
+def _source(
+    name: str, state: Mapping[str, str], reading: MachineReading, values: Mapping[str, Any]
+) -> Finding:
+    reason = state.get("reason", "")
+    count, took_ms = reading.counts.get(name, 0), reading.took_ms.get(name, 0.0)
+    read = f"{count} {'value' if count == 1 else 'values'} in {took_ms:.1f} ms"
+    if state["state"] == "failing":
+        return Finding("sources", name, "FAIL", reason, remedy(reason))
+    if state["state"] == "absent":
+        requested = name in values["collectors"] or bool(values.get(_REQUESTED_BY.get(name, "")))
+        broken = reason.startswith(FAULTS) or requested
+        return Finding("sources", name, "FAIL" if broken else "ABSENT", reason, remedy(reason))
+    found: State = "PARTIAL" if is_partial(state) or not count else "PASS"
+    text = f"{read}; {reason}" if reason else read
+    return Finding("sources", name, found, text, remedy(reason))
+
+
+def _unmeasured(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Finding]:
+    """Accelerators on the PCI bus for which no source of the vendor is active."""
+    on = {name for name, state in reading.states.items() if state["state"] != "absent"}
+    by_vendor: dict[str, list[str]] = {}
+    for card in hardware.accelerators(Scope(values["host_root"])):
+        # Skip display controllers without a compute driver, such as a server's onboard graphics.
+        vendor = str(card.get("vendor", ""))
+        if vendor in SOURCES_OF and not on.intersection(SOURCES_OF[vendor]):
+            by_vendor.setdefault(vendor, []).append(f"{card['address']} ({card.get('driver', 'no driver')})")
+    for vendor, cards in by_vendor.items():
+        reasons = [
+            reading.states[source]["reason"]
+            for source in SOURCES_OF[vendor]
+            if "reason" in reading.states.get(source, {})
+        ]
+        why = "; ".join(reasons) or f"no source for {vendor} cards is enabled"
+        text = f"{len(cards)} on the PCI bus, not measured: {', '.join(cards[:4])}: {why}"
+        yield Finding("sources", f"{vendor} cards", "PARTIAL", text, remedy(why))
+
+
+def _permissions() -> Iterator[Finding]:
+    """Device files, and whether this user may open them."""
+    for node in _NODES:
+        if not os.path.exists(node):
+            continue
+        if os.access(node, os.R_OK | os.W_OK):
+            yield Finding("sources", node, "PASS", "accessible")
+        else:
+            reason = f"{node}: permission denied for user {os.getuid()}"
+            yield Finding(
+                "sources", node, "PARTIAL", reason, remedy(reason) or "request access to the device"
+            )

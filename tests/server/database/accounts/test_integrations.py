@@ -1,0 +1,62 @@
+"""Secrets, webhooks and Slack destinations of teams, on both databases."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.alerts.storage.slack_destinations import SealedUrl
+from runvitals.server.alerts.storage.webhooks import UnknownSecret
+from runvitals.server.organisation.storage.audit import CLI, Actor
+from runvitals.server.teams.storage.team_secrets import MAX_SECRETS, SecretInUse
+from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
+
+T0: Final = 1_800_000_000_000
+HOOK: Final[dict[str, Any]] = {"name": "ci", "url": "https://ci.example/hook", "enabled": True}
+
+
+def test_who_set_a_secret_is_forgotten_with_the_user(accounts: AccountStore) -> None:
+    ada = accounts.users.create("ada", CLI, T0)
+    team = accounts.teams.create("vision", CLI, T0)
+    accounts.team_secrets.put(team.id, "TOKEN", b"\0sealed", Actor("user", "ada", ada.id), T0)
+    [row] = accounts.team_secrets.of_team(team.id)
+    assert (row.name, row.changed_by, row.changed_ms) == ("TOKEN", "ada", T0)
+    assert accounts.team_secrets.sealed(team.id, "TOKEN") == b"\0sealed"
+    accounts.users.delete(ada.id, CLI, T0)
+    [row] = accounts.team_secrets.of_team(team.id)
+    assert row.changed_by is None
+
+
+def test_names_and_limits(accounts: AccountStore) -> None:
+    team = accounts.teams.create("vision", CLI, T0)
+    accounts.webhooks.create(team.id, HOOK, CLI, T0)
+    with pytest.raises(NameTaken):
+        accounts.webhooks.create(team.id, HOOK, CLI, T0)
+    with pytest.raises(UnknownSecret):
+        accounts.webhooks.create(team.id, {**HOOK, "name": "b", "access_secret": "NONE"}, CLI, T0)
+    assert len(accounts.webhooks.of_team(team.id)) == 1
+    for number in range(MAX_SECRETS):
+        accounts.team_secrets.put(team.id, f"S{number}", b"x", CLI, T0)
+    with pytest.raises(LimitReached):
+        accounts.team_secrets.put(team.id, "MORE", b"x", CLI, T0)
+    accounts.team_secrets.put(team.id, "S0", b"y", CLI, T0)
+    assert accounts.team_secrets.sealed(team.id, "S0") == b"y"
+
+
+def test_integrations_go_with_the_team(accounts: AccountStore) -> None:
+    team = accounts.teams.create("vision", CLI, T0)
+    accounts.team_secrets.put(team.id, "TOKEN", b"x", CLI, T0)
+    uses = {"access_secret": "TOKEN", "signing_secret": "TOKEN", "payload": "{}"}
+    accounts.webhooks.create(team.id, {**HOOK, **uses}, CLI, T0)
+    accounts.slack_destinations.create(team.id, "#runs", SealedUrl(b"x", "…"), CLI, T0)
+    with pytest.raises(SecretInUse):
+        accounts.team_secrets.delete(team.id, "TOKEN", CLI, T0)
+    accounts.teams.delete("vision", CLI, T0)
+    with pytest.raises(UnknownAccount):
+        accounts.team_secrets.put(team.id, "TOKEN", b"y", CLI, T0)
+    accounts.teams.purge(team.id, CLI, T0)
+    assert accounts.team_secrets.of_team(team.id) == []
+    assert accounts.webhooks.of_team(team.id) == []
+    assert accounts.slack_destinations.of_team(team.id) == []

@@ -1,0 +1,81 @@
+"""Administrators who demote each other at the same time, on both databases."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.organisation.storage.audit import CLI, Actor
+from runvitals.server.teams.storage.invitations import InvitationRow
+from runvitals.store.errors import LastAdministrator, NoLongerValid
+
+T0 = 1_800_000_000_000
+COUNT = 50
+THREADS = 16
+
+
+@pytest.fixture
+def administrators(accounts: AccountStore) -> list[UserRow]:
+    return [accounts.users.create(f"admin{number}", CLI, T0, org_role="admin") for number in range(COUNT)]
+
+
+def succeeded(work: object, count: int) -> int:
+    """How many of some calls at the same time did not raise LastAdministrator."""
+
+    def one(number: int) -> bool:
+        try:
+            work(number)  # type: ignore[operator]
+        except LastAdministrator:
+            return False
+        return True
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return sum(pool.map(one, range(count)))
+
+
+def test_the_organisation_keeps_one(accounts: AccountStore, administrators: list[UserRow]) -> None:
+    accounts.users.update(administrators[0].id, CLI, T0, billing_role="admin")
+
+    def demote(number: int) -> None:
+        accounts.users.update(administrators[number].id, CLI, T0, org_role="member")
+
+    assert succeeded(demote, COUNT) == COUNT - 1
+    left = [row.user for row in accounts.users.listed() if row.user.org_role == "admin"]
+    assert [row.billing_role for row in left] == ["admin"]
+
+
+def test_a_team_keeps_one(accounts: AccountStore, administrators: list[UserRow]) -> None:
+    accounts.teams.create("vision", CLI, T0, administrator=administrators[0].id)
+    for user in administrators[1:]:
+        accounts.members.add("vision", user.name, "admin", CLI, T0)
+
+    def demote_or_remove(number: int) -> None:
+        name = administrators[number].name
+        if number % 2:
+            accounts.members.set_role("vision", name, "viewer", CLI, T0)
+        else:
+            accounts.members.remove("vision", name, CLI, T0)
+
+    assert succeeded(demote_or_remove, COUNT) == COUNT - 1
+    roles = [row.role for row in accounts.members.of_team("vision")]
+    assert roles.count("admin") == 1
+
+
+def test_one_of_many_who_accept_at_once_joins(accounts: AccountStore, administrators: list[UserRow]) -> None:
+    accounts.teams.create("vision", CLI, T0, administrator=administrators[0].id)
+    secret, _ = accounts.invitations.create("vision", None, "member", CLI, T0)
+    offered: InvitationRow = accounts.invitations.by_secret(secret, T0)
+
+    def accept(user: UserRow) -> bool:
+        try:
+            accounts.invitations.accept(offered, user.id, Actor("user", user.name, user.id), T0)
+        except NoLongerValid:
+            return False
+        return True
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        assert sum(pool.map(accept, administrators[1:9])) == 1
+    assert len(accounts.members.of_team("vision")) == 2

@@ -1,0 +1,103 @@
+"""Logged values by step."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from runvitals.server.runs.routes import models
+from tests.readers.journals.journals import T0, Trainer
+from tests.server.client import Client
+
+
+def test_logged_values_by_rank(tmp_path: Path, client: Client) -> None:
+    first, second = Trainer(tmp_path, rank=0), Trainer(tmp_path, pid=4712, rank=1)
+    for step in range(3):
+        first.log(
+            T0 + step, step, loss=1.0 / (step + 1), text="no number", **({"eval": 0.5} if step == 2 else {})
+        )
+    second.log(T0, 7, loss=math.nan)
+    found = client.ask("runs/abc/history")
+    models.Logged.model_validate(found)
+    assert [(group["rank"], group["step"], group["series"]) for group in found["groups"]] == [
+        (0, [0.0, 1.0, 2.0], {"loss": [1.0, 0.5, 1 / 3]}),
+        (0, [2.0], {"eval": [0.5]}),
+        (1, [7.0], {"loss": [None]}),
+    ]
+    (group,) = client.ask("runs/abc/history", keys="eval")["groups"]
+    assert group["series"] == {"eval": [0.5]}
+
+
+def test_keys_may_be_globs_and_those_without_a_match_are_named(tmp_path: Path, client: Client) -> None:
+    Trainer(tmp_path).log(T0, 0, **{"val/loss": 1.0, "val/acc": 2.0, "odd[1]": 3.0})
+
+    def names(*keys: str) -> tuple[list[str], list[str]]:
+        answer = client.ask("runs/abc/history", keys=list(keys))
+        return sorted(name for group in answer["groups"] for name in group["series"]), answer["unmatched"]
+
+    assert names("*") == (["odd[1]", "val/acc", "val/loss"], [])
+    assert names("val/*", "nothing", "x*") == (["val/acc", "val/loss"], ["nothing", "x*"])
+    assert names("odd[1]") == (["odd[1]"], [])
+    assert names("nothing") == ([], ["nothing"])
+    assert client.get("/api/v1/runs/abc/history?format=csv&keys=val/*").text.startswith(
+        "step,t,host,rank,val/loss,val/acc"
+    )
+
+
+def test_many_logged_rows_are_returned_as_buckets_of_steps(tmp_path: Path, client: Client) -> None:
+    trainer = Trainer(tmp_path)
+    for step in range(100):
+        trainer.log(T0 + step * 10, step, loss=float(step))
+    (group,) = client.ask("runs/abc/history", max_points=10)["groups"]
+    assert group["step"] == [float(step) for step in range(0, 100, 10)]
+    assert group["t"][0] == T0 + 90
+    assert (group["min"]["loss"][1], group["series"]["loss"][1], group["max"]["loss"][1]) == (
+        10.0,
+        14.5,
+        19.0,
+    )
+
+
+def test_logged_rows_at_full_resolution(
+    tmp_path: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = Trainer(tmp_path)
+    for step in range(100):
+        trainer.log(T0 + step * 10, step, loss=float(step))
+    (group,) = client.ask("runs/abc/history", max_points=10, resolution="raw")["groups"]
+    assert (group["n"], group["series"]["loss"]) == (None, [float(step) for step in range(100)])
+    monkeypatch.setattr("runvitals.server.charts.series.MAX_RAW_VALUES", 99)
+    response = client.get("/api/v1/runs/abc/history?resolution=raw")
+    assert response.status_code == 422
+    assert "100 values were logged; a response holds at most 99: request fewer" in response.json()["error"]
+    client.ask("runs/abc/history")
+
+
+def test_names_are_listed_and_searched(
+    tmp_path: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rank in (0, 1):
+        Trainer(tmp_path, pid=4711 + rank, rank=rank).log(T0, 0, loss=1.0, **{f"rank{rank}/Loss": 1.0})
+    assert client.ask("runs/abc/history/names") == ["loss", "rank0/Loss", "rank1/Loss"]
+    assert client.ask("runs/abc/history/names", keys=["*/[lL]oss", "none"]) == ["rank0/Loss", "rank1/Loss"]
+    monkeypatch.setattr("runvitals.server.charts.routes.history.NAMES_PER_RESPONSE", 2)
+    assert client.ask("runs/abc/history/names") == ["loss", "rank0/Loss"]
+    assert client.ask("runs/abc/history/names", skip=2) == ["rank1/Loss"]
+    assert client.get("/api/v1/runs/none/history/names").status_code == 404
+
+
+def test_a_range_of_steps(tmp_path: Path, client: Client) -> None:
+    first, second = Trainer(tmp_path, rank=0), Trainer(tmp_path, pid=4712, rank=1)
+    for step in range(1000):
+        first.log(T0 + step, step, loss=float(step))
+    second.log(T0, 5000, loss=1.0)
+    found = client.ask("runs/abc/history", first_step=100, last_step=105.5, max_points=10)["groups"]
+    assert [(group["step"], group["n"]) for group in found] == [([100.0, 101, 102, 103, 104, 105], None)]
+    (group,) = client.ask("runs/abc/history", first_step=900, max_points=10, rank=0)["groups"]
+    assert (group["step"][0], group["n"]) == (900.0, [10] * 10)
+    assert client.ask("runs/abc/history", first_step=6000)["groups"] == []
+    csv = client.get("/api/v1/runs/abc/history?format=csv&first_step=998&last_step=998").text
+    assert csv.splitlines()[1:] == [f"998.0,{T0 + 998},node1,0,998.0"]
+    assert client.get("/api/v1/runs/abc/history?first_step=nan").status_code == 422

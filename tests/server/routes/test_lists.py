@@ -1,0 +1,217 @@
+"""Every list of accounts, teams and the organisation comes in pages: `?limit=&after=`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from runvitals.server.accounts.storage.sessions import SessionLife
+from runvitals.server.alerts.storage.slack_destinations import SealedUrl
+from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.sign_on.storage.logins import ProviderIdentity
+from runvitals.server.sweeps.storage.rows import Sweep
+from tests.server.access.declared_routes import declared_routes
+from tests.server.accounts_server import AccountsServer
+from tests.server.database.artifacts.making import logged
+from tests.server.projects.routes.conftest import add_run
+
+NOT_LISTS = frozenset(
+    (
+        "/api/v1/account",
+        "/api/v1/account/alerts",
+        "/api/v1/account/deletion",
+        "/api/v1/account/slack/callback",
+        "/api/v1/account/usage",
+        "/api/v1/organisation/audit/webhook",
+        "/api/v1/organisation/mail",
+        "/api/v1/organisation/slack-app",
+        "/api/v1/account/profile",
+        "/api/v1/entities/{entity}/projects/{project}/routing-rules",
+        "/api/v1/account/second-factor",
+        "/api/v1/auth/methods",
+        "/api/v1/auth/second-factor",
+        "/api/v1/auth/session",
+        "/api/v1/auth/sudo",
+        "/api/v1/entities/{entity}",
+        "/api/v1/entities/{entity}/defaults",
+        "/api/v1/entities/{entity}/projects/{project}",
+        "/api/v1/entities/{entity}/alert-rules/{rule}",
+        "/api/v1/entities/{entity}/projects/{project}/artifacts/{name}/{alias}",
+        "/api/v1/entities/{entity}/projects/{project}/artifacts/{name}/{alias}/content",
+        "/api/v1/entities/{entity}/projects/{project}/sweeps/{sweep}",
+        "/api/v1/organisation/scim-secret",
+        "/api/v1/organisation/settings",
+        "/api/v1/teams/{team}",
+        "/api/v1/teams/{team}/alerts",
+        "/api/v1/teams/{team}/automations/{automation}",
+        "/api/v1/teams/{team}/profile",
+        "/api/v1/teams/{team}/settings",
+        "/api/v1/teams/{team}/usage",
+        "/api/v1/users/{user}",
+    )
+)
+"""What answers one thing."""
+ROOTS = ("account", "auth", "entities", "organisation", "teams", "users")
+FIXED = {
+    "/api/v1/account/beta": "features that this version declares",
+    "/api/v1/account/passkeys": "keys that a browser makes",
+    "/api/v1/entities/{entity}/alert-rules/history": "rules that fired for running trainings",
+}
+"""Lists that a test cannot make longer; they take the parameters too."""
+
+
+@pytest.fixture
+def full(vision: AccountsServer) -> AccountsServer:
+    """At least two rows in every list."""
+    accounts, now_ms = vision.accounts, vision.clock()
+    ada, olga = accounts.users.by_name("ada"), accounts.users.by_name("olga")
+    for number, name in enumerate(("digits", "letters")):
+        add_run(vision, f"run-{number}", name, "ada")
+        project = vision.metadata_store.projects.id(name)
+        accounts.project_members.add(project, CLI, now_ms, user_id=ada.id)
+        accounts.project_members.add(project, CLI, now_ms, user_id=accounts.users.by_name("bob").id)
+        for _ in range(2):
+            accounts.guest_links.create(CLI, now_ms, project_id=project)
+            accounts.guest_links.create(
+                CLI, now_ms, run_id=vision.metadata_store.runs.places("run-0")[0].run_id
+            )
+        accounts.teams.create(f"team-{name}", CLI, now_ms, administrator=ada.id)
+        accounts.emails.add(ada.id, f"{name}@example.net", CLI, now_ms)
+        accounts.keys.create(name, CLI, now_ms, user_id=ada.id)
+        accounts.sessions.create(ada.id, now_ms, SessionLife(), method="password")
+        accounts.roles.create(name, "viewer", [], "", CLI, now_ms)
+        service = accounts.service_accounts.create(name, accounts.teams.by_name("vision").id, CLI, now_ms)
+        accounts.service_accounts.create(
+            name, None, CLI, now_ms, default_team_id=accounts.teams.by_name("vision").id
+        )
+        account = accounts.service_accounts.by_name("digits", accounts.teams.by_name("vision").id)
+        accounts.keys.create(name, CLI, now_ms, service_account_id=account.id)
+        of_all = accounts.service_accounts.by_name("digits", None)
+        accounts.keys.create(name, CLI, now_ms, service_account_id=of_all.id)
+        team_id = accounts.teams.by_name("vision").id
+        accounts.team_secrets.put(team_id, name, b"sealed", CLI, now_ms)
+        webhook = {"name": name, "url": "https://ci.example", "enabled": True}
+        accounts.webhooks.create(team_id, webhook, CLI, now_ms)
+        accounts.slack_destinations.create(team_id, name, SealedUrl(b"sealed", "…"), CLI, now_ms)
+        vision.metadata_store.alerts.apprise.create(team_id, name, SealedUrl(b"sealed", "…"), CLI, now_ms)
+        accounts.invitations.create("vision", f"{name}@example.com", "member", CLI, now_ms)
+        accounts.invitations.create(None, f"{name}@example.com", "member", CLI, now_ms)
+        accounts.invitations.create(f"team-{name}", None, "member", CLI, now_ms, user_id=olga.id)
+        issuer = accounts.jwt_issuers.create(name, f"https://{name}.example", "runvitals", CLI, now_ms)
+        first = accounts.jwt_issuers.all()[0]
+        accounts.jwt_issuers.assign(service.id, first.id, f"repo:{name}", CLI, now_ms)
+        assert issuer.id >= first.id
+        identity = ProviderIdentity(name, f"https://{name}.example", "7", name, None)
+        accounts.logins.link(ada.id, identity, CLI, now_ms)
+        user = vision.user(f"asks-{name}")
+        accounts.join_requests.create("vision", user.id, "", CLI, now_ms)
+    for name in ("team-digits", "team-letters"):
+        accounts.teams.update(name, CLI, now_ms, join_domains=["example.org"], recommend_by_domain=True)
+        accounts.join_requests.create(name, olga.id, "", CLI, now_ms)
+    provider = {"label": "Sign in", "kind": "github", "client_id": "x"}
+    providers = [{"id": name, **provider} for name in ("github", "other")]
+    accounts.settings.put({"providers": providers}, CLI, now_ms)
+    digits = vision.metadata_store.projects.id("digits")
+    for name, content in (("mnist", b"1"), ("mnist", b"2"), ("faces", b"3")):
+        logged(vision.metadata_store, digits, {"a": content, "b": b"0"}, name)
+    rules, sweeps = "entities/vision/alert-rules", "entities/vision/projects/digits/sweeps"
+    configuration = {"method": "random", "parameters": {"lr": {"min": 0.1, "max": 1.0}}}
+    for rule in vision.ask("ada", "GET", rules)["ready"][:2]:
+        vision.ask("ada", "POST", rules, 201, json={"rule": rule})
+        vision.ask("ada", "POST", sweeps, 201, json={"configuration": configuration})
+    runs = vision.metadata_store.sweeps.runs
+    for name in ("run-0", "run-1"):
+        runs.begin(newest_sweep(vision).id, name, vision.metadata_store.runs.places(name)[0].run_id, now_ms)
+    mail = {"kind": "mail", "members": ["ada"]}
+    for name in ("failed", "crashed"):
+        event = {"kind": "run.state", "states": [name]}
+        made = {"name": name, "event": event, "actions": [mail]}
+        vision.ask("ada", "POST", "teams/vision/automations", 201, json=made)
+        vision.ask("ada", "POST", "teams/vision/automations/1/test", 202)
+    return vision
+
+
+def newest_sweep(vision: AccountsServer) -> Sweep:
+    project = vision.metadata_store.projects.id("digits")
+    return vision.metadata_store.sweeps.sweeps.of_project(project)[0][0]
+
+
+def names_of(path: str) -> str:
+    values = {
+        "team": "vision",
+        "entity": "vision",
+        "project": "digits",
+        "run": "run-0",
+        "account": "digits",
+        "issuer": "1",
+        "automation": "1",
+        "name": "mnist",
+        "alias": "latest",
+    }
+    for name, value in values.items():
+        path = path.replace(f"{{{name}}}", value)
+    return path.removeprefix("/api/v1/")
+
+
+def test_every_list_comes_in_pages(full: AccountsServer) -> None:
+    routes = [
+        route
+        for route in declared_routes(full.app.api.routes)
+        if route.method == "GET"
+        and route.path.startswith("/api/v1/")
+        and route.path.split("/")[3] in ROOTS
+        and route.path not in NOT_LISTS
+        and "/auth/{provider}" not in route.path
+    ]
+    routes += [
+        route
+        for route in declared_routes(full.app.api.routes)
+        if str(route).endswith("GET /api/v1/runs/{run}/links")
+    ]
+    assert len(routes) >= 28
+    short = []
+    with full.client("ada") as ada, full.client("olga") as olga:
+        for route in routes:
+            path = names_of(route.path).replace("{sweep}", newest_sweep(full).name)
+            more = {"query": "as"} if path == "users" else {}
+
+            def page(after: str | None, limit: int = 1, path: str = path, more: Any = more) -> Any:
+                params = {"limit": limit, **more, **({} if after is None else {"after": after})}
+                by = olga if path.startswith(("organisation", "account/invitations", "account/join")) else ada
+                answer = by.get(path, params=params)
+                assert answer.status_code == 200, f"{path}: {answer.text}"
+                return answer.json()
+
+            if check_list(path, page) < 2:
+                short.append(route.path)
+    assert set(short) == set(FIXED)
+
+
+def check_list(path: str, page: Callable[..., Any]) -> int:
+    """Walk a list one by one, and compare with all of it; returns how many rows it has."""
+    whole = page(None, 200)
+    assert {"total", "next"} <= whole.keys(), path
+    [plural] = [
+        name
+        for name, value in whole.items()
+        if isinstance(value, list) and name not in ("may", "permissions", "administrators", "ready")
+    ]
+    assert (whole["total"], whole["next"]) == (len(whole[plural]), None), path
+    rows, after = [], None
+    for _ in range(whole["total"]):
+        part = page(after)
+        assert part["total"] == whole["total"], path
+        assert len(part[plural]) == 1, path
+        rows += part[plural]
+        after = part["next"]
+    assert after is None, path
+    assert rows == whole[plural], path
+    return len(rows)
+
+
+def test_a_cursor_that_no_page_has(full: AccountsServer) -> None:
+    answer = full.ask("ada", "GET", "account/sessions?after=x", 422)
+    assert "expected `next` of the previous page" in answer["error"]
+    full.ask("ada", "GET", "account/sessions?limit=201", 422)

@@ -1,0 +1,285 @@
+"""Metrics of several runs over each other: the same numbers as of each run alone, of both libraries."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runvitals.server.charts.routes import overlay_models as models
+from tests.readers.journals.journals import T0, Monitor, Trainer, Training
+from tests.server.access.organisation import ServedOrganisation, served_organisation
+from tests.server.client import Client
+from tests.server.stored_runs import StoredServer
+
+TICKS = {"first": 400, "second": 90, "third": 30}
+STARTED = {"first": T0, "second": T0 + 777, "third": T0 + 3_600_123}
+
+
+@pytest.fixture(scope="module", params=["journals", "store"])
+def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """Three runs of different lengths: of one host, with two GPUs, with several ranks."""
+    folder = tmp_path_factory.mktemp(request.param)
+    for place, (run, ticks) in enumerate(TICKS.items()):
+        training = Training(folder, run, start_ms=STARTED[run], gpus=2 * (place == 1), seed=place)
+        training.advance(ticks)
+        training.end()
+    for rank in range(1, 4):
+        trainer = Trainer(folder, "third", pid=5000 + rank, rank=rank, start_ms=STARTED["third"])
+        for step in range(30):
+            trainer.log(STARTED["third"] + step * 1000, step, loss=float(rank * step))
+        trainer.close()
+    if request.param == "journals":
+        yield Client(folder)
+        return
+    server = StoredServer(folder / "server")
+    for run in TICKS:
+        server.take(folder, run)
+    yield server
+    server.close()
+
+
+def overlay(client: Client, what: str, **params: Any) -> dict[str, Any]:
+    found: dict[str, Any] = client.ask(f"overlay/{what}", **{"runs": list(TICKS), **params})
+    models.Overlay.model_validate(found)
+    return found
+
+
+def lines(answer: dict[str, Any], key: str) -> dict[str, dict[str, Any]]:
+    """The lines of a key by run, each with its x."""
+    (found,) = (one for one in answer["keys"] if one["key"] == key)
+    return {line["run"]: {**line, "x": group["x"]} for group in found["groups"] for line in group["lines"]}
+
+
+def width(answer: dict[str, Any], key: str) -> Any:
+    return next(one["width"] for one in answer["keys"] if one["key"] == key)
+
+
+def test_the_plan_names_runs_and_metrics(runs: Client) -> None:
+    plan = runs.ask("overlay/plan", runs=[*TICKS, "none", "../x"])
+    models.OverlayPlan.model_validate(plan)
+    assert [run["id"] for run in plan["runs"]] == list(TICKS)
+    assert plan["missing"] == ["none", "../x"]
+    assert (
+        plan["runs"][1] | {"name": "second", "state": "finished", "started_ms": T0 + 777} == plan["runs"][1]
+    )
+    assert plan["logged"] == ["accuracy", "loss", "lr"]
+    system = {metric["key"]: metric for metric in plan["system"]}
+    assert (
+        system["gpu.{i}.temp"] | {"subject": "GPU", "unit": "°C", "kind": "gauge"} == system["gpu.{i}.temp"]
+    )
+    assert "network.recv" not in system, "its rate is there"
+    assert any(metric["kind"] == "rate" for metric in plan["system"])
+
+
+@pytest.mark.parametrize("points", [20, 100, 1000])
+def test_sampled_buckets_are_those_of_the_run_alone(runs: Client, points: int) -> None:
+    keys = ["cpu", "memory_percent", "network.recv"]
+    for axis in ("relative", "wall"):
+        answer = overlay(runs, "system", keys=keys, x=axis, points=points)
+        for run in TICKS:
+            alone = runs.ask(f"runs/{run}/metrics", keys=keys, max_points=points)
+            for key in keys:
+                line = lines(answer, key)[run]
+                start = STARTED[run] // width(answer, key) * width(answer, key) if axis == "relative" else 0
+                found = dict(zip([x + start for x in line["x"]], line["y"], strict=True))
+                assert found, key
+                if alone["bucket_ms"] == width(answer, key):
+                    (group,) = (one for one in alone["groups"] if key in one["series"])
+                    expected = dict(zip(group["t"], group["series"][key], strict=True))
+                    assert found == expected
+                    assert line["n"] is None or line["n"] == group["n"]
+                    assert line["min"] is None or line["min"] == group["min"][key]
+
+
+def test_buckets_of_the_same_width_are_the_same_numbers(runs: Client) -> None:
+    whole = overlay(runs, "system", keys=["cpu"], points=50)
+    assert width(whole, "cpu") == 10_000
+    alone = runs.ask("runs/first/metrics", keys="cpu", max_points=50)
+    assert alone["bucket_ms"] == 10_000
+    assert lines(whole, "cpu")["first"]["y"] == alone["groups"][0]["series"]["cpu"]
+    assert lines(whole, "cpu")["first"]["max"] == alone["groups"][0]["max"]["cpu"]
+    part = overlay(runs, "system", runs=["first"], keys=["cpu"], x0=100_000, x1=200_000, width=10_000)
+    line, all_of_it = lines(part, "cpu")["first"], lines(whole, "cpu")["first"]
+    first = all_of_it["x"].index(line["x"][0])
+    assert first > 0
+    assert line["y"] == all_of_it["y"][first : first + len(line["y"])]
+    assert 100_000 - 10_000 < line["x"][0] <= 100_000
+    assert line["x"][-1] <= 200_000
+
+
+def test_devices_are_one_line_with_their_extremes(runs: Client) -> None:
+    answer = overlay(runs, "system", keys=["gpu.{i}.temp", "gpu.*.temp", "gpu.1.temp"], points=50)
+    assert list(lines(answer, "gpu.{i}.temp")) == ["second"], "the others have no GPU"
+    both = lines(answer, "gpu.{i}.temp")["second"]
+    assert both == lines(answer, "gpu.*.temp")["second"]
+    assert both["n"] == [2 * n for n in lines(answer, "gpu.1.temp")["second"]["n"]]
+    alone = runs.ask("runs/second/metrics", keys=["gpu.0.temp", "gpu.1.temp"], max_points=10)["groups"][0]
+    means = overlay(runs, "system", runs=["second"], keys=["gpu.*.temp"], width=10_000)
+    line = lines(means, "gpu.*.temp")["second"]
+    first, second = (alone["series"][f"gpu.{i}.temp"] for i in (0, 1))
+    assert line["y"] == [(a + b) / 2 for a, b in zip(first, second, strict=True)]
+    lowest = zip(alone["min"]["gpu.0.temp"], alone["min"]["gpu.1.temp"], strict=True)
+    assert line["min"] == list(map(min, lowest))
+    without = overlay(runs, "system", keys=["gpu.*.temp"], points=50, extremes="false")
+    assert (
+        lines(without, "gpu.*.temp")["second"] | {"min": None, "max": None, "n": None}
+        == lines(without, "gpu.*.temp")["second"]
+    )
+
+
+def test_few_logged_values_are_returned_as_they_are(runs: Client) -> None:
+    answer = overlay(runs, "logged", keys=["loss", "none"], points=500)
+    assert width(answer, "loss") is None
+    for run in ("first", "second"):
+        alone = runs.ask(f"runs/{run}/history", keys="loss")["groups"][0]
+        line = lines(answer, "loss")[run]
+        assert (line["x"], line["y"], line["n"]) == (alone["step"], alone["series"]["loss"], None)
+    assert lines(answer, "none") == {}
+
+
+def test_many_logged_values_are_buckets_of_steps(runs: Client) -> None:
+    answer = overlay(runs, "logged", keys=["loss"], points=50)
+    alone = runs.ask("runs/first/history", keys="loss", max_points=50)["groups"][0]
+    line = lines(answer, "loss")["first"]
+    assert width(answer, "loss") == 10
+    assert (line["x"], line["y"]) == (alone["step"], alone["series"]["loss"])
+    assert (line["min"], line["max"], line["n"]) == (alone["min"]["loss"], alone["max"]["loss"], alone["n"])
+    tail = overlay(runs, "logged", runs=["first"], keys=["loss"], width=10, x0=350)
+    assert lines(tail, "loss")["first"]["y"] == line["y"][35:]
+
+
+def test_ranks_are_one_line_with_their_extremes(runs: Client) -> None:
+    line = lines(overlay(runs, "logged", keys=["loss"], points=500), "loss")["third"]
+    assert line["n"] == [4] * 30  # rank 0 logs too
+    assert line["max"][10] == 30.0
+    own = runs.ask("runs/third/history", keys="loss", rank=0)["groups"][0]["series"]["loss"]
+    assert line["y"][10] == pytest.approx((own[10] + 10 + 20 + 30) / 4)
+
+
+def test_logged_values_over_time_and_over_another_metric(runs: Client) -> None:
+    relative = lines(overlay(runs, "logged", keys=["loss"], x="relative", points=2000), "loss")
+    assert relative["second"]["x"][:3] == [0, 1000, 2000]
+    wall = lines(overlay(runs, "logged", keys=["loss"], x="wall", points=2000), "loss")
+    assert wall["second"]["x"][:2] == [STARTED["second"], STARTED["second"] + 1000]
+    assert wall["second"]["y"] == relative["second"]["y"]
+    by_metric = lines(overlay(runs, "logged", keys=["loss"], x="metric:accuracy", points=2000), "loss")
+    group = runs.ask("runs/second/history", keys=["loss", "accuracy"])["groups"][0]["series"]
+    assert by_metric["second"]["x"] == group["accuracy"]
+    assert by_metric["second"]["y"] == group["loss"]
+    coarse = overlay(runs, "logged", keys=["loss"], x="metric:accuracy", points=20)
+    assert width(coarse, "loss") == pytest.approx(0.05)
+    assert all(x == pytest.approx(round(x / 0.05) * 0.05) for x in lines(coarse, "loss")["first"]["x"])
+
+
+def test_a_resumed_process_replaces_what_came_before(tmp_path: Path) -> None:
+    before, after = Trainer(tmp_path, pid=1), Trainer(tmp_path, pid=2, start_ms=T0 + 60_000)
+    for step in range(10):
+        before.log(T0 + step * 1000, step, loss=1.0)
+    for step in range(5, 12):
+        after.log(T0 + 60_000 + step * 1000, step, loss=2.0)
+    line = lines(overlay(Client(tmp_path), "logged", runs=["abc"], keys=["loss"]), "loss")["abc"]
+    assert line["x"] == [float(step) for step in range(12)]
+    assert line["y"] == [1.0] * 5 + [2.0] * 7
+
+
+def test_a_gap_stays_a_gap(tmp_path: Path) -> None:
+    trainer = Trainer(tmp_path)
+    for step, loss in enumerate([1.0, float("nan"), 3.0]):
+        trainer.log(T0 + step, step, loss=loss)
+    line = lines(overlay(Client(tmp_path), "logged", runs=["abc"], keys=["loss"]), "loss")["abc"]
+    assert line["y"] == [1.0, None, 3.0]
+
+
+def test_a_restarted_monitor_leaves_a_gap_in_no_other_run(tmp_path: Path) -> None:
+    for run, starts in (("a", (T0, T0 + 60_000)), ("b", (T0,))):
+        for start in starts:
+            monitor = Monitor(tmp_path, run, start_ms=start)
+            for i in range(10):
+                monitor.sample(start + i * 1000, {"cpu": 50.0})
+            monitor.close()
+    answer = overlay(Client(tmp_path), "system", runs=["a", "b"], keys=["cpu"], width=1000)
+    assert None in lines(answer, "cpu")["a"]["y"]
+    assert lines(answer, "cpu")["b"]["y"] == [50.0] * 10
+
+
+def test_a_table_has_the_same_numbers(runs: Client) -> None:
+    for what, key in (("system", "cpu"), ("logged", "loss")):
+        answer = overlay(runs, what, keys=[key], points=50)
+        params = {"runs": list(TICKS), "keys": key, "points": 50, "format": "csv"}
+        table = list(csv.DictReader(runs.get(f"/api/v1/overlay/{what}", params=params).text.splitlines()))
+        for run, line in lines(answer, key).items():
+            rows = [row for row in table if row["run"] == run]
+            assert [float(row["x"]) for row in rows] == line["x"]
+            assert [float(row["value"]) for row in rows] == line["y"]
+            assert [float(row["max"]) for row in rows] == (line["max"] or line["y"])
+
+
+@pytest.mark.parametrize(
+    ("what", "params", "reason"),
+    [
+        ("system", {"x": "step"}, "x='step': expected relative or wall"),
+        ("logged", {"x": "steps"}, "expected step, relative, wall or metric:<logged name>"),
+        ("logged", {"x0": 2, "x1": 1}, "x1 (1) is before x0 (2)"),
+        ("system", {"width": 0.01}, "more than 20,000 buckets"),
+        ("logged", {"width": 0.001}, "more than 20,000 buckets"),
+        ("system", {"runs": [f"r{i}" for i in range(101)]}, "runs"),
+        ("logged", {"keys": [f"k{i}" for i in range(101)]}, "keys"),
+        ("logged", {"width": "inf"}, "width"),
+    ],
+)
+def test_invalid_requests(runs: Client, what: str, params: dict[str, Any], reason: str) -> None:
+    asked = {"runs": list(TICKS), "keys": ["loss" if what == "logged" else "cpu"], **params}
+    response = runs.get(f"/api/v1/overlay/{what}", params=asked)
+    assert response.status_code == 422, response.text
+    assert reason in response.json()["error"]
+
+
+def test_a_request_has_limits(runs: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runvitals.server.charts.routes.overlay.MOST_VALUES", 100)
+    response = runs.get("/api/v1/overlay/logged", params={"runs": list(TICKS), "keys": ["loss"]})
+    assert "more than 100 logged values would have to be read" in response.json()["error"]
+    monkeypatch.setattr("runvitals.server.charts.routes.overlay.MOST_POINTS", 100)
+    response = runs.get("/api/v1/overlay/logged", params={"runs": list(TICKS), "keys": ["loss"]})
+    assert "3 runs × 1 keys × 300 points are 900" in response.json()["error"]
+    monkeypatch.undo()
+    monkeypatch.setattr("runvitals.server.charts.routes.overlay.DEADLINE_S", -1.0)
+    response = runs.get("/api/v1/overlay/system", params={"runs": list(TICKS), "keys": ["cpu"]})
+    assert response.status_code == 503
+
+
+@pytest.fixture(scope="module")
+def teams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedOrganisation]:
+    """A run of each team, and one with the same id in both."""
+    with served_organisation(tmp_path_factory.mktemp("organisation")) as served:
+        for who, run, entity in (
+            ("bob", "ours", "vision"),
+            ("otto", "theirs", "speech"),
+            ("bob", "twin", "vision"),
+            ("otto", "twin", "speech"),
+        ):
+            value = {"run": run, "writer": "monitor.h.1", "seq": 1, "project": "p", "entity": entity}
+            value |= {"keys": ["cpu"], "t": [T0], "v": [[1.0]], "records": []}
+            assert served.ask(who, "POST", "/api/v1/ingest", json=value).status_code == 200
+        yield served
+
+
+@pytest.mark.parametrize("what", ["plan", "system", "logged"])
+def test_runs_of_others_are_missing(teams: ServedOrganisation, what: str) -> None:
+    params = {"runs": ["ours", "theirs"], **({} if what == "plan" else {"keys": ["cpu"]})}
+    answer = teams.ask("otto", "GET", f"/api/v1/overlay/{what}", params=params)
+    assert answer.status_code == 200, answer.text
+    assert [run["id"] for run in answer.json()["runs"]] == ["theirs"]
+    assert answer.json()["missing"] == ["ours"]
+    nobody = teams.ask(None, "GET", f"/api/v1/overlay/{what}", params=params)
+    assert nobody.status_code == 401 or nobody.json()["runs"] == []
+
+
+def test_a_run_id_of_two_teams_needs_the_team(teams: ServedOrganisation) -> None:
+    mine = teams.ask("otto", "GET", "/api/v1/overlay/plan", params={"runs": "twin"}).json()
+    assert [run["id"] for run in mine["runs"]] == ["twin"]
+    params = {"runs": "twin", "entity": "vision"}
+    assert teams.ask("otto", "GET", "/api/v1/overlay/plan", params=params).json()["missing"] == ["twin"]

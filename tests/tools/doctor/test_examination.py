@@ -1,0 +1,131 @@
+"""Checks of storage, monitor, destinations and terminal, with real files, processes and servers."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runvitals.sdk.settings import resolve
+from runvitals.tools.doctor import delivery, storage, system, terminal, trial_run
+from runvitals.tools.doctor.examination import Report, _safely
+from runvitals.tools.doctor.finding import Finding
+
+
+def settings(**given: Any) -> dict[str, Any]:
+    return {**resolve({}, {"HOME": "/nowhere"}, "/"), **given}
+
+
+def by_name(findings: Iterator[Finding]) -> dict[str, Finding]:
+    return {finding.name: finding for finding in findings}
+
+
+def test_folder_that_does_not_exist_yet(tmp_path: Path) -> None:
+    found = by_name(storage.findings(str(tmp_path / "not" / "yet")))
+    assert found["data folder"].state == "PASS"
+    assert found["free space"].text.endswith("GiB free")
+    assert not list(tmp_path.iterdir())  # nothing is left behind
+
+
+def test_folder_that_is_not_writable() -> None:
+    found = by_name(storage.findings("/proc/runvitals"))
+    assert found["data folder"].state == "FAIL"
+    assert "RUNVITALS_DIR" in found["data folder"].remedy
+
+
+def test_trial_run_of_a_monitor(tmp_path: Path) -> None:
+    found = by_name(trial_run.findings(settings()))
+    assert found["start"].state == "PASS", found["start"]
+    assert found["cost"].text.endswith("of memory")
+    assert not list(tmp_path.iterdir())
+
+
+def test_checks_of_the_system() -> None:
+    found = by_name(system.findings(settings()))
+    assert {"runvitals", "python", "kernel", "container", "PID namespace", "clock"} <= set(found)
+    assert "GiB" in found["cgroup memory"].text or found["cgroup memory"].state == "ABSENT"
+
+
+class Answering(BaseHTTPRequestHandler):
+    """A server that accepts one token."""
+
+    def do_GET(self) -> None:
+        known = self.headers.get("Authorization") == "Bearer rvt_good"
+        status = 200 if self.path == "/healthz" or known else 401
+        self.send_response(status)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), Answering) as listening:
+        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{listening.server_port}"
+        listening.shutdown()
+        thread.join()
+
+
+def delivered(folder: Path, environ: Mapping[str, str], **given: Any) -> dict[str, Finding]:
+    environ = {"XDG_CONFIG_HOME": str(folder), "RUNVITALS_SERVER": str(given.get("server", "")), **environ}
+    return by_name(delivery.findings(settings(**given), str(folder), environ))
+
+
+def test_server_that_accepts_our_token(server: str, tmp_path: Path) -> None:
+    found = delivered(tmp_path, {"RUNVITALS_TOKEN": "rvt_good"}, server=server)
+    assert found[server].state == "PASS", found[server]
+    assert "accepts our token" in found[server].text
+    assert found["relay"].state == "PASS"
+
+
+@pytest.mark.parametrize(
+    ("environ", "why"), [({}, "none is stored"), ({"RUNVITALS_TOKEN": "rvt_old"}, "rejects our token")]
+)
+def test_server_that_rejects_our_token(
+    server: str, tmp_path: Path, environ: dict[str, str], why: str
+) -> None:
+    found = delivered(tmp_path, environ, server=server)[server]
+    assert found.state == "FAIL"
+    assert why in found.text
+    assert found.remedy == f"runvitals login {server}"
+
+
+def test_unreachable_server(tmp_path: Path) -> None:
+    found = delivered(tmp_path, {}, server="http://127.0.0.1:1")["http://127.0.0.1:1"]
+    assert found.state == "FAIL"
+    assert "refused" in found.text
+
+
+def test_unknown_destination(tmp_path: Path) -> None:
+    found = delivered(tmp_path, {}, destinations=["fridge:shelf"])["fridge:shelf"]
+    assert (found.state, "unknown destination 'fridge'" in found.text) == ("FAIL", True)
+
+
+def test_no_destination(tmp_path: Path) -> None:
+    assert delivered(tmp_path, {})["destinations"].state == "ABSENT"
+
+
+def test_ascii_terminal() -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), "ascii")
+    assert by_name(terminal.findings(stream, {}))["characters"].state == "PARTIAL"
+
+
+def test_check_that_raises_is_reported_as_a_failure() -> None:
+    def broken() -> Iterator[Finding]:
+        yield Finding("system", "python", "PASS", "3.11")
+        raise RuntimeError("out of luck")
+
+    findings = list(_safely("system", broken))
+    assert [finding.state for finding in findings] == ["PASS", "FAIL"]
+    assert "out of luck" in findings[1].text
+    assert Report(findings).failed
