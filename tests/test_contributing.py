@@ -22,16 +22,16 @@ BLOCKS = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE.read_text(), re.D
 def files() -> Iterator[ModuleType]:
     """The page's source as a module."""
     module = ModuleType("runvitals.agent.collectors.host.files")
-    exec(BLOCKS["src/runvitals/collectors/host/files.py"], module.__dict__)
+    exec(BLOCKS["src/runvitals/agent/collectors/host/files.py"], module.__dict__)
     sys.modules[module.__name__] = module
     yield module
     del sys.modules[module.__name__]
 
 
-@pytest.mark.parametrize("name", re.findall(r"def (test_\w+)", BLOCKS["tests/collectors/host/test_files.py"]))
+@pytest.mark.parametrize("name", re.findall(r"def (test_\w+)", BLOCKS["tests/agent/collectors/host/test_files.py"]))
 def test_tests_of_the_page_pass(name: str, files: ModuleType, tmp_path: Path) -> None:
     tests: dict[str, object] = {}
-    exec(BLOCKS["tests/collectors/host/test_files.py"], tests)
+    exec(BLOCKS["tests/agent/collectors/host/test_files.py"], tests)
     test = tests[name]
     assert callable(test)
     test(tmp_path)

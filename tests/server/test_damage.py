@@ -11,9 +11,9 @@ import anyio
 import numpy as np
 import pytest
 
-from runvitals.server.charts.tables import samples
-from runvitals.server.charts.tables.formats import Format
-from runvitals.server.charts.tables.responses import IncompleteTable, metrics_table
+from runvitals.server.charts.routes.tables import samples
+from runvitals.server.charts.routes.tables.formats import Format
+from runvitals.server.charts.routes.tables.responses import IncompleteTable, metrics_table
 from runvitals.server.http import cached_read
 from runvitals.server.runs.run_library import SeriesSelection
 from runvitals.server.runs.storage.events import StoredEvent

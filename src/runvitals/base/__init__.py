@@ -1,1 +1,1 @@
-"""Small modules that know nothing of runs: delays, deadlines, wire formats, compression, safe text for terminals."""
+"""Small modules that know nothing of runs: delays, deadlines, wire formats, safe text for terminals."""

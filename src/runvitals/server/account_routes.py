@@ -9,14 +9,12 @@ from runvitals.server.http.router import RouterModule
 _API = "/api/v1"
 ACCOUNT_ROUTERS: Final = (
     RouterModule(
-        "api.accounts.routers",
+        "accounts.routes.routers",
         (f"{_API}/auth/", f"{_API}/account", f"{_API}/users", f"{_API}/teams/", f"{_API}/organisation/"),
     ),
+    RouterModule("sign_on.routes.routers", (f"{_API}/auth/", f"{_API}/account/", f"{_API}/organisation/")),
     RouterModule(
-        "api.single_sign_on.routers", (f"{_API}/auth/", f"{_API}/account/", f"{_API}/organisation/")
-    ),
-    RouterModule(
-        "api.teams.routers",
+        "teams.routes.routers",
         (
             f"{_API}/teams",
             f"{_API}/team-requests",
@@ -26,15 +24,17 @@ ACCOUNT_ROUTERS: Final = (
             f"{_API}/organisation/",
         ),
     ),
-    RouterModule("api.organisation.routers", (f"{_API}/organisation", f"{_API}/teams/", f"{_API}/account/")),
     RouterModule(
-        "api.entities.routers",
+        "organisation.routes.routers", (f"{_API}/organisation", f"{_API}/teams/", f"{_API}/account/")
+    ),
+    RouterModule(
+        "projects.routes.routers",
         (f"{_API}/entities", f"{_API}/projects/", f"{_API}/runs/", f"{_API}/shared", f"{_API}/views"),
     ),
     RouterModule(
-        "api.alerts.routers", (f"{_API}/account/", f"{_API}/teams/", f"{_API}/mute/", f"{_API}/entities/")
+        "alerts.routes.routers", (f"{_API}/account/", f"{_API}/teams/", f"{_API}/mute/", f"{_API}/entities/")
     ),
-    RouterModule("api.usage.routers", (f"{_API}/usage", f"{_API}/billing", f"{_API}/storage")),
-    RouterModule("api.accounts.shown_images", ("/-/picture/", "/-/image/")),
-    RouterModule("scim.routes", ("/scim/v2/",)),
+    RouterModule("usage.routes.routers", (f"{_API}/usage", f"{_API}/billing", f"{_API}/storage")),
+    RouterModule("accounts.routes.shown_images", ("/-/picture/", "/-/image/")),
+    RouterModule("doors.scim.routes", ("/scim/v2/",)),
 )

@@ -165,7 +165,10 @@ def test_incomplete_or_invalid_ranks_are_ignored() -> None:
 
 def test_real_processes_of_one_launcher_share_a_key_and_other_launchers_do_not() -> None:
     """Without fakes: two children of this process, and two of another one, determine their key."""
-    ask = "import os; from runvitals.agent.environment.launcher import identity; print(identity(os.environ).key)"
+    ask = (
+        "import os; from runvitals.agent.environment.launcher import identity; "
+        "print(identity(os.environ).key)"
+    )
     start = (
         "import os, subprocess, sys\n"
         "for rank in '01':\n"

@@ -41,7 +41,7 @@ from runvitals.server.access.resources import (
     Visibility,
 )
 
-ROWS = list(csv.DictReader((Path(__file__).parent / "permissions.csv").read_text().splitlines()))
+ROWS = list(csv.DictReader((Path(__file__).with_name("permissions.csv")).read_text().splitlines()))
 RIGHTS = [row for row in ROWS if row["permission"]]
 ELSEWHERE = {
     "a deleted account is not kept",

@@ -26,7 +26,7 @@ from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import DeclaredRoute, declared_routes
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, VISIBILITIES, ServedOrganisation
 
-CSV: Final = Path(__file__).parents[2] / "accounts" / "permissions.csv"
+CSV: Final = Path(__file__).with_name("permissions.csv")
 ROWS: Final = [row for row in csv.DictReader(CSV.read_text().splitlines()) if row["permission"]]
 WHO: Final = {
     "view_only": "vera",

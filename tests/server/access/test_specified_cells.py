@@ -36,7 +36,7 @@ from tests.server.access.test_matrix import REFUSED, WHO, Walk, pairs
 from tests.server.database.artifacts.making import logged, md5
 
 ROWS: Final = list(
-    csv.DictReader((Path(__file__).parents[2] / "accounts" / "permissions.csv").read_text().splitlines())
+    csv.DictReader((Path(__file__).with_name("permissions.csv")).read_text().splitlines())
 )
 REQUESTERS: Final = {**WHO, "self": "selma"}
 WITHOUT_A_RIGHT: Final = {

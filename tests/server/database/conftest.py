@@ -17,6 +17,7 @@ from hypothesis import settings
 
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
 from tests.server.database.postgresql import Server, programs
+from tests.store.conftest import folder as folder
 
 settings.register_profile("steady", deadline=None)
 settings.load_profile("steady")

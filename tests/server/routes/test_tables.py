@@ -16,8 +16,8 @@ import pytest
 from pyarrow import parquet
 
 from runvitals.readers.journals.series import Series
-from runvitals.server.charts.tables import blocks, samples
-from runvitals.server.charts.tables.formats import MEDIA_TYPES, accepted
+from runvitals.server.charts.routes.tables import blocks, samples
+from runvitals.server.charts.routes.tables.formats import MEDIA_TYPES, accepted
 from runvitals.server.http import cached_read
 from tests.readers.journals.journals import T0, Monitor, Trainer, Training
 from tests.server.client import Client

@@ -241,7 +241,7 @@ def _pidfd(pid: int) -> int:
 
 
 def _command(run: str) -> list[str]:
-    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     interpreter = python()
     compiled = boot.__spec__.cached if boot.__spec__ is not None else None
     if compiled is not None and interpreter == sys.executable and os.path.exists(compiled):

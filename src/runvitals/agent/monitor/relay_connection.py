@@ -75,7 +75,7 @@ def start(
     Raises:
         OSError: it could not be started.
     """
-    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     # Without the working directory, in which a file of the user may have the name of a module.
     boot = (
         f"import sys; sys.path = [p for p in sys.path if p and p != {source!r}] + [{source!r}]; "

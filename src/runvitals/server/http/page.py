@@ -13,7 +13,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
-FOLDER = os.path.join(os.path.dirname(__file__), "static")
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "static")
 _OF_GUESTS = "-/shared"
 _NOT_BUILT = """This installation of runvitals has no page: it runs from sources and the page was never built.
 

@@ -1,4 +1,5 @@
-"""Decodes one picture, in a process of its own: `python -I -m runvitals.server.user_content.picture_worker [CROP]`.
+"""Decodes one picture, in a process of its own:
+`python -I -m runvitals.server.user_content.picture_worker [CROP]`.
 
 Decoders of images have had many faults, and a small file can decode to gigabytes. So this process has limits
 on memory and CPU time, writes no file, and knows no secrets. The picture comes on stdin, two WebP files go to

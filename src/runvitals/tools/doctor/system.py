@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
+import runvitals
 from runvitals.agent.collectors.base import Scope, read_text
 from runvitals.agent.collectors.plumbing.cgroup import available_cpu_count, locate
 from runvitals.agent.environment.container import container
@@ -41,7 +42,7 @@ def findings(values: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _versions(scope: Scope) -> Iterator[Finding]:
-    yield Finding("system", "runvitals", "PASS", f"{__version__} in {os.path.dirname(__file__)[:-7]}")
+    yield Finding("system", "runvitals", "PASS", f"{__version__} in {os.path.dirname(runvitals.__file__)}")
     found = f"{platform.python_implementation()} {platform.python_version()} ({sys.executable})"
     yield Finding("system", "python", "PASS", found)
     kernel = read_text(scope.path("/proc/sys/kernel/osrelease")) or platform.release()

@@ -76,7 +76,7 @@ def _silent(run_id: str, folder: str) -> Finding:
 
 def _import_error() -> str:
     """The error when importing the monitor. The monitor's own stderr is discarded, so import it again."""
-    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     code = f"import sys; sys.path.append({source!r}); import runvitals.agent.monitor.main"
     command = [launch.python(), "-I", "-S", "-E", "-c", code]
     try:

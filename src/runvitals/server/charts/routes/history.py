@@ -10,8 +10,8 @@ from fastapi.responses import Response
 from runvitals.readers.journals.key_filter import KeyFilter
 from runvitals.server.access.permission import needs
 from runvitals.server.charts import series
-from runvitals.server.charts.tables.formats import RESPONSES, TheFormat
-from runvitals.server.charts.tables.responses import history_table, send_table
+from runvitals.server.charts.routes.tables.formats import RESPONSES, TheFormat
+from runvitals.server.charts.routes.tables.responses import history_table, send_table
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response, read_or_422
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes import models

@@ -13,8 +13,8 @@ from runvitals.readers.journals.statistics import of_columns
 from runvitals.server.access.permission import needs
 from runvitals.server.charts import series
 from runvitals.server.charts.routes.mlflow_names import MlflowRun, TheNamedRun
-from runvitals.server.charts.tables.formats import RESPONSES, TheFormat
-from runvitals.server.charts.tables.responses import metrics_table, send_table
+from runvitals.server.charts.routes.tables.formats import RESPONSES, TheFormat
+from runvitals.server.charts.routes.tables.responses import metrics_table, send_table
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response, list_response, read_or_422
 from runvitals.server.http.router import Router
 from runvitals.server.live import follower as live

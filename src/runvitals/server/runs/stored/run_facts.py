@@ -10,14 +10,15 @@ from runvitals.model.event import Event
 from runvitals.model.records import LOST, event_name, lost_records
 from runvitals.model.run import Rank, Run
 from runvitals.model.state import MONITOR
-from runvitals.server import database as stored
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.event_authors import EventAuthors
+from runvitals.server.runs.storage.events import StoredEvent
 from runvitals.server.runs.storage.log_summaries import summary_of
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.runs.storage.run_states import StoredWriter, hosts
 from runvitals.server.runs.storage.search_columns import LOGGED
 from runvitals.server.runs.storage.sections import RunSections
+from runvitals.server.runs.storage.writers import StoredProcess
 from runvitals.store.samples.interface import SampleStore
 
 _MAX_EVENTS = 10_000
@@ -136,13 +137,13 @@ def _run(
 
 
 def _events(
-    events: Sequence[stored.StoredEvent], writers: Mapping[int, StoredWriter], metadata_store: MetadataStore
+    events: Sequence[StoredEvent], writers: Mapping[int, StoredWriter], metadata_store: MetadataStore
 ) -> list[Event]:
     authors = metadata_store.events.authors(events)
     return [_event(event, writers, authors) for event in events]
 
 
-def _event(event: stored.StoredEvent, writers: Mapping[int, StoredWriter], authors: EventAuthors) -> Event:
+def _event(event: StoredEvent, writers: Mapping[int, StoredWriter], authors: EventAuthors) -> Event:
     writer = writers.get(event.writer_id or 0)
     host, rank = (writer.host, writer.rank) if writer is not None else ("", None)
     return Event(
@@ -158,7 +159,7 @@ def _event(event: stored.StoredEvent, writers: Mapping[int, StoredWriter], autho
     )
 
 
-def _ranks(processes: Sequence[stored.StoredProcess], writers: Sequence[StoredWriter]) -> list[Rank]:
+def _ranks(processes: Sequence[StoredProcess], writers: Sequence[StoredWriter]) -> list[Rank]:
     """The processes that attached to a monitor, and those known only from their writers."""
     found = {
         (process.host, process.pid): Rank(

@@ -1,8 +1,8 @@
 """The id of the store that a month file belongs to.
 
 Run and metric ids mean something else in another store. Each file therefore has the id that the sample store
-shares with its metadata store (see `runvitals.server.pairing.pairing`). Files of older versions, and of stores without
-a metadata store, have none and are accepted.
+shares with its metadata store (see `runvitals.server.pairing.pairing`). Files of older versions, and of
+stores without a metadata store, have none and are accepted.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from runvitals.model.spreadsheets import inert_cell
-from runvitals.server.charts.tables.blocks import Block, TableColumn, TableField
-from runvitals.server.charts.tables.formats import Format
+from runvitals.server.charts.routes.tables.blocks import Block, TableColumn, TableField
+from runvitals.server.charts.routes.tables.formats import Format
 
 if TYPE_CHECKING:
     import pyarrow

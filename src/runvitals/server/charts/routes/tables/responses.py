@@ -12,16 +12,16 @@ from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 from runvitals.base.buckets import grid
 from runvitals.readers.journals.series import Series
 from runvitals.server.charts import series
-from runvitals.server.charts.tables import samples
-from runvitals.server.charts.tables.blocks import (
+from runvitals.server.charts.routes.tables import samples
+from runvitals.server.charts.routes.tables.blocks import (
     Table,
     bucket_table,
     logged_table,
     sample_blocks,
     sample_fields,
 )
-from runvitals.server.charts.tables.formats import MEDIA_TYPES, Format
-from runvitals.server.charts.tables.writers import TableWriter, table_writer
+from runvitals.server.charts.routes.tables.formats import MEDIA_TYPES, Format
+from runvitals.server.charts.routes.tables.writers import TableWriter, table_writer
 from runvitals.server.http import response_memory
 from runvitals.server.http.responses import problem_headers
 from runvitals.server.runs.run_library import OpenedRun, RunView, SeriesSelection

@@ -1,0 +1,1 @@
+from tests.store.conftest import folder as folder
