@@ -15,7 +15,7 @@ import time
 import runvitals
 from runvitals.journal.paths import run_dir
 from runvitals.model.errors import UnknownRun
-from runvitals.readers.journals import OpenRun
+from runvitals.query import OpenRun
 
 GPU = ("gpu.0.gpu", "gpu.0.powerWatts", "gpu.0.temp")  # shown if there is a GPU
 LINE = ("cpu", *GPU, "proc.memory.rssMB", "monitor.cpuPercent")

@@ -28,7 +28,9 @@ def files() -> Iterator[ModuleType]:
     del sys.modules[module.__name__]
 
 
-@pytest.mark.parametrize("name", re.findall(r"def (test_\w+)", BLOCKS["tests/agent/collectors/host/test_files.py"]))
+@pytest.mark.parametrize(
+    "name", re.findall(r"def (test_\w+)", BLOCKS["tests/agent/collectors/host/test_files.py"])
+)
 def test_tests_of_the_page_pass(name: str, files: ModuleType, tmp_path: Path) -> None:
     tests: dict[str, object] = {}
     exec(BLOCKS["tests/agent/collectors/host/test_files.py"], tests)

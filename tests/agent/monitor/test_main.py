@@ -16,7 +16,7 @@ LOADED = """
 import sys
 sys.path.append(sys.argv[1])
 from runvitals.agent.collectors.base import Scope
-from runvitals.monitor import main
+from runvitals.agent.monitor import main
 print(*main.absent_here(Scope(), ["gaudi", "dcgm"]), "and", *sys.modules)
 """
 

@@ -35,9 +35,7 @@ from tests.server.access.specified_calls import (
 from tests.server.access.test_matrix import REFUSED, WHO, Walk, pairs
 from tests.server.database.artifacts.making import logged, md5
 
-ROWS: Final = list(
-    csv.DictReader((Path(__file__).with_name("permissions.csv")).read_text().splitlines())
-)
+ROWS: Final = list(csv.DictReader((Path(__file__).with_name("permissions.csv")).read_text().splitlines()))
 REQUESTERS: Final = {**WHO, "self": "selma"}
 WITHOUT_A_RIGHT: Final = {
     "a deleted account is not kept": "tests/server/accounts/routes/test_own_account.py",

@@ -1,6 +1,6 @@
 """The metric definitions: `DEFINITIONS` finds the definition of a key, `SUBJECTS` lists them by subject.
 
->>> from runvitals.metrics import DEFINITIONS
+>>> from runvitals.model.metrics import DEFINITIONS
 >>> DEFINITIONS.find("gpu.0.powerWatts").metric.unit
 'W'
 """

@@ -71,12 +71,12 @@ from runvitals.agent.collectors.base import Absent, Scope
 try:
     probe(Scope(host_root=sys.argv[2]))
 except Absent:
-    print(*(name for name in sys.modules if name.startswith("runvitals.collectors.")))
+    print(*(name for name in sys.modules if name.startswith("runvitals.agent.collectors.")))
 """
     source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "..", "src")
     command = [sys.executable, "-I", "-S", "-E", "-c", script, source, str(tmp_path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
-    names = {name.removeprefix("runvitals.collectors.") for name in ran.stdout.split()}
+    names = {name.removeprefix("runvitals.agent.collectors.") for name in ran.stdout.split()}
     assert names == {
         "amd",
         "amd.driver",

@@ -97,7 +97,7 @@ def test_absent_without_an_endpoint_and_nothing_is_imported() -> None:
         probe(Scope(options={"openmetrics_endpoints": {}}))
     code = """
 import sys
-from runvitals.collectors import sources
+from runvitals.agent.collectors import sources
 from runvitals.agent.collectors.base import Scope
 found = sources.probe_all(Scope(), ["openmetrics"])
 assert found.reasons == {"openmetrics": "no endpoint is configured (RUNVITALS_OPENMETRICS_ENDPOINTS)"}, found

@@ -301,16 +301,3 @@ class Smi:
         ]
         if devices:
             self.facts = self._known.facts(devices, self._offset)
-
-
-def __getattr__(name: str) -> str:
-    """Keys that packages with a vendor may still import from here."""
-    if name not in ("LIMIT", "POWER", "USED"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import warnings  # only for those packages
-
-    from runvitals.agent.collectors.vendors import devices
-
-    warnings.warn(f"{name} has moved to {devices.__name__}", DeprecationWarning, stacklevel=2)
-    key: str = getattr(devices, name)
-    return key

@@ -1,0 +1,1 @@
+"""The public names of `runvitals.agent.collectors`, for packages with sources of their own."""

@@ -1,0 +1,17 @@
+"""The public names of `runvitals.agent.collectors.base`."""
+
+from __future__ import annotations
+
+from runvitals.agent.collectors.base import (
+    GIB,
+    MIB,
+    Absent,
+    Every,
+    PseudoFile,
+    Scope,
+    Tick,
+    open_if_there,
+    read_text,
+)
+
+__all__ = ["GIB", "MIB", "Absent", "Every", "PseudoFile", "Scope", "Tick", "open_if_there", "read_text"]

@@ -1,0 +1,1 @@
+"""The public names for packages that add the devices of a vendor."""

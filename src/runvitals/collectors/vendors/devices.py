@@ -1,0 +1,7 @@
+"""The public names of `runvitals.agent.collectors.vendors.devices`."""
+
+from __future__ import annotations
+
+from runvitals.agent.collectors.vendors.devices import LIMIT, POWER, POWER_SHARE, SHARE, TOTAL, USED, Reading
+
+__all__ = ["LIMIT", "POWER", "POWER_SHARE", "SHARE", "TOTAL", "USED", "Reading"]

@@ -1,0 +1,16 @@
+"""The public names of `runvitals.agent.collectors.vendors.formats`."""
+
+from __future__ import annotations
+
+from runvitals.agent.collectors.vendors.formats import (
+    commas,
+    csv,
+    flat,
+    healthy,
+    objects,
+    text_of,
+    tree,
+    without_unknown,
+)
+
+__all__ = ["commas", "csv", "flat", "healthy", "objects", "text_of", "tree", "without_unknown"]
