@@ -35,10 +35,10 @@ from runvitals.server.access.principals import (
 )
 from runvitals.server.access.resources import Entity, Project, ProjectItem, Visibility
 from runvitals.server.access.server_access import ServerAccess
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.ingest.envelope_access import SentEnvelope
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
 
 Headers = list[tuple[bytes, bytes]]

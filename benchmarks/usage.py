@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from runvitals.model.device import RunDevice
+from runvitals.server.events.usage_marks import DirtyDay, UsageMarks
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
 from runvitals.server.runs.storage.writer_registration import RegisteredWriter, WriterRegistration
 from runvitals.server.usage.rollup import EVERY_S, UsageRollup
-from runvitals.server.usage.storage.marks import DirtyDay, UsageMarks
 from runvitals.store.samples.interface import SampleBatch
 from runvitals.store.samples.sqlite import SqliteChunks
 

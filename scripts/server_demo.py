@@ -24,10 +24,10 @@ from typing import Final
 
 from runvitals.cli.formatting import table
 from runvitals.cli.store_options import METADATA_FILE
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.passwords import Passwords
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import open_metadata_store
-from runvitals.server.organisation.storage.audit import CLI
 
 PATIENCE_S: Final = 300.0
 """How long the server and the runs may take to start, on a busy machine."""

@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 import runvitals.cli.server
-import runvitals.server.background
-import runvitals.server.organisation.audit_file
+import runvitals.server.audit.audit_file
+import runvitals.server.background.work
 import runvitals.server.organisation.settings_file  # noqa: F401
 from runvitals.server.metadata_store import open_metadata_store
 from runvitals.server.shared_server import SharedServer

@@ -17,8 +17,8 @@ import msgspec
 
 from benchmarks.ingest.samples import KEYS, samples
 from runvitals.relay.destinations.runvitals.compression import BodyCompressor
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import open_metadata_store
-from runvitals.server.organisation.storage.audit import CLI
 
 _POST = b"POST /api/v1/ingest HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/msgpack\r\n"
 _CATALOGUE = "catalogue.db"

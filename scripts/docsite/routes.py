@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from runvitals.server.app import application
 from runvitals.server.ingest.openapi import describe
-from runvitals.server.runs.run_library import Library
+from runvitals.server.library.run_library import Library
 
 _INTRODUCTION = """\
 # HTTP API

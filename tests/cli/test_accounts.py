@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from runvitals.cli import main
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import open_metadata_store
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
 
 Command = Callable[..., str]

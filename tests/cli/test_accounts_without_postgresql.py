@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import open_metadata_store
-from runvitals.server.organisation.storage.audit import CLI
 from tests.cli.test_server import envelope, serving, values
 from tests.patience import eventually
 from tests.server.database import postgresql as postgres

@@ -14,7 +14,7 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.relay.destinations.runvitals.browser_sign_in import BrowserSignIn
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts.routes.people import People, serving_people
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from runvitals.server.audit.storage.audit import AuditFilter
 from runvitals.server.metadata_store import open_metadata_store
-from runvitals.server.organisation.storage.audit import AuditFilter
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.cli.test_accounts import Command, as_json, command, where  # noqa: F401
 

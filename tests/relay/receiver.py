@@ -16,10 +16,10 @@ import zstandard
 from starlette.types import Receive, Scope, Send
 
 from runvitals.model.filter import Filter
-from runvitals.server.alerts.storage.outbox import Notification
-from runvitals.server.alerts.storage.outbox import add as add_notification
+from runvitals.server.events.outbox import Notification
+from runvitals.server.events.outbox import add as add_notification
+from runvitals.server.http.body_limits import Limits
 from runvitals.server.ingest.endpoint import IngestEndpoint
-from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.store.samples.sqlite import SqliteChunks

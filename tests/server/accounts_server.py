@@ -11,15 +11,15 @@ from typing import Any
 import httpx
 
 from runvitals.server.access.credentials import PLAIN_COOKIE
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.secret_box import SecretBox
-from runvitals.server.accounts.storage.account_store import AccountStore
 from runvitals.server.accounts.storage.sessions import SessionLife
 from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.http.serve import Server, listen
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
-from runvitals.server.organisation.storage.audit import CLI, AuditFilter
 from runvitals.server.shared_server import SharedServer
 from runvitals.store.samples.sqlite import SqliteChunks
 from tests.empty_metadata import Fill, new_metadata_store

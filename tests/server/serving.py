@@ -11,10 +11,10 @@ from typing import Any
 
 from runvitals.server.clock import Clock
 from runvitals.server.files.received_files import ReceivedFiles
+from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.http.response_memory import ResponseLimits
 from runvitals.server.http.serve import Server, listen
-from runvitals.server.ingest.limits import Limits
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.shared_server import SharedServer
 from runvitals.store.samples.sqlite import SqliteChunks

@@ -15,6 +15,7 @@ from runvitals.model.ending import Ending
 from runvitals.readers.journals.history import numbers
 from runvitals.readers.journals.series import WriterSamples
 from runvitals.server.app import create_app
+from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.console import ConsoleLine
 from runvitals.server.runs.storage.events import StoredEvent
@@ -22,7 +23,6 @@ from runvitals.server.runs.storage.log_summaries import LoggedRows, LoggedValues
 from runvitals.server.runs.storage.sections import SectionUpdate
 from runvitals.server.runs.storage.writer_registration import RegisteredWriter, WriterRegistration
 from runvitals.server.runs.storage.writers import StoredProcess, WriterEnd, WriterHeartbeat
-from runvitals.server.runs.stored.run_library import StoredLibrary
 from runvitals.store.samples.interface import SampleBatch
 from runvitals.store.samples.sqlite import SqliteChunks
 from tests.empty_metadata import new_metadata_store

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.patience import eventually
 from tests.server.accounts.routes.people import PASSWORD, People, serving_people, token_in
 from tests.server.browser import Browser

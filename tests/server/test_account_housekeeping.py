@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.accounts.account_housekeeping import (
+from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.accounts.storage.sessions import SessionLife
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
+from runvitals.server.background.account_housekeeping import (
     ENDED_SESSION_MS,
     UNCONFIRMED_MS,
     AccountHousekeeping,
 )
-from runvitals.server.accounts.secret_box import SecretBox
-from runvitals.server.accounts.storage.sessions import SessionLife
 from runvitals.server.mail.mailer import Mailer
-from runvitals.server.organisation.storage.audit import CLI, AuditFilter
 from runvitals.store.errors import UnknownAccount
 from tests.empty_metadata import new_metadata_store
 

@@ -13,7 +13,7 @@ import pytest
 
 from runvitals.server.accounts.passwords import Passwords
 from runvitals.server.accounts.totp import STEP_S, code_at
-from runvitals.server.organisation.storage.audit import CLI, Actor
+from runvitals.server.audit.storage.audit import CLI, Actor
 from tests.server.accounts.routes.people import (
     OTHER_PASSWORD,
     PASSWORD,

@@ -13,8 +13,8 @@ import pytest
 
 from runvitals.server.alerts.mute_links import PURPOSE, MuteLink
 from runvitals.server.alerts.storage.firings import Firing
-from runvitals.server.alerts.storage.outbox import Notification
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.events.outbox import Notification
 from runvitals.server.runs.storage.events import StoredEvent
 from runvitals.server.runs.storage.writer_registration import RegisteredWriter, Sender, WriterRegistration
 from runvitals.server.usage.days import Month

@@ -16,7 +16,7 @@ import runvitals
 from runvitals.cli import main
 from runvitals.model.artifacts import UnknownArtifact
 from runvitals.readers.servers import Client
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
 

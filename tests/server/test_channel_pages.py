@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.patience import eventually
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser

@@ -15,10 +15,10 @@ from runvitals.server.charts.routes.tables import samples
 from runvitals.server.charts.routes.tables.formats import Format
 from runvitals.server.charts.routes.tables.responses import IncompleteTable, metrics_table
 from runvitals.server.http import cached_read
-from runvitals.server.runs.run_library import SeriesSelection
+from runvitals.server.library.run_library import SeriesSelection
+from runvitals.server.library.stored import run as stored_run
 from runvitals.server.runs.storage.events import StoredEvent
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
-from runvitals.server.runs.stored import run as stored_run
 from tests.server.stored_runs import StoredServer
 
 T0 = 1_790_812_800_000

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.audit.audit_file import AuditFile
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.background.housekeeping import Housekeeping, RetentionPolicy
 from runvitals.server.health.self_metrics import SelfMetrics
-from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
 from runvitals.server.http import cached_read
+from runvitals.server.library.stored.statistics_updater import StatisticsUpdater
 from runvitals.server.mail.mailer import Mailer
-from runvitals.server.organisation.audit_file import AuditFile
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.runs.storage.sections import SectionUpdate
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
-from runvitals.server.runs.stored.statistics_updater import StatisticsUpdater
 from runvitals.server.shared_server import SharedServer
 from runvitals.server.usage.rollup import UsageRollup
 from tests.readers.journals.journals import T0

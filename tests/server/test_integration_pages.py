@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts.routes.people import People
 from tests.server.browser import Browser
 from tests.server.test_account_pages import check, fill, page, people, signed_in  # noqa: F401

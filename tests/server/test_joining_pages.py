@@ -7,8 +7,8 @@ from importlib.resources import files
 import pytest
 
 from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.mail.mailer import Mailer
-from runvitals.server.organisation.storage.audit import CLI
 from tests.server.accounts.routes.people import People
 from tests.server.browser import Browser
 from tests.server.teams.routes.test_notices import ENVIRONMENT

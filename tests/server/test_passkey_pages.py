@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts.routes.people import OTHER_PASSWORD, PASSWORD, People, serving_people
 from tests.server.browser import Browser
 from tests.server.test_account_pages import LATER_S, at, confirm_password, fill, sign_in, signed_in

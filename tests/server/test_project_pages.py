@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser

@@ -19,10 +19,10 @@ import pytest
 from sqlalchemy import Connection, update
 from werkzeug.serving import make_server
 
-from runvitals.server.access.storage.generation import rights_changed
-from runvitals.server.accounts.storage.tables import session
 from runvitals.server.accounts.totp import STEP_S, code_at
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables.accounts import session
 from tests.certificates import self_signed
 from tests.patience import PATIENCE_S
 from tests.server.accounts.routes.people import OTHER_PASSWORD, PASSWORD, People, serving_people

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 from runvitals.server.accounts.beta_features import BetaFeature
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.organisation.settings import SETTINGS
-from runvitals.server.organisation.storage.audit import CLI
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser
 from tests.server.mail.receiver import Receiver

@@ -13,8 +13,8 @@ import pytest
 from runvitals.base import deadline
 from runvitals.base.deadline import ClientLeft, TooSlow
 from runvitals.server.http.workers import Busy, Workers
-from runvitals.server.runs.run_library import RunView
-from runvitals.server.runs.stored.run_library import StoredLibrary
+from runvitals.server.library.run_library import RunView
+from runvitals.server.library.stored.run_library import StoredLibrary
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Training
 from tests.server.stored_runs import StoredServer

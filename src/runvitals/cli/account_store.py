@@ -16,9 +16,9 @@ from runvitals.cli.account_output import Listing, Outcome, expected, printed
 from runvitals.cli.store_options import add_store, existing_metadata_address
 
 if TYPE_CHECKING:
-    from runvitals.server.accounts.storage.account_store import AccountStore
+    from runvitals.server.account_store import AccountStore
     from runvitals.server.accounts.storage.users import UserRow
-    from runvitals.server.organisation.storage.audit import Actor
+    from runvitals.server.audit.storage.audit import Actor
     from runvitals.server.teams.storage.service_accounts import ServiceAccountRow
     from runvitals.server.teams.storage.teams import TeamRow
 
@@ -41,8 +41,8 @@ def finish(actions: Any) -> None:
 
 def run_on_accounts(arguments: argparse.Namespace, work: Work) -> int:
     """Run `work` on the accounts, and print its result."""
+    from runvitals.server.audit.storage.audit import CLI
     from runvitals.server.metadata_store import open_metadata_store
-    from runvitals.server.organisation.storage.audit import CLI
     from runvitals.store.errors import MetadataStoreError
 
     try:

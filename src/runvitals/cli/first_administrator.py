@@ -41,7 +41,7 @@ class FirstAdministrator:
             ValueError: an invalid name, address or password.
             OSError: the file of the password cannot be read.
         """
-        from runvitals.server.organisation.storage.audit import CLI
+        from runvitals.server.audit.storage.audit import CLI
 
         hashed = None if self.password_file is None else self._hashed(self.password_file)
         accounts = metadata_store.accounts

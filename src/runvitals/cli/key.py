@@ -23,9 +23,9 @@ from runvitals.cli.command_list import COMMANDS
 from runvitals.model.durations import DAY_MS
 
 if TYPE_CHECKING:
-    from runvitals.server.accounts.storage.account_store import AccountStore
+    from runvitals.server.account_store import AccountStore
     from runvitals.server.accounts.storage.keys import KeyRow
-    from runvitals.server.organisation.storage.audit import Actor
+    from runvitals.server.audit.storage.audit import Actor
 
 
 def add(subparsers: Any) -> None:

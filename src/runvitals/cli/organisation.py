@@ -20,8 +20,8 @@ from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import moment
 
 if TYPE_CHECKING:
-    from runvitals.server.accounts.storage.account_store import AccountStore
-    from runvitals.server.organisation.storage.audit import Actor, AuditEvent
+    from runvitals.server.account_store import AccountStore
+    from runvitals.server.audit.storage.audit import Actor, AuditEvent
 
 _MAX_KEYS_FILE = 100_000
 
@@ -112,7 +112,7 @@ def _change(text: str) -> tuple[str, Any]:
 
 
 def _audit(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
-    from runvitals.server.organisation.storage.audit import AuditFilter
+    from runvitals.server.audit.storage.audit import AuditFilter
 
     wanted = AuditFilter(action=arguments.what, actor=arguments.actor, entity=arguments.entity)
     return Listing(accounts.audit.page(wanted, arguments.limit), _EVENTS, "the audit log has no such events")

@@ -19,8 +19,8 @@ from runvitals.cli.argument_types import row_id, time_ms
 from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
-    from runvitals.server.accounts.storage.account_store import AccountStore
-    from runvitals.server.organisation.storage.audit import Actor
+    from runvitals.server.account_store import AccountStore
+    from runvitals.server.audit.storage.audit import Actor
     from runvitals.server.projects.storage.owned_projects import ProjectDetail
 
 VISIBILITIES = ("private", "restricted", "team", "organisation", "public", "open")

@@ -10,8 +10,8 @@ from runvitals.cli.account_store import DESCRIPTION, Work, add_actions, finish, 
 from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
-    from runvitals.server.accounts.storage.account_store import AccountStore
-    from runvitals.server.organisation.storage.audit import Actor
+    from runvitals.server.account_store import AccountStore
+    from runvitals.server.audit.storage.audit import Actor
     from runvitals.server.organisation.storage.roles import RoleRow
 
 

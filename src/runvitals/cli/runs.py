@@ -99,7 +99,7 @@ def _statistics(runs: Sequence[Run], wanted: Filter, folder: str) -> SystemStati
     """
     if not any(map(is_statistic, wanted.fields)):
         return {}
-    from runvitals.server.runs.local.journal_summaries import JournalSummaries
+    from runvitals.server.library.local.journal_summaries import JournalSummaries
 
     summaries = JournalSummaries(folder)
     while summaries.read(runs, (), now_ms()):

@@ -195,7 +195,7 @@ def run(arguments: argparse.Namespace) -> int:
         keys = arguments.secret_keys or os.path.join(folder, SECRETS_FILE)
         return mail_test.run(arguments, metadata_address, keys, _fix_settings)
     with quick_start.for_imports():
-        from runvitals.server import background  # noqa: F401 - fails early if a dependency is missing
+        from runvitals.server.background import work as background  # noqa: F401 - fails early if a dependency is missing
         from runvitals.server.http import serve
     check_waiting(arguments)
     cold_settings(arguments, not is_clickhouse(arguments))
@@ -228,9 +228,9 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
         worker: the number of this process; what only one process does, the first does.
     """
     from runvitals.server.accounts.secret_box import open_secret_box
-    from runvitals.server.background import start_background
+    from runvitals.server.background.housekeeping import RetentionPolicy
+    from runvitals.server.background.work import start_background
     from runvitals.server.clock import Clock
-    from runvitals.server.housekeeping import RetentionPolicy
     from runvitals.server.http import serve
     from runvitals.server.http.logs import configure
     from runvitals.server.shared_server import SharedServer
@@ -295,7 +295,7 @@ def _write_audit_file(
 ) -> None:
     """Append the audit log to a file, until the stack closes."""
     if path is not None:
-        from runvitals.server.organisation.audit_file import AuditFile
+        from runvitals.server.audit.audit_file import AuditFile
 
         audit_file = stack.enter_context(AuditFile(path, metadata_store.accounts.audit, clock.earliest))
         app.threads.append(audit_file.thread)

@@ -20,8 +20,8 @@ from runvitals.cli.account_store import (
 from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
-    from runvitals.server.accounts.storage.account_store import AccountStore
-    from runvitals.server.organisation.storage.audit import Actor
+    from runvitals.server.account_store import AccountStore
+    from runvitals.server.audit.storage.audit import Actor
     from runvitals.server.teams.storage.service_accounts import ServiceAccountRow
 
 

@@ -19,8 +19,8 @@ from runvitals.cli.account_store import (
 from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
-    from runvitals.server.accounts.storage.account_store import AccountStore
-    from runvitals.server.organisation.storage.audit import Actor
+    from runvitals.server.account_store import AccountStore
+    from runvitals.server.audit.storage.audit import Actor
 
 _ROLE = "viewer, member, admin, or a custom role; default: member"
 

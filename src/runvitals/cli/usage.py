@@ -95,7 +95,7 @@ def _rebuild(arguments: argparse.Namespace, metadata_store: MetadataStore, repor
 
 
 def _statements(metadata_store: MetadataStore, words: list[str], month: str | None) -> str:
-    from runvitals.server.organisation.storage.audit import CLI
+    from runvitals.server.audit.storage.audit import CLI
     from runvitals.server.usage.statement_lines import money
     from runvitals.server.usage.statements import Statements
     from runvitals.server.usage.storage.statements import StatementConflict, Wanted

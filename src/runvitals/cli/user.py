@@ -22,8 +22,8 @@ from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.first_administrator import tell_removed
 
 if TYPE_CHECKING:
-    from runvitals.server.accounts.storage.account_store import AccountStore
-    from runvitals.server.organisation.storage.audit import Actor
+    from runvitals.server.account_store import AccountStore
+    from runvitals.server.audit.storage.audit import Actor
 
 
 def add(subparsers: Any) -> None:

@@ -28,20 +28,20 @@ from runvitals.server.access.same_origin import LoopbackOnly
 from runvitals.server.health.disk_space import NO_SPACE
 from runvitals.server.http import page
 from runvitals.server.http.buffered_body import BufferedBodies
+from runvitals.server.http.component_names import use_plain_names
 from runvitals.server.http.errors import DetailedError, field_name
+from runvitals.server.http.known_parameters import check_known_parameters
+from runvitals.server.http.request_body import ClientDisconnected
 from runvitals.server.http.response_memory import BoundedResponses, ResponseLimits, ResponseMemory
 from runvitals.server.http.responses import REFUSALS, SHARED_ERRORS, ErrorResponses
 from runvitals.server.http.router import ImportedRoutes, LazyRoute, Router, RouterModule, lazy_routes
 from runvitals.server.http.secret_fields import is_secret_field
 from runvitals.server.http.unknown_paths import ANY_METHOD, refuse_other_methods
 from runvitals.server.http.workers import DEADLINE_S, Busy
-from runvitals.server.ingest.request_body import ClientDisconnected
+from runvitals.server.library.local.run_library import JournalLibrary
+from runvitals.server.library.run_library import Library
 from runvitals.server.live.feed import RunFeeds
 from runvitals.server.live.open_streams import OpenStreams
-from runvitals.server.runs.local.run_library import JournalLibrary
-from runvitals.server.runs.routes.component_names import use_plain_names
-from runvitals.server.runs.routes.known_parameters import check_known_parameters
-from runvitals.server.runs.run_library import Library
 from runvitals.store.errors import (
     LastAdministrator,
     LimitReached,

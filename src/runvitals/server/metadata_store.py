@@ -41,7 +41,7 @@ from runvitals.server.usage.storage.usage_store import UsageStore
 from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable, QueryFailed
 
 if TYPE_CHECKING:
-    from runvitals.server.accounts.storage.account_store import AccountStore
+    from runvitals.server.account_store import AccountStore
 
 T = TypeVar("T")
 RECOVERY_HINT = (
@@ -92,7 +92,7 @@ class MetadataStore:
     @cached_property
     def accounts(self) -> AccountStore:
         """Users, teams, keys and all else that decides who may do what. Loaded at first use."""
-        from runvitals.server.accounts.storage.account_store import AccountStore
+        from runvitals.server.account_store import AccountStore
 
         return AccountStore(self._database)
 

@@ -12,11 +12,11 @@ from fastapi import Depends, Request
 
 from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.alerts.slack_app import SlackApp
+from runvitals.server.audit.audit_webhook import AuditWebhook
 from runvitals.server.http.made_once import MadeOnce
 from runvitals.server.http.workers import Workers
 from runvitals.server.mail.settings import URL_ENVIRONMENT, server_url
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.audit_webhook import AuditWebhook
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outbound.policy import OutboundPolicy, outbound_policy

@@ -36,6 +36,7 @@ from runvitals.server.alerts.delivery.automation_thread import AutomationThread
 from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.delivery.delivery import NotificationDelivery, hold_back_messages
 from runvitals.server.app import application
+from runvitals.server.background.housekeeping import HousekeepingTotals
 from runvitals.server.clock import Clock
 from runvitals.server.doors.mlflow.requests import with_common_prefix
 from runvitals.server.doors.mlflow.run_writes import MlflowDoor
@@ -53,21 +54,20 @@ from runvitals.server.files.routes import uploads
 from runvitals.server.health.other_servers import OtherServers
 from runvitals.server.health.self_metrics import SelfMetrics, leader_text, waiting_text
 from runvitals.server.health.store_condition import StoreCondition
-from runvitals.server.housekeeping import HousekeepingTotals
 from runvitals.server.http import page
+from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.fast_path import Headers
 from runvitals.server.http.latest_reading import MOMENT_S
 from runvitals.server.http.response_memory import ResponseLimits, ResponseMemory
 from runvitals.server.http.router import Router, RouterModule
 from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
-from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.openapi import describe
 from runvitals.server.ingest.recorder import Recorder
+from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outside_services import OutsideServices
-from runvitals.server.runs.stored.run_library import StoredLibrary
 from runvitals.server.usage.gauges import UsageGauges
 from runvitals.server.usage.payments import payment_provider
 from runvitals.server.usage.reports import UsageReports

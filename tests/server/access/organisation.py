@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 
-from runvitals.server.accounts.storage.account_store import AccountStore
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.account_store import AccountStore
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import httpx
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.sweeps.sources import from_json
 from runvitals.server.sweeps.storage.rows import NewSweep
 from tests.server.access.organisation import NOW, ServedOrganisation

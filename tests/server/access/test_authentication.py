@@ -18,8 +18,8 @@ from runvitals.server.access.long_request import RECHECK_S
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.attempt_limits import WRONG_KEYS
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.http.router import Router
-from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.access.organisation import NOW, ServedOrganisation
 from tests.server.serving import serving

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.organisation.storage.audit import AuditFilter
+from runvitals.server.audit.storage.audit import AuditFilter
 from tests.server.access.organisation import ServedOrganisation, served_organisation
 from tests.server.client import Client
 

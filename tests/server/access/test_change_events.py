@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.runs.storage.events import StoredEvent
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.server.access.organisation import NOW, TEAM, ServedOrganisation

@@ -13,8 +13,8 @@ from runvitals.server.access.decision_cache import Missing
 from runvitals.server.access.directory import KEY_LIFE_MS, Directory
 from runvitals.server.access.identity import Credential
 from runvitals.server.access.principals import Principal, ServiceAccount, User
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
 from runvitals.store.errors import UnknownAccount
 from tests.empty_metadata import new_metadata_store

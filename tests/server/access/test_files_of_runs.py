@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from runvitals.model.artifacts import ArtifactEntry, manifest_digest
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.server.access.organisation import NOW, ServedOrganisation, served_organisation
 
 CONTENT = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Table, update
 
-from runvitals.server.alerts.storage.rule_tables import alert_rule
-from runvitals.server.database.tables import event, section
-from runvitals.server.projects.storage.project_tables import saved_view
+from runvitals.server.database.tables.alert_rules import alert_rule
+from runvitals.server.database.tables.projects import saved_view
+from runvitals.server.database.tables.runs import event, section
+from runvitals.server.database.tables.sweeps import sweep
 from runvitals.server.runs.storage.events import StoredEvent
 from runvitals.server.runs.storage.sections import SectionUpdate
-from runvitals.server.sweeps.storage.tables import sweep
 from tests.server.access.organisation import NOW, ServedOrganisation, served_organisation
 
 VIEW: dict[str, Any] = {"kind": "runs", "project": "team", "entity": "vision", "name": "best"}

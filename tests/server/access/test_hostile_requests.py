@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI, AuditFilter
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import declared_routes
 from tests.server.access.organisation import NOW, TEAM, ServedOrganisation

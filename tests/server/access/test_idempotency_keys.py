@@ -16,10 +16,10 @@ from sqlalchemy import select
 from runvitals.server.access.idempotency_keys import MAX_ANSWER
 from runvitals.server.access.permission import needs
 from runvitals.server.access.storage.idempotent_requests import KEPT_MS, LEASE_MS
-from runvitals.server.access.storage.request_tables import idempotent_request
 from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.database.tables.requests import idempotent_request
 from runvitals.server.http.router import Router
-from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.serving import serving

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import declared_routes
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation, served_organisation

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine, event
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import declared_routes
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI
-from runvitals.server.runs.stored import hosts as stored_hosts
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.library.stored import hosts as stored_hosts
 from tests.patience import PATIENCE_S, eventually
 from tests.server.access.organisation import NOW, ServedOrganisation, served_organisation
 

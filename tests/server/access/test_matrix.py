@@ -21,7 +21,7 @@ from runvitals.server.access.identity import Credential
 from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, FILTERED, OWN_PASSWORD, PUBLIC
 from runvitals.server.access.principals import Anonymous, Principal
 from runvitals.server.access.resources import Organisation, Project, ProjectItem, Resource
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import DeclaredRoute, declared_routes
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, VISIBILITIES, ServedOrganisation

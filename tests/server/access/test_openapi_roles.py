@@ -24,7 +24,7 @@ from schemathesis.core.failures import Failure, FailureGroup
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
 from runvitals.server.accounts.passwords import Passwords
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation
 from tests.server.accounts.routes.people import CountingHasher

@@ -19,8 +19,8 @@ from runvitals.server.access.policies import OrganisationPolicies
 from runvitals.server.access.principals import Anonymous, GuestLink, Operator, ServiceAccount, User
 from runvitals.server.access.readable_runs import readable_runs
 from runvitals.server.access.resources import Project, ProjectItem, Visibility
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.runs.storage.run_places import RunPlace
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.empty_metadata import new_metadata_store

@@ -9,7 +9,7 @@ import pytest
 
 from runvitals.model.durations import DAY_MS, MINUTE_MS
 from runvitals.server.access.refusals import RECORDED_PER_MINUTE
-from runvitals.server.organisation.storage.audit import CLI, AuditEvent, AuditFilter
+from runvitals.server.audit.storage.audit import CLI, AuditEvent, AuditFilter
 from tests.patience import eventually
 from tests.server.accounts_server import AccountsServer, accounts_server
 from tests.server.projects.routes.conftest import add_run

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.doors.wandb.context import node_id
-from runvitals.server.organisation.storage.audit import CLI
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation, served_organisation
 
 LIMIT = "speech has used 12 of 10 hours of its plan; administrators: otto"

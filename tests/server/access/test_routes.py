@@ -12,9 +12,9 @@ from starlette.routing import Mount
 from runvitals.server.access.actions import Action
 from runvitals.server.access.matrix import ORGANISATION_MATRIX
 from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, OWN_PASSWORD, PUBLIC
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.doors import unknown_paths
 from runvitals.server.http.router import Router
-from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import DeclaredRoute, declared_routes
 from tests.server.access.organisation import NOW, ServedOrganisation

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.organisation.storage.audit import AuditFilter
+from runvitals.server.audit.storage.audit import AuditFilter
 from tests.server.access.organisation import ServedOrganisation
 
 EDITS = ["run:delete", "run:move", "run:stop", "run:update"]

@@ -17,8 +17,8 @@ from typing import Final
 import httpx
 import pytest
 
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.files.received_files import ReceivedFiles
-from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import declared_routes
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, VISIBILITIES, ServedOrganisation

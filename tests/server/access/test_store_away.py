@@ -11,9 +11,9 @@ from starlette.types import Scope
 
 from runvitals.server.access.authenticator import KNOWN_WHILE_AWAY_S, Authenticator
 from runvitals.server.access.directory import Directory
-from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from tests.empty_metadata import new_metadata_store
 
 NOW = 1_790_812_800_000

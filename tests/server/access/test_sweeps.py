@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.organisation.storage.audit import AuditFilter
+from runvitals.server.audit.storage.audit import AuditFilter
 from runvitals.server.sweeps.configuration import InvalidConfiguration
 from runvitals.server.sweeps.sources import from_yaml
 from tests.server.access.organisation import ServedOrganisation, served_organisation

@@ -9,7 +9,7 @@ from tests.patience import PATIENCE_S
 
 _LOADED = """
 import sys
-import runvitals.server.app, runvitals.server.runs.local.run_library
+import runvitals.server.app, runvitals.server.library.local.run_library
 unwanted = ("runvitals.server.accounts", "runvitals.server.database", "argon2")
 print(sorted(name for name in sys.modules if name.startswith(unwanted)))
 """

@@ -19,8 +19,8 @@ from runvitals.server.accounts.passkeys import (
 )
 from runvitals.server.accounts.storage.passkeys import MAX_PASSKEYS
 from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.store.errors import LimitReached, NameTaken
 from tests.empty_metadata import new_metadata_store
 from tests.patience import PATIENCE_S

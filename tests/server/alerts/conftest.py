@@ -13,9 +13,9 @@ from runvitals.server.access.directory import Directory
 from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.alerts.run_alerts import LOST_MS, RunAlerts
-from runvitals.server.alerts.storage.outbox import StoredNotification
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.events.outbox import StoredNotification
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.runs.storage.events import StoredEvent
 from runvitals.server.runs.storage.writer_registration import RegisteredWriter, Sender, WriterRegistration
 from runvitals.server.runs.storage.writers import WriterEnd

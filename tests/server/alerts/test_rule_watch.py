@@ -20,8 +20,8 @@ from runvitals.server.alerts.rules import rule
 from runvitals.server.alerts.sample_queue import SampleQueue
 from runvitals.server.alerts.storage.alert_settings import AlertSubject
 from runvitals.server.alerts.storage.firings import Firing
+from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.ingest.metric_feed import MetricFeed
-from runvitals.server.organisation.storage.audit import CLI, Actor
 from runvitals.server.runs.storage.writer_registration import RegisteredWriter, Sender, WriterRegistration
 from runvitals.server.runs.storage.writers import WriterHeartbeat
 from runvitals.server.usage.storage.alerts import UsageAlert

@@ -12,8 +12,8 @@ from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.alerts.mute_links import PURPOSE, MuteLink, mute_link
 from runvitals.server.alerts.run_alerts import ALERTS_A_MINUTE, LOST_MS, OLD_MS, RunAlerts
 from runvitals.server.alerts.storage.alert_settings import AlertSubject
-from runvitals.server.alerts.storage.outbox import Notification
-from runvitals.server.organisation.storage.audit import CLI, Actor
+from runvitals.server.audit.storage.audit import CLI, Actor
+from runvitals.server.events.outbox import Notification
 from runvitals.server.runs.storage.console import ConsoleLine
 from runvitals.server.runs.storage.sections import SectionUpdate
 from runvitals.server.runs.storage.writers import StoredProcess, WriterHeartbeat

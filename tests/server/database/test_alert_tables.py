@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from runvitals.server.alerts.storage.outbox import Notification
 from runvitals.server.alerts.storage.rules import RuleState
-from runvitals.server.alerts.storage.run_events import DONE, RunEvent, WaitingAlert
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.events.outbox import Notification
+from runvitals.server.events.run_events import DONE, RunEvent, WaitingAlert
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 
 NOW = 1_800_000_000_000

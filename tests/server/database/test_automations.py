@@ -9,12 +9,12 @@ import pytest
 from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.model.ending import Ending
 from runvitals.server.alerts.reactions import reaction_to, times_of
-from runvitals.server.alerts.storage.automation_events import raise_for_run
 from runvitals.server.alerts.storage.automations import AutomationRow
-from runvitals.server.alerts.storage.outbox import StoredNotification
 from runvitals.server.artifacts.storage.rows import NewVersion
+from runvitals.server.audit.storage.audit import CLI, Actor
+from runvitals.server.events.automation_events import raise_for_run
+from runvitals.server.events.outbox import StoredNotification
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI, Actor
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from runvitals.server.runs.storage.writers import WriterEnd
 from tests.server.database.artifacts.making import manifest_digest

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, insert
 
-from runvitals.server.database.tables import project
+from runvitals.server.database.tables.runs import project
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
 from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable, QueryFailed
 from tests.server.database.runs import joined

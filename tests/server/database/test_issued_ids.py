@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from runvitals.server.database.issued_ids import HighestIds
-from runvitals.server.database.recovery import RecoveredRun, recover
 from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.pairing.recovery import RecoveredRun, recover
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
 
 NOW = 1_790_812_800_000

@@ -10,8 +10,8 @@ from runvitals.model.errors import AmbiguousName, UnknownProject
 from runvitals.model.filter import Filter, ReadableRuns
 from runvitals.model.run_author import RunAuthor, RunServiceAccount
 from runvitals.model.run_sort import RunSort
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.projects.storage.projects import ProjectOwner
 from runvitals.server.runs.storage.sections import SectionUpdate
 from runvitals.server.runs.storage.writer_registration import RegisteredWriter, Sender, WriterRegistration

@@ -9,7 +9,9 @@ import pytest
 from sqlalchemy import insert
 
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
-from runvitals.server.alerts.storage.outbox import (
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.database.tables.alerts import automation
+from runvitals.server.events.outbox import (
     LEASE_MS,
     TEAM_A_MINUTE,
     ChannelResponse,
@@ -17,10 +19,8 @@ from runvitals.server.alerts.storage.outbox import (
     OutboxTable,
     add,
 )
-from runvitals.server.alerts.storage.tables import automation
 from runvitals.server.mail.storage.outgoing_mail import NewMail
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.store.errors import UnknownAccount
 
 NOW = 1_800_000_000_000

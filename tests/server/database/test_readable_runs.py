@@ -9,9 +9,9 @@ from sqlalchemy import update
 
 from runvitals.model.filter import Filter, Predicate, ReadableRuns
 from runvitals.model.run_sort import SORTED_COLUMNS, RunSort
-from runvitals.server.database.tables import run
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.database.tables.runs import run
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from tests.server.database.runs import T0, made, uids
 
 ME = 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runvitals.model.errors import UnknownProject
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI, AuditFilter
 from runvitals.server.projects.storage.projects import NOBODY
 from runvitals.server.projects.storage.routing_rules import StoredRules
 

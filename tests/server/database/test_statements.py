@@ -9,9 +9,9 @@ from contextlib import closing
 import pytest
 
 from runvitals.model.statement_line import StatementLine
-from runvitals.server.alerts.storage.outbox import Notification
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.events.outbox import Notification
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.usage.statement_lines import negated, number_text
 from runvitals.server.usage.storage.statements import (
     Draft,

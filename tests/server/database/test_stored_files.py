@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import Connection, event
 
-from runvitals.server.database.tables import run_file, stored_file
+from runvitals.server.database.tables.runs import run_file, stored_file
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
 from runvitals.server.runs.storage.writer_registration import WriterRegistration

@@ -19,8 +19,8 @@ from runvitals.server.doors.recording import (
     records,
     samples,
 )
+from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.router import Router
-from runvitals.server.ingest.errors import HttpRejection
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
 

@@ -13,10 +13,10 @@ from runvitals.server.access.identity import Credential
 from runvitals.server.access.ingest_access import AccountIngestAccess, Headers
 from runvitals.server.access.refusals import Refusals
 from runvitals.server.access.requester import SCOPE_KEY, Requester
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.http.body_limits import Limits
 from runvitals.server.ingest.endpoint import IngestEndpoint
-from runvitals.server.ingest.limits import Limits
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.runs.storage.run_rows import RunRow
 from tests.server.ingest.server import NOW, Server
 

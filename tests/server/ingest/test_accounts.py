@@ -11,7 +11,7 @@ import anyio
 import pytest
 from sqlalchemy import event
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.projects.storage.projects import ProjectOwner, ensure_projects
 from tests.server.ingest.accounts import AccountServer, envelope
 from tests.server.ingest.server import NOW

@@ -15,9 +15,9 @@ import pytest
 import zstandard
 
 from runvitals.model import batch_body
+from runvitals.server.http.body_limits import Limits
+from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.ingest.decompression import decompress
-from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.ingest.limits import Limits
 from tests.server.ingest.server import NOW, Server
 
 MAX_BYTES = 10_000

@@ -17,8 +17,8 @@ import zstandard
 from runvitals.model import batch_body
 from runvitals.model.filter import Filter, Predicate
 from runvitals.model.run_sort import RunSort
+from runvitals.server.http.body_limits import Limits
 from runvitals.server.ingest.envelope import Envelope
-from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.openapi import JsonEnvelope
 from runvitals.server.runs.storage.log_summaries import summary_of
 from tests.server.ingest.server import NOW, Server

@@ -10,8 +10,8 @@ import httpx
 import msgspec
 import pytest
 
+from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.connection import Connection
-from runvitals.server.ingest.limits import Limits
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, answered, serving
 

@@ -21,8 +21,8 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from runvitals.server.app import application
-from runvitals.server.ingest.limits import Limits
-from runvitals.server.runs.stored.run_library import StoredLibrary
+from runvitals.server.http.body_limits import Limits
+from runvitals.server.library.stored.run_library import StoredLibrary
 from tests.server.client import Client
 from tests.server.ingest.server import NOW, Server
 

@@ -12,9 +12,9 @@ import anyio
 import httpx
 import pytest
 
+from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.ingest.endpoint import PATH
-from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.sample_commits import SampleCommits
 from runvitals.store.samples.interface import CommitAck, SampleBatch
 from runvitals.store.samples.sqlite import SqliteChunks

@@ -11,11 +11,11 @@ import anyio
 import pytest
 
 from runvitals.readers.journals.reader import RunReader
+from runvitals.server.library.local.journal_run import JournalView
+from runvitals.server.library.run_library import RunVersion, RunView
 from runvitals.server.live import changed_runs
 from runvitals.server.live.changed_runs import ChangedRuns, stream
-from runvitals.server.runs.local.journal_run import JournalView
 from runvitals.server.runs.named_runs import NamedRun
-from runvitals.server.runs.run_library import RunVersion, RunView
 from tests.readers.journals.journals import T0, Training
 
 

@@ -15,11 +15,11 @@ import pytest
 from runvitals.base import deadline
 from runvitals.model.errors import UnknownRun
 from runvitals.readers.journals.reader import RunReader
+from runvitals.server.library.local.journal_run import JournalView
+from runvitals.server.library.run_library import RunVersion, RunView
 from runvitals.server.live import feed as feeds
 from runvitals.server.live.feed import RunFeeds
 from runvitals.server.live.follower import Follower
-from runvitals.server.runs.local.journal_run import JournalView
-from runvitals.server.runs.run_library import RunVersion, RunView
 from tests.readers.journals.journals import T0, Training
 
 

@@ -11,13 +11,13 @@ import pytest
 from sqlalchemy import text
 
 from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.mail import messages
 from runvitals.server.mail.mailer import MAX_AN_HOUR, Mailer
 from runvitals.server.mail.message import Message
 from runvitals.server.mail.smtp import MailServerUnavailable
 from runvitals.server.mail.storage.outgoing_mail import ALERT, LEASE_MS, add_mail
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.mail.conftest import T0, SetClock
 from tests.server.mail.receiver import Receiver

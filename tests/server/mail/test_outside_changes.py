@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.doors.scim.users import SCIM
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.mail.outside_changes import LATEST_MS, OutsideChanges
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI, Actor
 from runvitals.store.errors import UnknownAccount
 from tests.server.mail.conftest import T0, SetClock
 from tests.server.mail.receiver import Receiver

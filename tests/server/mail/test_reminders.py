@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.mail.reminders import IN_USE_MS, Reminders
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI, Actor
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.server.mail.conftest import T0, SetClock
 from tests.server.mail.receiver import Receiver

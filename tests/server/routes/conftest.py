@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from tests.empty_metadata import Fill
 from tests.server.accounts_server import T0, AccountsServer, accounts_server, new_user
 from tests.server.client import Client

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import T0, AccountsServer
 from tests.server.projects.routes.conftest import add_run

@@ -15,9 +15,9 @@ import httpx
 import pytest
 
 from runvitals.model.durations import DAY_MS, HOUR_MS
-from runvitals.server.accounts.account_housekeeping import AccountHousekeeping
 from runvitals.server.accounts.passwords import Passwords
-from runvitals.server.organisation.storage.audit import CLI, SYSTEM, AuditFilter
+from runvitals.server.audit.storage.audit import CLI, SYSTEM, AuditFilter
+from runvitals.server.background.account_housekeeping import AccountHousekeeping
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import T0, AccountsServer, accounts_server
 from tests.server.projects.routes.conftest import add_run

@@ -12,7 +12,7 @@ from runvitals.model.device import RunDevice, devices_of
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.server.hosts.routes import host_models
 from runvitals.server.http import cached_read
-from runvitals.server.runs.stored import hosts as stored_hosts
+from runvitals.server.library.stored import hosts as stored_hosts
 from tests.readers.journals.journals import T0, Monitor
 from tests.server.client import Client
 from tests.server.stored_runs import StoredServer

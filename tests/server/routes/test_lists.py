@@ -9,7 +9,7 @@ import pytest
 
 from runvitals.server.accounts.storage.sessions import SessionLife
 from runvitals.server.alerts.storage.slack_destinations import SealedUrl
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.sign_on.storage.logins import ProviderIdentity
 from runvitals.server.sweeps.storage.rows import Sweep
 from tests.server.access.declared_routes import declared_routes

@@ -19,8 +19,8 @@ from runvitals.journal import frames, paths
 from runvitals.journal.writer import JournalWriter
 from runvitals.sdk.media.run_files import RunFiles
 from runvitals.server.files.routes import media_models
-from runvitals.server.files.routes.content_response import content_response, download_name
-from runvitals.server.runs.run_library import OpenedContent
+from runvitals.server.http.content_response import content_response, download_name
+from runvitals.server.library.run_library import OpenedContent
 from tests.readers.journals.journals import T0
 from tests.server.client import Client
 

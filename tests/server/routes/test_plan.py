@@ -11,7 +11,7 @@ import pytest
 
 from runvitals.server.charts.routes import plan_models
 from runvitals.server.http import cached_read
-from runvitals.server.runs.stored.plans import StoredPlans
+from runvitals.server.library.stored.plans import StoredPlans
 from tests.readers.journals.journals import T0, Monitor, Training
 from tests.server.client import Client
 from tests.server.stored_runs import StoredServer

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import AccountsServer
 from tests.server.projects.routes.conftest import add_run

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.secret_box import SecretBox
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.sign_on.providers import stored_providers
 from runvitals.server.sign_on.sign_on import SingleSignOn
 from tests.server.database.conftest import address, empty, kind, metadata_store, postgresql

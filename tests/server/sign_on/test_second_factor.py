@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.accounts.storage.account_store import AccountStore
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.account_store import AccountStore
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.sign_on.outcomes import Confirmed, Linked, Refused, SecondFactorAsked, SignedIn
 from runvitals.server.sign_on.sign_on import SingleSignOn
 from tests.server.sign_on.conftest import T0, Clocks, Configure

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI, AuditFilter
 from runvitals.server.sign_on.discovery import Discovery
 from runvitals.server.sign_on.service_tokens import CACHED_MS, ServiceTokens, looks_like_token
 from runvitals.server.sign_on.storage.jwt_issuers import ExternalIdentity

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from runvitals.model.local_path import local_path
-from runvitals.server.accounts.storage.account_store import AccountStore
-from runvitals.server.organisation.storage.audit import CLI, AuditFilter
+from runvitals.server.account_store import AccountStore
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.server.sign_on.discovery import ProviderFailed
 from runvitals.server.sign_on.outcomes import Linked, LinkNeeded, Outcome, Refused, SignedIn
 from runvitals.server.sign_on.sign_on import SingleSignOn, UnknownProvider

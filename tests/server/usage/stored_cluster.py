@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from runvitals.model.device import RunDevice
 from runvitals.model.ending import Ending
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.events.usage_marks import DirtyDay, UsageMarks
 from runvitals.server.organisation.settings import checked_settings
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.runs.storage.writer_registration import RegisteredWriter, Sender, WriterRegistration
 from runvitals.server.runs.storage.writers import WriterEnd, WriterHeartbeat
 from runvitals.server.usage.days import Calendar
 from runvitals.server.usage.rollup import UsageRollup
-from runvitals.server.usage.storage.marks import DirtyDay, UsageMarks
 from runvitals.store.samples.interface import SampleBatch
 from runvitals.store.samples.sqlite import SqliteChunks
 from tests.empty_metadata import new_metadata_store

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.usage.usage_alerts import check_limits
 from tests.server.accounts_server import AccountsServer, accounts_server
 from tests.server.usage.used import use

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outbound.policy import outbound_policy
 from runvitals.server.usage.days import Month

@@ -12,7 +12,7 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.model.durations import MINUTE_MS
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import T0, AccountsServer, accounts_server
 

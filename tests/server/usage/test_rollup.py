@@ -13,10 +13,16 @@ import pytest
 from sqlalchemy import Table, select
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.accounts.account_trash import AccountTrash
-from runvitals.server.database.tables import run
-from runvitals.server.organisation.storage.audit import CLI
-from runvitals.server.runs.storage.device_tables import device
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.background.account_trash import AccountTrash
+from runvitals.server.database.tables.devices import device
+from runvitals.server.database.tables.runs import run
+from runvitals.server.database.tables.usage import (
+    usage_device_run_day,
+    usage_dirty,
+    usage_host_run_day,
+    usage_run_day,
+)
 from runvitals.server.runs.storage.sections import SectionUpdate
 from runvitals.server.runs.storage.writer_registration import RegisteredWriter, Sender
 from runvitals.server.usage.days import Month
@@ -25,12 +31,6 @@ from runvitals.server.usage.reports import UsageReports
 from runvitals.server.usage.statements import Statements
 from runvitals.server.usage.storage.rates import StoredRate
 from runvitals.server.usage.storage.statements import Wanted
-from runvitals.server.usage.storage.tables import (
-    usage_device_run_day,
-    usage_dirty,
-    usage_host_run_day,
-    usage_run_day,
-)
 from tests.server.usage.figures.cluster import MINUTE_MS, SimulatedCluster, SlowMonth, simulate
 from tests.server.usage.stored_cluster import UsageStores, replay
 from tests.server.usage.used import use

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.runs.storage.console import ConsoleLine
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from runvitals.server.usage.storage.figures import StorageRow

@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 from runvitals.cli import main
-from runvitals.server.database.tables import run
-from runvitals.server.organisation.storage.audit import CLI
-from runvitals.server.sweeps.storage.tables import sweep, sweep_run
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.database.tables.runs import run
+from runvitals.server.database.tables.sweeps import sweep, sweep_run
 from runvitals.server.usage.focus import COLUMNS
 from runvitals.server.usage.reports import CSV_COLUMNS
 from tests.server.accounts_server import AccountsServer, accounts_server

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from runvitals.server.events.usage_marks import ReceivedAmount, UsageMarks
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from runvitals.server.usage.storage.figures import DeviceRunDay, HostRunDay, RunDay, StorageRow
-from runvitals.server.usage.storage.marks import ReceivedAmount, UsageMarks
 
 HOUR_MS = 3_600_000
 H100, A100 = "NVIDIA H100", "NVIDIA A100"

@@ -27,7 +27,7 @@ from runvitals.server.access.same_origin import LoopbackNames, is_for_loopback, 
 from runvitals.server.access.token_required import METRICS_PATH, OPEN_PATHS, TokenRequired, token_of
 from runvitals.server.http.buffered_body import error_response
 from runvitals.server.http.fast_path import Headers
-from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.live.open_streams import CLIENT_KEY
 
 CHECKS_KEY: Final = "runvitals.checks"

@@ -20,7 +20,7 @@ from runvitals.server.access.principals import Anonymous
 from runvitals.server.access.request_ids import request_id_of
 from runvitals.server.access.requester import Requester, Via
 from runvitals.server.accounts.attempt_limits import WRONG_KEYS, FailedAttempts, network_of
-from runvitals.server.ingest.errors import HttpRejection, unavailable
+from runvitals.server.http.request_errors import HttpRejection, unavailable
 from runvitals.store.errors import MetadataStoreError
 
 KNOWN_WHILE_AWAY_S: Final = 3600.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from runvitals.server.organisation.storage.audit import Actor
+from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.projects.storage.projects import project_name
 from runvitals.server.runs.storage.events import StoredEvent
 from runvitals.server.runs.storage.project_events import DELETED, RESTORED, change_of_run

@@ -37,7 +37,7 @@ from runvitals.server.access.refusals import Refusals, beyond_key
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.resources import Project, ProjectItem, Resource
 from runvitals.server.access.same_origin import is_for_loopback
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.http.errors import DetailedError
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.projects.storage.projects import project_name

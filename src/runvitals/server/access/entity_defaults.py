@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runvitals.server.access.storage.grants import EntityFacts
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.organisation.settings import enforced_switches, with_defaults
 
 

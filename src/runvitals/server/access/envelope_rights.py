@@ -19,11 +19,11 @@ from runvitals.server.access.principals import SCOPE_ACTIONS, ServiceAccount, Us
 from runvitals.server.access.refusals import Refusals
 from runvitals.server.access.resources import Entity, Organisation, Project, ProjectItem, Visibility
 from runvitals.server.access.visibility import visibility_problem
+from runvitals.server.audit.storage.audit import Actor
+from runvitals.server.http.request_errors import HttpRejection, unavailable
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.ingest.envelope_access import AdmittedEnvelope, SentEnvelope
-from runvitals.server.ingest.errors import HttpRejection, unavailable
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import Actor
 from runvitals.server.projects.storage.projects import DEFAULT_PROJECT, ProjectOwner, project_name
 from runvitals.server.runs.storage.run_places import RunPlace
 from runvitals.server.runs.storage.writer_registration import Sender

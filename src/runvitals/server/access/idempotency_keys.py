@@ -27,7 +27,7 @@ from runvitals.server.access.storage.idempotent_requests import (
 )
 from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.http.buffered_body import error_response, replayed
-from runvitals.server.ingest.errors import HttpRejection, unavailable
+from runvitals.server.http.request_errors import HttpRejection, unavailable
 from runvitals.store.errors import MetadataStoreError
 
 log = logging.getLogger("runvitals.server")

@@ -12,7 +12,7 @@ from runvitals.model.errors import UnknownProject
 from runvitals.server.access.actions import Action
 from runvitals.server.access.principals import SCOPE_ACTIONS, Principal, ServiceAccount, User
 from runvitals.server.access.resources import Entity, Member, Project, ProjectItem, Registry, Resource
-from runvitals.server.organisation.storage.audit import Actor, AuditFilter
+from runvitals.server.audit.storage.audit import Actor, AuditFilter
 
 if TYPE_CHECKING:
     from runvitals.server.metadata_store import MetadataStore

@@ -9,7 +9,7 @@ from fastapi import Depends, Request
 
 from runvitals.server.access.principals import GuestLink, Operator, Principal, ServiceAccount, User
 from runvitals.server.accounts.storage.sessions import SessionRow
-from runvitals.server.organisation.storage.audit import Actor
+from runvitals.server.audit.storage.audit import Actor
 
 SCOPE_KEY: Final = "runvitals.requester"
 """Where the ASGI scope has the requester."""

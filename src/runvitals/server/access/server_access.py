@@ -19,9 +19,9 @@ from runvitals.server.access.principals import Principal, ServiceAccount, User
 from runvitals.server.access.request_ids import RequestIds
 from runvitals.server.access.same_origin import SameOrigin, SecurityHeaders
 from runvitals.server.access.token_required import TokenRequired
+from runvitals.server.events.usage_marks import RequestOwner
 from runvitals.server.http.fast_path import Headers
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.usage.storage.marks import RequestOwner
 from runvitals.store.supervised_thread import SupervisedThread
 
 _LONGEST_PAUSE_S = 5.0

@@ -24,8 +24,8 @@ from runvitals.server.access.credentials import cookie_of
 from runvitals.server.access.long_request import LongRequest
 from runvitals.server.http.buffered_body import error_response
 from runvitals.server.http.fast_path import Headers
-from runvitals.server.ingest.errors import HttpRejection, unavailable
-from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
+from runvitals.server.http.request_body import BodyReader, ClientDisconnected
+from runvitals.server.http.request_errors import HttpRejection, unavailable
 from runvitals.server.runs.storage.tokens import TokenTable
 from runvitals.store.errors import MetadataStoreUnavailable
 

@@ -21,9 +21,9 @@ from runvitals.model.durations import MINUTE_MS
 from runvitals.store.errors import NoLongerValid
 
 if TYPE_CHECKING:
-    from runvitals.server.accounts.storage.account_store import AccountStore
+    from runvitals.server.account_store import AccountStore
     from runvitals.server.accounts.storage.passkeys import MadePasskey, PasskeyRow, PasskeyUse
-    from runvitals.server.organisation.storage.audit import Actor
+    from runvitals.server.audit.storage.audit import Actor
 
 CHALLENGE_MS: Final = 5 * MINUTE_MS
 MAX_ANSWER: Final = 16 * 1024

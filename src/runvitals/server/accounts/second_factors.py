@@ -11,8 +11,8 @@ from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.totp import matching_step, recovery_digest
 
 if TYPE_CHECKING:
-    from runvitals.server.accounts.storage.account_store import AccountStore
-    from runvitals.server.organisation.storage.audit import Actor
+    from runvitals.server.account_store import AccountStore
+    from runvitals.server.audit.storage.audit import Actor
 
 PURPOSE: Final = "second factor"
 """What the answer of a passkey is for."""

@@ -29,9 +29,9 @@ from runvitals.server.organisation.settings import with_defaults
 from runvitals.store.errors import UnknownAccount
 
 if TYPE_CHECKING:
-    from runvitals.server.accounts.storage.account_store import AccountStore
+    from runvitals.server.account_store import AccountStore
     from runvitals.server.accounts.storage.users import UserRow
-    from runvitals.server.organisation.storage.audit import Actor
+    from runvitals.server.audit.storage.audit import Actor
 
 CONFIRMING: Final = "confirm"
 """What the answer of a passkey is for that confirms who a signed-in user is."""

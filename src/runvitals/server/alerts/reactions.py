@@ -24,7 +24,7 @@ from runvitals.server.alerts.automations import (
     matches,
 )
 from runvitals.server.alerts.storage.automations import AutomationRow, RaisedEvent, Reaction
-from runvitals.server.alerts.storage.outbox import Notification
+from runvitals.server.events.outbox import Notification
 
 
 def reaction_to(row: AutomationRow, event: RaisedEvent) -> Reaction | None:

@@ -15,10 +15,10 @@ from runvitals.server.alerts.rules import AlertRule
 from runvitals.server.alerts.run_readers import may_read_run, team_may_read
 from runvitals.server.alerts.settings import team_alerts
 from runvitals.server.alerts.storage.firings import Firing
-from runvitals.server.alerts.storage.outbox import Notification
 from runvitals.server.alerts.storage.rules import StoredRule, WatchedLane
-from runvitals.server.alerts.storage.run_events import RunEvent
 from runvitals.server.alerts.texts import duration_text, one_line
+from runvitals.server.events.outbox import Notification
+from runvitals.server.events.run_events import RunEvent
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.events import StoredEvent
 from runvitals.server.runs.storage.run_places import RunPlace

@@ -1,6 +1,6 @@
 """`RunAlerts`: the thread that decides who is notified about what happened to runs.
 
-What happened is in the metadata store already (`server/alerts/storage/run_events.py`), so nothing is lost if
+What happened is in the metadata store already (`server/events/run_events.py`), so nothing is lost if
 the server dies, and no sender of samples waits for it. Who is notified, the outbox delivers.
 """
 
@@ -30,9 +30,9 @@ from runvitals.server.alerts.run_marks import is_of_interest
 from runvitals.server.alerts.run_readers import may_read_run, team_may_read
 from runvitals.server.alerts.settings import due_ms, personal_alerts, team_alerts, zone_named
 from runvitals.server.alerts.storage.alert_settings import Scope
-from runvitals.server.alerts.storage.outbox import Notification
-from runvitals.server.alerts.storage.run_events import DONE, HELD, NEW, RunEvent, WaitingAlert
 from runvitals.server.alerts.texts import AlertText, event_text
+from runvitals.server.events.outbox import Notification
+from runvitals.server.events.run_events import DONE, HELD, NEW, RunEvent, WaitingAlert
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.runs.storage.run_places import RunPlace

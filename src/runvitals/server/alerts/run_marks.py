@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runvitals.server.alerts.storage.run_events import RunEvent
+from runvitals.server.events.run_events import RunEvent
 from runvitals.server.metadata_store import MetadataStore
 
 _ABOUT: Final = "run"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
-from runvitals.server.alerts.storage.run_events import RunEvent
+from runvitals.server.events.run_events import RunEvent
 
 MAX_CONSOLE_LINES: Final = 20
 _MAX_LINE: Final = 300

@@ -16,7 +16,7 @@ from runvitals.readers.journals.globs import Glob, check_globs, is_glob
 from runvitals.readers.journals.key_filter import find
 from runvitals.readers.journals.series import Series
 from runvitals.server.charts.series_definitions import definition, mlflow_name
-from runvitals.server.runs.run_library import (
+from runvitals.server.library.run_library import (
     BucketedSeries,
     LoggedColumn,
     LoggedColumns,

@@ -20,7 +20,7 @@ from runvitals.base import deadline
 from runvitals.base.buckets import Floats, Integers, grid
 from runvitals.readers.journals.key_filter import find, unit
 from runvitals.server.charts.series import bucket_values
-from runvitals.server.runs.run_library import RunView, SeriesSelection
+from runvitals.server.library.run_library import RunView, SeriesSelection
 
 AROUND = 10
 """The time before and after the range that it is compared with, in lengths of the range."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Column, Connection, Table, delete, exists, func, insert, select, text
 
 from runvitals.server.database.database import Database, among
-from runvitals.server.database.tables import event, metric, pairing, run, schema, writer
+from runvitals.server.database.tables.runs import event, metric, pairing, run, schema, writer
 
 _TABLES = (run, writer, metric, schema, event)
 

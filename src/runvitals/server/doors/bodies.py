@@ -13,9 +13,9 @@ from starlette.requests import Request
 
 from runvitals.model.numbers import parse_integer
 from runvitals.server.doors.recording import DoorRecorder
-from runvitals.server.ingest.admission import InFlightRequest
+from runvitals.server.http.admission import InFlightRequest
+from runvitals.server.http.request_body import BodyReader
 from runvitals.server.ingest.decompression import decompress
-from runvitals.server.ingest.request_body import BodyReader
 
 _MAX_LENGTH: Final = 1 << 62
 _reader = lru_cache(maxsize=16)(BodyReader)

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 from runvitals.journal.paths import OPEN_FLAGS
 from runvitals.model.numbers import parse_integer
 from runvitals.server.files.received_files import ReceivedFiles
-from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.http.request_errors import HttpRejection
 
 PIECE_BYTES: Final = 1 << 20
 _WAIT_S: Final = 60.0

@@ -15,12 +15,12 @@ from fastapi import Request
 from starlette.types import Scope
 
 from runvitals.base.buckets import Floats, Integers
-from runvitals.server.ingest.admission import Admission, InFlightRequest
+from runvitals.server.http.admission import Admission, InFlightRequest
+from runvitals.server.http.body_limits import Limits
+from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.ingest.endpoint import IngestCounters
 from runvitals.server.ingest.envelope import NOT_SENT, Ack, Envelope, WriterDescription
 from runvitals.server.ingest.envelope_access import EnvelopeAccess, IngestAccess
-from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.ingest.validation import ValidEnvelope
 

@@ -23,7 +23,7 @@ from runvitals.server.access.control import access_of
 from runvitals.server.access.identity import CredentialOwner
 from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester, Via, requester_of
-from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.http.request_errors import HttpRejection
 
 T = TypeVar("T", bound=msgspec.Struct)
 DOWNLOAD_MS: Final = 3_600_000

@@ -17,9 +17,9 @@ from runvitals.model.limits import FILE_BYTES
 from runvitals.model.media_types import HEAD_BYTES, media_type
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.health.disk_space import DiskSpace, FileNotStored
-from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.http.request_errors import HttpRejection
+from runvitals.server.library.run_library import OpenedContent
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.runs.run_library import OpenedContent
 from runvitals.store.files.folder_store import CONTENTS, FolderFileStore
 from runvitals.store.files.interface import FileStore
 from runvitals.store.files.parts import FileParts

@@ -15,8 +15,8 @@ from runvitals.server.alerts.samples_of_others import SamplesOfOthers
 from runvitals.server.database.server_link import Message
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.ingest.summary_recovery import restore_summaries
+from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.runs.stored.run_library import StoredLibrary
 from runvitals.store.samples.interface import SampleBatch, SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import accumulate
 
-from runvitals.server.alerts.storage.outbox import OutboxLength
-from runvitals.server.housekeeping import HousekeepingTotals
+from runvitals.server.background.housekeeping import HousekeepingTotals
+from runvitals.server.events.outbox import OutboxLength
 from runvitals.store.samples.interface import StoreStats
 
 ACK_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from runvitals.server.alerts.storage.outbox import OutboxLength
+from runvitals.server.events.outbox import OutboxLength
 from runvitals.server.health.disk_space import DiskSpace
 from runvitals.server.http.latest_reading import LatestReading
 from runvitals.server.metadata_store import MetadataStore

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from runvitals.base.buckets import Buckets, Grid, combine, reduce
 from runvitals.model.metrics import DEFINITIONS
 from runvitals.readers.journals.series import Series
-from runvitals.server.runs.local.journal_run import within
-from runvitals.server.runs.run_library import AggregatedSeries
+from runvitals.server.library.local.journal_run import within
+from runvitals.server.library.run_library import AggregatedSeries
 from runvitals.store.samples.interface import MetricAggregate
 
 _MAX_BUCKETS = 100_000

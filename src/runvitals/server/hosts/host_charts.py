@@ -8,7 +8,7 @@ from typing import Any
 from runvitals.base.buckets import Buckets, Grid, combine, grid, reduce
 from runvitals.server.charts.series import bucket_values
 from runvitals.server.hosts.hosts import HostRun
-from runvitals.server.runs.run_library import ChartData, Library, RunView, SeriesSelection
+from runvitals.server.library.run_library import ChartData, Library, RunView, SeriesSelection
 
 MAX_RUNS = 50
 """The most runs that one response reads, the newest."""

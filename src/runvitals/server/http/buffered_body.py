@@ -7,10 +7,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runvitals.base import deadline
 from runvitals.model.numbers import parse_integer
-from runvitals.server.ingest.admission import Admission
-from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.ingest.limits import MIB, Limits
-from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
+from runvitals.server.http.admission import Admission
+from runvitals.server.http.body_limits import MIB, Limits
+from runvitals.server.http.request_body import BodyReader, ClientDisconnected
+from runvitals.server.http.request_errors import HttpRejection
 
 BODY_BYTES = MIB
 """The longest body that routes accept, except ingest and pictures; the longest field is a run's notes."""

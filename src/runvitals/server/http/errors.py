@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import HTTPException
 
-from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.http.request_errors import HttpRejection
 
 
 class DetailedError(HTTPException):

@@ -12,8 +12,8 @@ from fastapi.responses import Response
 from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.server.library.run_library import OpenedRun, RunView
 from runvitals.server.runs.routes import models
-from runvitals.server.runs.run_library import OpenedRun, RunView
 
 ErrorResponses = dict[int | str, dict[str, Any]]
 INVALID_PARAMETER: ErrorResponses = {

@@ -10,9 +10,9 @@ from runvitals.base.buckets import Floats, Integers
 from runvitals.model import batch_body
 from runvitals.model.gap import GAP
 from runvitals.model.limits import STEP as MAX_STEP
+from runvitals.server.http.body_limits import Limits
+from runvitals.server.http.request_errors import HttpRejection, malformed, out_of_range, too_large
 from runvitals.server.ingest.envelope import Envelope
-from runvitals.server.ingest.errors import HttpRejection, malformed, out_of_range, too_large
-from runvitals.server.ingest.limits import Limits
 from runvitals.store.samples.interface import extent
 
 _ITEM = 8

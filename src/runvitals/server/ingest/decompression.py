@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import zstandard
 
-from runvitals.server.ingest.errors import HttpRejection, malformed, too_large
+from runvitals.server.http.request_errors import HttpRejection, malformed, too_large
 
 _GZIP, _ZLIB, _RAW_DEFLATE = 31, 15, -15
 """zlib's `wbits`."""

@@ -13,14 +13,14 @@ import anyio.to_thread
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from runvitals.server.ingest.admission import Admission, InFlightRequest
+from runvitals.server.http.admission import Admission, InFlightRequest
+from runvitals.server.http.body_limits import Limits
+from runvitals.server.http.request_body import BodyReader, ClientDisconnected
+from runvitals.server.http.request_errors import HttpRejection, malformed
 from runvitals.server.ingest.decompression import decompress
 from runvitals.server.ingest.envelope import Ack, decode_envelopes
 from runvitals.server.ingest.envelope_access import EnvelopeAccess, IngestAccess, WithoutAccounts
-from runvitals.server.ingest.errors import HttpRejection, malformed
-from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.recorder import Recorder
-from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
 from runvitals.server.ingest.validation import ValidEnvelope
 
 PATH = "/api/v1/ingest"

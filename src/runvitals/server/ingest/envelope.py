@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from runvitals.server.ingest.errors import HttpRejection, malformed, too_large
-from runvitals.server.ingest.limits import Limits
+from runvitals.server.http.body_limits import Limits
+from runvitals.server.http.request_errors import HttpRejection, malformed, too_large
 
 _INT64 = 2**63
 Int64 = Annotated[int, msgspec.Meta(ge=-_INT64, le=_INT64 - 1)]

@@ -17,10 +17,10 @@ from runvitals.model.ending import Ending
 from runvitals.model.limits import DEPTH
 from runvitals.model.state import ENDED_STATES, STATES, is_ended
 from runvitals.server.access.principals import Principal
+from runvitals.server.http.body_limits import Limits
+from runvitals.server.http.request_errors import HttpRejection, malformed, out_of_range, too_large
 from runvitals.server.ingest.columns import check_time
 from runvitals.server.ingest.envelope import Envelope, Int64
-from runvitals.server.ingest.errors import HttpRejection, malformed, out_of_range, too_large
-from runvitals.server.ingest.limits import Limits
 from runvitals.server.runs.storage.console import ConsoleLine
 from runvitals.server.runs.storage.events import StoredEvent
 from runvitals.server.runs.storage.log_summaries import TALLY

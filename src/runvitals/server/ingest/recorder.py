@@ -17,13 +17,13 @@ import numpy as np
 from runvitals.model.errors import UnknownRun
 from runvitals.model.limits import OLDEST_SENT_MS
 from runvitals.server.access.principals import Principal
+from runvitals.server.http.body_limits import Limits
+from runvitals.server.http.request_errors import HttpRejection, out_of_range, unavailable
 from runvitals.server.ingest.artifact_commits import ArtifactCommits
 from runvitals.server.ingest.envelope import Ack, Envelope
 from runvitals.server.ingest.envelope_access import AdmittedEnvelope, EnvelopeAccess, SentEnvelope
 from runvitals.server.ingest.envelope_registration import EnvelopeRegistration, RegisteredEnvelope
-from runvitals.server.ingest.errors import HttpRejection, out_of_range, unavailable
 from runvitals.server.ingest.heartbeats import Heartbeats
-from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.logged_rows import RowStatistics, logged_columns
 from runvitals.server.ingest.metadata_commits import GroupCommit
 from runvitals.server.ingest.metadata_records import EnvelopeMetadata
@@ -33,9 +33,9 @@ from runvitals.server.ingest.summary_recovery import restore_summaries_at_start
 from runvitals.server.ingest.usage_marks import UsageCollector, envelope_bytes
 from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
 from runvitals.server.ingest.writer_registry import KnownWriter, WriterRegistry, sent_interval_s
+from runvitals.server.library.run_library import RunVersion
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.projects.storage.projects import project_name
-from runvitals.server.runs.run_library import RunVersion
 from runvitals.server.runs.storage.events import StoredEvent
 from runvitals.server.runs.storage.metrics import KeyList
 from runvitals.server.runs.storage.pending_summaries import IDLE_S

@@ -15,9 +15,9 @@ from typing import Final
 import msgspec
 
 from runvitals.model.durations import MINUTE_MS
+from runvitals.server.events.usage_marks import DirtyDay, ReceivedAmount, RequestOwner, UsageMarks
 from runvitals.server.ingest.validation import ValidEnvelope
 from runvitals.server.usage.days import LATEST_MS, Calendar
-from runvitals.server.usage.storage.marks import DirtyDay, ReceivedAmount, RequestOwner, UsageMarks
 
 _EVERY_MS: Final = MINUTE_MS
 

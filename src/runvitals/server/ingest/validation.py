@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from runvitals.model import json_values
 from runvitals.model.limits import DEPTH
 from runvitals.model.names import STEP
+from runvitals.server.http.body_limits import Limits
+from runvitals.server.http.request_errors import HttpRejection, malformed, out_of_range
 from runvitals.server.ingest.columns import EnvelopeColumns, decode_columns
 from runvitals.server.ingest.envelope import NOT_SENT, Envelope, decode_keys
 from runvitals.server.ingest.envelope_access import EnvelopeAccess
-from runvitals.server.ingest.errors import HttpRejection, malformed, out_of_range
-from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.metadata_records import EnvelopeMetadata, decode_metadata
 from runvitals.server.ingest.writer_registry import WriterRegistry, registration
 from runvitals.server.runs.storage.metrics import MAX_KEY, KeyList, MetricTable

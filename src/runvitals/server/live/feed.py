@@ -14,8 +14,8 @@ from runvitals.base import deadline
 from runvitals.base.deadline import TooSlow
 from runvitals.model.errors import UnknownRun
 from runvitals.server.http.workers import Busy
+from runvitals.server.library.run_library import OpenedRun, RunVersion, RunView
 from runvitals.server.live.follower import HEARTBEAT_S, IDLE_POLL_S, POLL_S, Follower
-from runvitals.server.runs.run_library import OpenedRun, RunVersion, RunView
 
 _MAX_UNREAD = 32
 """Events that may wait for a client. A slower client is disconnected, and continues from its position when it

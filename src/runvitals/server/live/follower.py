@@ -21,7 +21,7 @@ from runvitals.model.run import Run
 from runvitals.model.run_json import run_as_dict
 from runvitals.readers.journals.rates import between, rate_of
 from runvitals.server.charts.series import cursor
-from runvitals.server.runs.run_library import Position, RunView
+from runvitals.server.library.run_library import Position, RunView
 
 POLL_S = 0.5
 IDLE_POLL_S = 3.0

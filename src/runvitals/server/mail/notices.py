@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.mail.message import Message
 from runvitals.server.projects.storage.owned_projects import ProjectDetail

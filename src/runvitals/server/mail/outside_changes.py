@@ -11,15 +11,15 @@ from typing import Final
 
 from runvitals.model.durations import DAY_MS, MINUTE_MS
 from runvitals.model.errors import UnknownProject
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.user_deletion import MAIL_LATER
 from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.audit.storage.audit import AuditEvent
 from runvitals.server.mail import messages, team_messages
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.mail.message import Message
 from runvitals.server.mail.notices import Notices
 from runvitals.server.organisation.settings import SECURITY_SETTINGS, with_defaults
-from runvitals.server.organisation.storage.audit import AuditEvent
 from runvitals.store.errors import UnknownAccount
 
 LATEST_MS: Final = DAY_MS

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from urllib.parse import quote
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.ending_access import EndingGuestLink, EndingKey
 from runvitals.server.mail import messages
 from runvitals.server.mail.mailer import Mailer

@@ -13,12 +13,12 @@ from contextlib import ExitStack, closing
 
 from runvitals.server.database.database import sqlite_path
 from runvitals.server.database.issued_ids import HighestIds
-from runvitals.server.database.recovery import fill_from_damaged, recover, recover_metrics
 from runvitals.server.database.server_link import count_servers
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
 from runvitals.server.pairing import check, pairing, unknown_ids
 from runvitals.server.pairing.lost_values import report_lost_values
 from runvitals.server.pairing.pairing import LARGEST_ID, SKIPPED_IDS
+from runvitals.server.pairing.recovery import fill_from_damaged, recover, recover_metrics
 from runvitals.server.pairing.unknown_ids import RepairableStore
 from runvitals.store import companion_files
 from runvitals.store.samples.clickhouse import ClickHouseAddress, ClickHouseStore

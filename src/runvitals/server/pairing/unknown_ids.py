@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.database.recovery import RecoveredRun
 from runvitals.server.pairing.pairing import PairedStore
+from runvitals.server.pairing.recovery import RecoveredRun
 from runvitals.store.samples.interface import END_OF_TIME_MS, LatestSample, ReadResult, SeriesSamples
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from runvitals.model.filter import Filter
 from runvitals.model.run import State
-from runvitals.server.runs.run_library import OpenedRun
+from runvitals.server.library.run_library import OpenedRun
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy as np
 from runvitals.base.buckets import Buckets, grid
 from runvitals.model.metrics import DEFINITIONS
 from runvitals.model.system_statistics import QUANTITIES, Quantity
-from runvitals.server.runs.run_library import BucketedSeries, RunView, SeriesSelection
+from runvitals.server.library.run_library import BucketedSeries, RunView, SeriesSelection
 
 _BUCKETS: Final = 512
 """Into which a run is divided to add up its power over time."""

@@ -11,9 +11,9 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.errors import UnknownRun
 from runvitals.server.charts.series import LoggedSelection
+from runvitals.server.library.run_library import RunView, TooMuch
+from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.runs.run_library import RunView, TooMuch
-from runvitals.server.runs.stored.run_library import StoredLibrary
 from runvitals.server.sweeps.configuration import Objective, SweepConfiguration
 from runvitals.server.sweeps.early_termination import Hyperband
 from runvitals.server.sweeps.outcomes import note_ended, trials

@@ -11,10 +11,10 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from runvitals.model.durations import HOUR_MS
-from runvitals.server.alerts.storage.outbox import Notification
+from runvitals.server.audit.storage.audit import Actor
+from runvitals.server.events.outbox import Notification
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.server.organisation.storage.audit import Actor
 from runvitals.server.usage.days import Month
 from runvitals.server.usage.report import Labels, charged
 from runvitals.server.usage.settings import UsageSettings, usage_settings

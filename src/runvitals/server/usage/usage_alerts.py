@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from runvitals.server.alerts.storage.outbox import Notification
+from runvitals.server.events.outbox import Notification
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.usage.charges import CHARGES, LIMITED, STORAGE, UNITS
 from runvitals.server.usage.days import Month

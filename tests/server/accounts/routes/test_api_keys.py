@@ -9,7 +9,7 @@ from runvitals.server.accounts.attempt_limits import DEVICE_CODES
 from runvitals.server.accounts.beta_features import BetaFeature
 from runvitals.server.accounts.storage.device_logins import LIFE_MS
 from runvitals.server.accounts.storage.keys import MAX_KEYS
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts.routes.people import Browser, People
 
 DAY_MS = 86_400_000

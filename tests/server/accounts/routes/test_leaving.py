@@ -9,8 +9,8 @@ import zipfile
 import numpy as np
 
 from runvitals.server.access.rate_limits import EXPORTS
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.files.storage.stored_files import StoredFile
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.runs.storage.console import ConsoleLine
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from runvitals.server.sign_on.storage.logins import ProviderIdentity

@@ -6,7 +6,7 @@ import pytest
 
 from runvitals.server.access.rate_limits import VERIFICATION_MAILS
 from runvitals.server.accounts.totp import STEP_S, code_at
-from runvitals.server.organisation.storage.audit import CLI, AuditFilter
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from tests.server.accounts.routes.people import COOKIE, OTHER_PASSWORD, PASSWORD, People, token_in
 
 GIVEN = "a password by an administrator"

@@ -10,7 +10,7 @@ import pytest
 from runvitals.server.accounts.attempt_limits import SIGN_IN_NETWORK
 from runvitals.server.accounts.passkeys import CHALLENGE_MS
 from runvitals.server.accounts.totp import STEP_S, code_at
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts.authenticator import PRESENT, Authenticator
 from tests.server.accounts.routes.people import COOKIE, PASSWORD, Browser, People
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from runvitals.server.organisation.storage.audit import CLI, AuditFilter
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.server.user_content.image_links import ImageLinks
 from tests.patience import PATIENCE_S
 from tests.server.accounts.routes.people import People, serving_people

@@ -10,7 +10,7 @@ import pytest
 
 from runvitals.server.accounts.attempt_limits import SIGN_IN_ACCOUNT, SUDO
 from runvitals.server.accounts.totp import STEP_S, code_at, matching_step
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.accounts.routes.people import COOKIE, PASSWORD, SAME_ORIGIN, Browser, CountingHasher, People
 from tests.server.serving import serving

@@ -10,7 +10,7 @@ from runvitals.server.access.rate_limits import NAME_CHECKS, RESETS_OF_ADDRESS
 from runvitals.server.accounts.attempt_limits import ONE_TIME_LINKS
 from runvitals.server.accounts.passwords import Passwords
 from runvitals.server.accounts.storage.one_time_tokens import LIFE_MS
-from runvitals.server.organisation.storage.audit import CLI, Actor
+from runvitals.server.audit.storage.audit import CLI, Actor
 from tests.patience import PATIENCE_S
 from tests.server.accounts.routes.people import (
     COOKIE,

@@ -17,8 +17,8 @@ from runvitals.server.alerts.delivery import apprise_process
 from runvitals.server.alerts.delivery.apprise import AppriseChannel
 from runvitals.server.alerts.delivery.channel import DeliveryFailed
 from runvitals.server.alerts.storage.slack_destinations import SealedUrl
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.mail.conftest import T0
 from tests.server.outbound.site import Site, serving

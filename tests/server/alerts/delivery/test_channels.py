@@ -19,11 +19,11 @@ from runvitals.server.accounts.sealed_purposes import slack_purpose, team_secret
 from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.delivery.delivery import NotificationDelivery
-from runvitals.server.alerts.storage.outbox import Notification, StoredNotification, add
 from runvitals.server.alerts.storage.slack_destinations import SealedUrl
+from runvitals.server.audit.storage.audit import CLI, Actor
+from runvitals.server.events.outbox import Notification, StoredNotification, add
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI, Actor
 from tests.server.mail.conftest import T0, SetClock
 from tests.server.mail.receiver import Receiver
 from tests.server.outbound.site import Site

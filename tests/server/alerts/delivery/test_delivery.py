@@ -13,9 +13,9 @@ import pytest
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.server.alerts.delivery.channel import Channel, DeliveryFailed
 from runvitals.server.alerts.delivery.delivery import NotificationDelivery, hold_back_messages
-from runvitals.server.alerts.storage.outbox import ChannelResponse, Notification, StoredNotification, add
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.events.outbox import ChannelResponse, Notification, StoredNotification, add
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import eventually
 from tests.server.mail.conftest import T0, SetClock
 

@@ -16,10 +16,10 @@ from sqlalchemy import update
 
 from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.delivery.delivery import NotificationDelivery
-from runvitals.server.alerts.storage.outbox import Notification, add
-from runvitals.server.alerts.storage.tables import notification
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.database.tables.alerts import notification
+from runvitals.server.events.outbox import Notification, add
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.outbound.policy import outbound_policy
 from tests.empty_metadata import new_metadata_store
 from tests.patience import PATIENCE_S

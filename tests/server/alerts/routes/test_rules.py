@@ -12,7 +12,7 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.server.alerts.routes.rules import MAX_TRIED, TRIED
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from runvitals.store.samples.interface import SampleBatch
 from tests.patience import PATIENCE_S, eventually

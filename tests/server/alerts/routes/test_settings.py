@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 
 from runvitals.server.alerts.mute_links import PURPOSE, MuteLink
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import T0, AccountsServer

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.metadata_store import MetadataStore
 
 

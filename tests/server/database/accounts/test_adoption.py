@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
 from runvitals.store.errors import NameTaken
 

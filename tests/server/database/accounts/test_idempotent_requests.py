@@ -16,7 +16,7 @@ from runvitals.server.access.storage.idempotent_requests import (
     IdempotentRequestTable,
     RequestLease,
 )
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.metadata_store import open_metadata_store
 
 T0 = 1_800_000_000_000

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import pytest
 
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.alerts.storage.slack_destinations import SealedUrl
 from runvitals.server.alerts.storage.webhooks import UnknownSecret
-from runvitals.server.organisation.storage.audit import CLI, Actor
+from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.teams.storage.team_secrets import MAX_SECRETS, SecretInUse
 from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
 

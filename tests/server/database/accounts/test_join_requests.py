@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.accounts.storage.account_store import AccountStore
-from runvitals.server.organisation.storage.audit import CLI, Actor
+from runvitals.server.account_store import AccountStore
+from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.teams.storage.join_requests import A_DAY, JoinRequestRow
 from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, UnknownAccount
 

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.users import UserRow
-from runvitals.server.organisation.storage.audit import CLI, Actor
+from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.teams.storage.invitations import InvitationRow
 from runvitals.store.errors import LastAdministrator, NoLongerValid
 

@@ -6,11 +6,11 @@ from sqlalchemy import text
 
 from runvitals.model.filter import Filter
 from runvitals.model.run_sort import RunSort
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.database.database import Database
 from runvitals.server.database.migration import is_current, migrate
-from runvitals.server.database.tables import metadata
+from runvitals.server.database.tables.runs import metadata
 from runvitals.server.metadata_store import open_metadata_store
-from runvitals.server.organisation.storage.audit import CLI
 from tests.server.database.conftest import NewAddress
 
 T0 = 1_800_000_000_000

@@ -13,8 +13,8 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.directory import Directory
 from runvitals.server.access.identity import Credential
 from runvitals.server.access.principals import Anonymous
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.patience import PATIENCE_S
 
@@ -137,7 +137,7 @@ def test_a_program_takes_a_right_away(two: Two, address: str) -> None:
     assert two.may(Action.PROJECT_READ)
     program = (
         "import sys; from runvitals.server.database import open_metadata_store;"
-        "from runvitals.server.organisation.storage.audit import CLI\n"
+        "from runvitals.server.audit.storage.audit import CLI\n"
         "with open_metadata_store(sys.argv[1]) as store:\n"
         " store.accounts.members.remove('vision', 'bob', CLI, 1)"
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import text
 
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI, AuditFilter
 
 T0 = 1_800_000_000_000
 

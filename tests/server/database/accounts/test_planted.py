@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
+from runvitals.server.audit.storage.audit import CLI, Actor, AuditFilter
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI, Actor, AuditFilter
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
 
 T0 = 1_800_000_000_000

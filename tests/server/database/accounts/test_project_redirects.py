@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI, AuditFilter
 from runvitals.server.projects.storage.project_redirects import REDIRECT_MS
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from runvitals.store.errors import NameTaken

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.device_logins import LIFE_MS
 from runvitals.server.accounts.storage.sessions import SessionLife
-from runvitals.server.organisation.storage.audit import CLI, AuditFilter
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.store.errors import NoLongerValid, UnknownAccount
 
 T0 = 1_800_000_000_000

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI, Actor
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
 from runvitals.store.errors import LastAdministrator, NameTaken, NoLongerValid, UnknownAccount
 

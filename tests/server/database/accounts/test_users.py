@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.sessions import SessionLife
-from runvitals.server.organisation.storage.audit import CLI, Actor, AuditFilter
+from runvitals.server.audit.storage.audit import CLI, Actor, AuditFilter
 from runvitals.store.errors import LastAdministrator, NameTaken, UnknownAccount
 
 T0 = 1_800_000_000_000

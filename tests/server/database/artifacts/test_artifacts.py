@@ -9,8 +9,8 @@ import pytest
 from runvitals.model.durations import DAY_MS
 from runvitals.server.artifacts.storage.artifact_store import ArtifactStore
 from runvitals.server.artifacts.storage.rows import ArtifactConflict, Entry, NewVersion, UnknownArtifact
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import CLI
 from runvitals.server.projects.storage.projects import ProjectOwner
 from runvitals.store.errors import NameTaken
 from tests.server.database.artifacts.making import T0, draft, keep, logged, manifest_digest, md5, new_project

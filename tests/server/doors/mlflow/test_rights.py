@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
 

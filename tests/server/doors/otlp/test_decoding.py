@@ -10,7 +10,7 @@ from google.protobuf import json_format
 from runvitals.base.protobuf import double, fixed64, text, uint
 from runvitals.server.doors.otlp import json_decoding, protobuf_decoding
 from runvitals.server.doors.otlp.message import Resource, SentMetric
-from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.http.request_errors import HttpRejection
 from tests.server.doors.otlp.messages import CUMULATIVE, NO_VALUE, gauge, histogram, request, total
 
 T = 1_760_000_000_000_000_000

@@ -9,7 +9,7 @@ from runvitals.server.doors.otlp import protobuf_decoding
 from runvitals.server.doors.otlp.conversion import Conversion
 from runvitals.server.doors.otlp.series import RememberedRun, ResourceSeries
 from runvitals.server.doors.routing import DEFAULT_RULES, routed
-from runvitals.server.ingest.limits import Limits
+from runvitals.server.http.body_limits import Limits
 from tests.server.doors.otlp.messages import gauge, request
 
 NOW_MS = 1_800_000_000_000

@@ -18,7 +18,7 @@ from runvitals.server.doors.otlp.conversion import Conversion
 from runvitals.server.doors.otlp.grpc_server import OtlpGrpcServer
 from runvitals.server.doors.otlp.series import RememberedRun, ResourceSeries
 from runvitals.server.doors.routing import DEFAULT_RULES, routed
-from runvitals.server.ingest.limits import Limits
+from runvitals.server.http.body_limits import Limits
 from tests.forked_command import ForkedCommand
 from tests.patience import PATIENCE_S
 from tests.server.doors.otlp.messages import DELTA, gauge, request, total

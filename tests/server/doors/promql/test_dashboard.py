@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from runvitals.model.metrics.prometheus import named
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import T0, accounts_server
 from tests.server.doors.remote_write.messages import post, version_1

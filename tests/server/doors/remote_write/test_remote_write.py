@@ -15,8 +15,8 @@ import zstandard
 from sqlalchemy import select
 
 from runvitals.base.protobuf import text, uint, varint
-from runvitals.server.ingest.limits import Limits
-from runvitals.server.usage.storage.tables import usage_dirty
+from runvitals.server.database.tables.usage import usage_dirty
+from runvitals.server.http.body_limits import Limits
 from tests.patience import PATIENCE_S, eventually
 from tests.server.doors.remote_write.messages import STALE, histogram, post, version_1, version_2
 from tests.server.serving import Served, serving

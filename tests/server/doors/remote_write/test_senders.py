@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from runvitals.base.protobuf import double, text, uint, varint
-from runvitals.server.ingest.limits import Limits
+from runvitals.server.http.body_limits import Limits
 from tests.patience import PATIENCE_S, eventually
 from tests.relay.real_servers import ServerProcess, free_port
 from tests.server.doors.remote_write.messages import zigzag

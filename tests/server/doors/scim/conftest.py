@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import AccountsServer, accounts_server
 from tests.server.doors.scim.provider import Provider

@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.doors.wandb import history_reads
-from runvitals.server.organisation.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import T0, AccountsServer, accounts_server
 

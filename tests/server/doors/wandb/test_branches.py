@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import delete
 
-from runvitals.server.database.tables import wandb_client
+from runvitals.server.database.tables.runs import wandb_client
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.runs.storage.media import StoredMedia
 from tests.patience import PATIENCE_S, eventually

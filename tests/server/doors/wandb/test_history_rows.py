@@ -12,7 +12,7 @@ from runvitals.model.gap import GAP
 from runvitals.readers.journals.series import Series
 from runvitals.server.doors.wandb import history_rows
 from runvitals.server.doors.wandb.history_rows import HistoryRows, json_safe, system_rows
-from runvitals.server.runs.run_library import LoggedColumns, TooMuch
+from runvitals.server.library.run_library import LoggedColumns, TooMuch
 
 START = 1_760_000_000_000
 

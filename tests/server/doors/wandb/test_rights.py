@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI, AuditFilter
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from tests.patience import PATIENCE_S
 from tests.server.doors.wandb.conftest import UPSERT
 from tests.server.doors.wandb.test_file_stream import rows

@@ -14,7 +14,7 @@ from runvitals.server.access.identity import CredentialOwner
 from runvitals.server.doors.signed_paths import SignedPaths
 from runvitals.server.doors.wandb.uploads import FileOfRun
 from runvitals.server.files.received_files import FileLimits
-from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.http.request_errors import HttpRejection
 from tests.patience import PATIENCE_S, eventually
 from tests.server.doors.wandb.conftest import Door
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from runvitals.server.organisation.audit_file import AuditFile
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.audit_file import AuditFile
+from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts_server import T0, AccountsServer
 
 

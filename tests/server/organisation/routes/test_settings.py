@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from runvitals.server.accounts.beta_features import BetaFeature
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.server.mail import messages
 from runvitals.server.mail.settings import opened_smtp_url
-from runvitals.server.organisation.storage.audit import CLI, AuditFilter
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.mail.receiver import Receiver
 

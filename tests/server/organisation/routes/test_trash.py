@@ -8,9 +8,9 @@ import pytest
 
 from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.storage.sessions import SessionLife
-from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
+from runvitals.server.background.housekeeping import Housekeeping, RetentionPolicy
 from runvitals.server.mail.mailer import Mailer
-from runvitals.server.organisation.storage.audit import CLI, AuditFilter
 from runvitals.store.samples.sqlite import SqliteChunks
 from tests.empty_metadata import new_metadata_store
 from tests.server.accounts_server import T0, AccountsServer

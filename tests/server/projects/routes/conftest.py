@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.server.accounts_server import AccountsServer
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from runvitals.server.accounts.account_housekeeping import AccountHousekeeping
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.background.account_housekeeping import AccountHousekeeping
 from runvitals.server.projects.storage.project_redirects import REDIRECT_MS
 from tests.server.accounts_server import T0, AccountsServer
 from tests.server.projects.routes.conftest import add_run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts_server import T0, AccountsServer
 from tests.server.projects.routes.conftest import add_run
 

@@ -14,7 +14,7 @@ import pytest
 
 from runvitals.server.accounts.attempt_limits import SIGN_IN_ACCOUNT
 from runvitals.server.accounts.totp import STEP_S, code_at
-from runvitals.server.organisation.storage.audit import CLI, AuditFilter
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outbound.policy import Blocked
 from tests.server.accounts.routes.people import (

@@ -9,7 +9,7 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.model.ending import Ending
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.runs.storage.events import StoredEvent
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from runvitals.server.runs.storage.writers import WriterEnd

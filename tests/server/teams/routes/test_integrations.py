@@ -8,7 +8,7 @@ import pytest
 
 from runvitals.server.accounts.sealed_purposes import slack_purpose, team_secret_purpose
 from runvitals.server.alerts.payload_template import MAX_BYTES
-from runvitals.server.organisation.storage.audit import CLI, AuditFilter
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from tests.server.accounts_server import T0, AccountsServer
 
 SECRETS, WEBHOOKS, SLACK = (f"teams/vision/{name}" for name in ("secrets", "webhooks", "slack-destinations"))

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runvitals.server.organisation.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts_server import T0, AccountsServer
 
 ACCOUNTS = "teams/vision/service-accounts"

@@ -6,8 +6,8 @@ import secrets
 
 from sqlalchemy import Connection, select
 
-from runvitals.server.accounts.storage.tables import organisation_setting
 from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.tables.accounts import organisation_setting
 
 CURSOR_KEY = "cursor_key"
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, or_, select
 
 from runvitals.model.names import plain_text
-from runvitals.server.accounts.storage.tables import (
+from runvitals.server.database.database import Database
+from runvitals.server.database.tables.accounts import (
     custom_role_action,
     entity,
     membership,
@@ -16,7 +17,6 @@ from runvitals.server.accounts.storage.tables import (
     team,
     user_account,
 )
-from runvitals.server.database.database import Database
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.access.storage.request_tables import idempotent_request
 from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.tables.requests import idempotent_request
 
 KEPT_MS: Final = DAY_MS
 LEASE_MS: Final = 60_000

@@ -12,16 +12,16 @@ from runvitals.model.durations import HOUR_MS
 from runvitals.server.access.control import AccessControl, TheAccess, unauthenticated
 from runvitals.server.access.permission import AUTHENTICATED, needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.routes.key_rules import KeyScopeName, expiry_ms, key_json, keys_json
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner, TheOwner
 from runvitals.server.accounts.routes.services import AccountServices, TheServices
-from runvitals.server.accounts.storage.account_store import AccountStore
 from runvitals.server.accounts.storage.keys import MAX_KEYS, KeyRow
+from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
-from runvitals.server.organisation.storage.audit import Actor
-from runvitals.server.runs.routes.listing import ThePage, page_in_order
 from runvitals.store.errors import UnknownAccount
 
 router = Router()

@@ -12,8 +12,8 @@ from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.routes.services import TheServices
+from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
-from runvitals.server.runs.routes.listing import ThePage, page_in_order
 
 router = Router()
 

@@ -18,8 +18,8 @@ from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner
 from runvitals.server.accounts.routes.services import AccountServices, TheServices
 from runvitals.server.accounts.storage.device_logins import DeviceLogin
 from runvitals.server.http.errors import too_many
+from runvitals.server.http.field_checks import checking
 from runvitals.server.http.router import Router
-from runvitals.server.runs.routes.field_checks import checking
 from runvitals.store.errors import NoLongerValid
 
 PATH: Final = "/-/device"

@@ -11,16 +11,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from runvitals.model.account_names import address_key
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner, TheOwner
 from runvitals.server.accounts.routes.services import TheServices
 from runvitals.server.accounts.routes.session_cookies import renew_session
 from runvitals.server.accounts.routes.verification import send_verification
-from runvitals.server.accounts.storage.account_store import AccountStore
 from runvitals.server.accounts.storage.emails import EmailRow
 from runvitals.server.http.errors import InvalidFields, too_many
+from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
-from runvitals.server.runs.routes.listing import ThePage, page_in_order
 from runvitals.store.errors import NameTaken, UnknownAccount
 
 router = Router()

@@ -21,8 +21,8 @@ from runvitals.server.accounts.routes.key_rules import keys_json
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner
 from runvitals.server.accounts.routes.profile import profile_json
 from runvitals.server.accounts.routes.services import TheServices
+from runvitals.server.audit.storage.audit import MAX_ROWS, AuditFilter
 from runvitals.server.http.router import Router
-from runvitals.server.organisation.storage.audit import MAX_ROWS, AuditFilter
 
 MAX_EVENTS: Final = 100_000
 MAX_RUNS: Final = 100_000

@@ -11,7 +11,7 @@ from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.keys import KeyRow
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.organisation.settings import with_defaults

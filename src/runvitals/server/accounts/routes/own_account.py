@@ -10,7 +10,7 @@ from fastapi import Depends, HTTPException
 from runvitals.server.access.control import unauthenticated
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.accounts.storage.sessions import SessionRow
-from runvitals.server.organisation.storage.audit import Actor
+from runvitals.server.audit.storage.audit import Actor
 
 
 @dataclass(frozen=True, slots=True)

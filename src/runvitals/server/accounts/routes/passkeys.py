@@ -15,9 +15,9 @@ from runvitals.server.accounts.routes.services import TheServices
 from runvitals.server.accounts.routes.sign_in import PASSKEY, required_party
 from runvitals.server.accounts.storage.passkeys import MAX_NAME, PasskeyRow
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
-from runvitals.server.runs.routes.listing import ThePage, page_in_order
 from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
 
 router = Router()

@@ -16,10 +16,10 @@ from runvitals.server.accounts.routes.profile import shown_fields
 from runvitals.server.accounts.storage.profiles import ProfileRow
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
 from runvitals.server.projects.routes.readable import project_json, readable_projects
-from runvitals.server.runs.routes.listing import ThePage, page_in_order
 from runvitals.server.user_content.markdown import html_of, mentioned
 
 MIN_CHARACTERS = 2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import exists, select
 
-from runvitals.server.accounts.storage.tables import service_account, user_account
+from runvitals.server.audit.storage.audit import SYSTEM
 from runvitals.server.database.database import Database
-from runvitals.server.database.tables import project, token
-from runvitals.server.organisation.storage.audit import SYSTEM
+from runvitals.server.database.tables.accounts import service_account, user_account
+from runvitals.server.database.tables.runs import project, token
 from runvitals.server.teams.storage.teams import TeamTable
 from runvitals.store.errors import UnknownAccount
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
-from runvitals.server.access.storage.generation import rights_changed
 from runvitals.server.accounts.storage.entities import whose
-from runvitals.server.accounts.storage.sign_in_tables import passkey_owner
-from runvitals.server.accounts.storage.tables import password, recovery_code, second_factor, session
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, put_rows
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables.accounts import password, recovery_code, second_factor, session
+from runvitals.server.database.tables.sign_in import passkey_owner
 
 
 @dataclass(frozen=True, slots=True)

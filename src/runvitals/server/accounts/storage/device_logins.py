@@ -13,9 +13,9 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
-from runvitals.server.accounts.storage.tables import device_login
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.tables.accounts import device_login
 from runvitals.store.errors import NoLongerValid
 
 LIFE_MS: Final = 10 * 60_000

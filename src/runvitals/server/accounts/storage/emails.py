@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from runvitals.model.account_names import address_key
-from runvitals.server.access.storage.generation import rights_changed
 from runvitals.server.accounts.storage.entities import whose
-from runvitals.server.accounts.storage.tables import email, user_account
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, among
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables.accounts import email, user_account
 from runvitals.store.errors import NameTaken, UnknownAccount
 
 MAX_ADDRESSES = 10

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Row, Select, exists, func, select
 
-from runvitals.server.accounts.storage.tables import (
+from runvitals.server.database.database import Database
+from runvitals.server.database.tables.accounts import (
     api_key,
     audit_event,
     entity,
@@ -14,9 +15,8 @@ from runvitals.server.accounts.storage.tables import (
     service_account,
     user_account,
 )
-from runvitals.server.database.database import Database
-from runvitals.server.database.tables import project, run
-from runvitals.server.projects.storage.project_tables import guest_link
+from runvitals.server.database.tables.projects import guest_link
+from runvitals.server.database.tables.runs import project, run
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.account_names import entity_name
-from runvitals.server.accounts.storage.tables import entity, user_account
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.audit.storage.audit import Actor, record
+from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.store.errors import NameTaken, UnknownAccount
 
 

@@ -11,14 +11,14 @@ from sqlalchemy import ColumnElement, Connection, func, insert, or_, select, upd
 
 from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.model.names import plain_text
-from runvitals.server.access.storage.generation import rights_changed
 from runvitals.server.access.storage.key_format import new_key, public_id
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.accounts.storage.random_secrets import digest_of
-from runvitals.server.accounts.storage.tables import api_key, api_key_entity, service_account, user_account
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables.accounts import api_key, api_key_entity, service_account, user_account
 from runvitals.server.database.text import checked_name
-from runvitals.server.organisation.storage.audit import Actor, record
 from runvitals.store.errors import LimitReached, UnknownAccount
 
 MAX_NAME = 64

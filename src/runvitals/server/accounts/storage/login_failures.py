@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, select, update
 
-from runvitals.server.accounts.storage.sign_in_tables import login_failure
 from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.tables.sign_in import login_failure
 
 
 @dataclass(frozen=True, slots=True)

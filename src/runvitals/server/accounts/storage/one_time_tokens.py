@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from runvitals.model.durations import HOUR_MS
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
-from runvitals.server.accounts.storage.tables import one_time_token
 from runvitals.server.database.database import Database
+from runvitals.server.database.tables.accounts import one_time_token
 from runvitals.store.errors import NoLongerValid
 
 Purpose = Literal["verify_email", "reset_password", "setup"]

@@ -9,12 +9,12 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from runvitals.server.accounts.storage.entities import whose
-from runvitals.server.accounts.storage.sign_in_tables import passkey, passkey_owner, used_challenge
-from runvitals.server.accounts.storage.tables import password, recovery_code, second_factor
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.tables.accounts import password, recovery_code, second_factor
+from runvitals.server.database.tables.sign_in import passkey, passkey_owner, used_challenge
+from runvitals.server.database.tables.sign_on import login
 from runvitals.server.database.text import checked_name
-from runvitals.server.organisation.storage.audit import Actor, record
-from runvitals.server.sign_on.storage.sign_on_tables import login
 from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, UnknownAccount
 
 MAX_PASSKEYS = 20

@@ -10,10 +10,10 @@ from typing import Final, Literal
 
 from sqlalchemy import Connection, delete, exists, select
 
-from runvitals.server.accounts.storage.content_tables import entity_picture, picture
-from runvitals.server.accounts.storage.tables import entity, organisation_setting, user_account
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, add_rows, among, put_rows
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.tables.accounts import entity, organisation_setting, user_account
+from runvitals.server.database.tables.content import entity_picture, picture
 
 ORGANISATION_PICTURE: Final = "picture"
 """The setting with the digest of the organisation's picture."""

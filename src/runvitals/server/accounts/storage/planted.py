@@ -13,20 +13,20 @@ from typing import Any, Final
 from sqlalchemy import Column, Connection, Table, delete, exists, select, update
 
 from runvitals.server.access.storage.cursor_key import CURSOR_KEY
-from runvitals.server.access.storage.generation import rights_changed
-from runvitals.server.access.storage.request_tables import audit_webhook
-from runvitals.server.accounts.storage import tables
-from runvitals.server.accounts.storage.content_tables import outgoing_mail
 from runvitals.server.accounts.storage.entities import purge_space, release_name
-from runvitals.server.accounts.storage.tables import audit_event, entity, organisation_setting, user_account
 from runvitals.server.accounts.storage.user_deletion import remove_user
-from runvitals.server.database.tables import project
+from runvitals.server.audit.storage.audit import Actor, record
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables import accounts as tables
+from runvitals.server.database.tables import usage as usage_tables
+from runvitals.server.database.tables.accounts import audit_event, entity, organisation_setting, user_account
+from runvitals.server.database.tables.content import outgoing_mail
+from runvitals.server.database.tables.projects import guest_link
+from runvitals.server.database.tables.requests import audit_webhook
+from runvitals.server.database.tables.runs import project
+from runvitals.server.database.tables.sign_on import external_identity, jwt_issuer
 from runvitals.server.doors.scim.storage.scim import SCIM_SETTINGS
-from runvitals.server.organisation.storage.audit import Actor, record
 from runvitals.server.organisation.storage.organisation_administrators import lock_administrators
-from runvitals.server.projects.storage.project_tables import guest_link
-from runvitals.server.sign_on.storage.sign_on_tables import external_identity, jwt_issuer
-from runvitals.server.usage.storage import tables as usage_tables
 
 REMOVED: Final = "setup.remove"
 """The event of the audit log that lists what was removed."""

@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, select, update
 
-from runvitals.server.access.storage.generation import rights_changed
 from runvitals.server.accounts.storage.entities import name_of
-from runvitals.server.accounts.storage.tables import user_account
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables.accounts import user_account
 from runvitals.store.errors import UnknownAccount
 
 _COLUMNS = ("display_name", "default_entity_id")

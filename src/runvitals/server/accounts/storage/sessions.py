@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, or_, select, update
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.access.storage.generation import rights_changed
 from runvitals.server.accounts.storage.entities import whose
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
-from runvitals.server.accounts.storage.tables import password, session
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables.accounts import password, session
 from runvitals.store.errors import UnknownAccount
 
 _SEEN_MS = 60_000

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, delete, select, update
 
-from runvitals.server.access.storage.generation import rights_changed
-from runvitals.server.accounts.storage import sign_in_tables, tables
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.accounts.storage.pictures import remove_picture
-from runvitals.server.accounts.storage.tables import entity, membership, user_account
-from runvitals.server.database.tables import project
+from runvitals.server.audit.storage.audit import Actor, anonymise_user, record
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables import accounts as tables
+from runvitals.server.database.tables import join_requests as join_tables
+from runvitals.server.database.tables import sign_in as sign_in_tables
+from runvitals.server.database.tables import sign_on as sign_on_tables
+from runvitals.server.database.tables.accounts import entity, membership, user_account
+from runvitals.server.database.tables.runs import project
 from runvitals.server.mail.storage.deletion_notices import add_notice
-from runvitals.server.organisation.storage.audit import Actor, anonymise_user, record
-from runvitals.server.sign_on.storage import sign_on_tables
-from runvitals.server.teams.storage import join_tables
 from runvitals.server.teams.storage.team_administrators import lock_members
 
 DELETED_NAME = "deleted user"

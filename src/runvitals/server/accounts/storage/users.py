@@ -11,14 +11,14 @@ from sqlalchemy import Connection, case, func, insert, or_, select, update
 from runvitals.model.account_names import display_name as checked_display_name
 from runvitals.model.durations import DAY_MS
 from runvitals.model.names import plain_text
-from runvitals.server.access.storage.generation import rights_changed
-from runvitals.server.accounts.storage import tables
 from runvitals.server.accounts.storage.emails import add_address
 from runvitals.server.accounts.storage.entities import claim_name
-from runvitals.server.accounts.storage.tables import entity, invitation, membership, user_account
 from runvitals.server.accounts.storage.user_deletion import remove_user, team_ids
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, among
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables import accounts as tables
+from runvitals.server.database.tables.accounts import entity, invitation, membership, user_account
 from runvitals.server.organisation.storage.organisation_administrators import lock_administrators
 from runvitals.server.organisation.storage.settings import SettingTable
 from runvitals.server.teams.storage.group_administrators import note_group_administrator

@@ -15,7 +15,7 @@ from typing import Any, Final
 from runvitals.server.accounts.sealed_purposes import apprise_purpose
 from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.alerts.delivery.channel import DeliveryFailed, link_of, number_of, title_of
-from runvitals.server.alerts.storage.outbox import ChannelResponse, StoredNotification
+from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outbound.forward_proxy import ForwardProxy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
-from runvitals.server.alerts.storage.outbox import ChannelResponse, StoredNotification
+from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.outbound.fetcher import Fetcher, FetchFailed
 from runvitals.server.outbound.policy import Blocked
 

@@ -12,7 +12,7 @@ from runvitals.server.alerts.delivery.run_actions import RunActions
 from runvitals.server.alerts.delivery.slack import SlackChannel
 from runvitals.server.alerts.delivery.webhook import WebhookChannel
 from runvitals.server.alerts.run_readers import may_read_run
-from runvitals.server.alerts.storage.outbox import ChannelResponse, StoredNotification
+from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outside_services import OutsideServices

@@ -11,7 +11,7 @@ from typing import Final
 
 from runvitals.model.durations import HOUR_MS, MINUTE_MS
 from runvitals.server.alerts.delivery.channel import Channel, DeliveryFailed
-from runvitals.server.alerts.storage.outbox import OutboxTable, StoredNotification
+from runvitals.server.events.outbox import OutboxTable, StoredNotification
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.store.supervised_thread import SupervisedThread

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runvitals.server.access.directory import Directory
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.alerts.delivery.channel import DeliveryFailed, number_of, title_of
 from runvitals.server.alerts.delivery.run_actions import may_read
-from runvitals.server.alerts.storage.outbox import ChannelResponse, StoredNotification, mail_key
+from runvitals.server.events.outbox import ChannelResponse, StoredNotification, mail_key
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.mail.message import Link, Message, one_line
 from runvitals.server.mail.notices import Notices

@@ -14,8 +14,8 @@ from runvitals.server.alerts.automations import (
     kind_of,
 )
 from runvitals.server.alerts.metric_windows import MetricWindows
-from runvitals.server.alerts.storage.automation_events import raise_metric
 from runvitals.server.alerts.storage.automations import AutomationRow
+from runvitals.server.events.automation_events import raise_metric
 from runvitals.server.ingest.metric_feed import MetricFeed, MetricPoints
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.run_places import RunPlace

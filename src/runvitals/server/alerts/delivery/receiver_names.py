@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from runvitals.server.alerts.storage.outbox import StoredNotification
+from runvitals.server.events.outbox import StoredNotification
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.errors import UnknownAccount
 

@@ -13,9 +13,9 @@ from runvitals.server.access.directory import Directory
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.alerts.delivery.channel import DeliveryFailed, number_of
 from runvitals.server.alerts.storage.automations import AutomationRow
-from runvitals.server.alerts.storage.outbox import ChannelResponse, StoredNotification
+from runvitals.server.audit.storage.audit import Actor
+from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.storage.audit import Actor
 from runvitals.server.runs.storage.run_places import RunPlace
 from runvitals.store.errors import UnknownAccount
 

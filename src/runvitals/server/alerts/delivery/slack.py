@@ -17,7 +17,7 @@ from runvitals.server.alerts.delivery.channel import (
     title_of,
 )
 from runvitals.server.alerts.slack_message import slack_message
-from runvitals.server.alerts.storage.outbox import ChannelResponse, StoredNotification
+from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.store.errors import UnknownAccount

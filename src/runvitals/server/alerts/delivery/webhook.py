@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from runvitals.agent.environment.secret_patterns import HIDDEN
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.sealed_purposes import team_secret_purpose
 from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
-from runvitals.server.accounts.storage.account_store import AccountStore
 from runvitals.server.alerts.delivery.channel import (
     DeliveryFailed,
     check_accepted,
@@ -20,8 +20,8 @@ from runvitals.server.alerts.delivery.channel import (
     title_of,
 )
 from runvitals.server.alerts.payload_template import filled
-from runvitals.server.alerts.storage.outbox import ChannelResponse, StoredNotification
 from runvitals.server.alerts.storage.webhooks import WebhookRow
+from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outbound.webhook_signature import signed_headers, wandb_signature
 from runvitals.store.errors import UnknownAccount

@@ -20,10 +20,10 @@ from runvitals.server.alerts.routes.notifications import TheChannels, answered
 from runvitals.server.alerts.storage.apprise_destinations import MAX_NAME, AppriseDestinationRow
 from runvitals.server.alerts.storage.slack_destinations import SealedUrl
 from runvitals.server.http.errors import DetailedError, InvalidFields
+from runvitals.server.http.field_checks import checking
+from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import TheOutsideServices
-from runvitals.server.runs.routes.field_checks import checking
-from runvitals.server.runs.routes.listing import ThePage, page_of
 from runvitals.server.teams.routes.parameters import TheTeam
 from runvitals.store.errors import NameTaken
 

@@ -32,11 +32,11 @@ from runvitals.server.alerts.payload_template import check_payload
 from runvitals.server.alerts.reactions import notifications_of, occurrence_of, times_of
 from runvitals.server.alerts.routes.notifications import history_of
 from runvitals.server.alerts.storage.automations import MAX_NAME, AutomationRow, RaisedEvent
-from runvitals.server.alerts.storage.outbox import add
+from runvitals.server.events.outbox import add
 from runvitals.server.http.errors import DetailedError, InvalidFields
+from runvitals.server.http.field_checks import checking
+from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.runs.routes.field_checks import checking
-from runvitals.server.runs.routes.listing import ThePage, page_of
 from runvitals.server.teams.routes.parameters import TheTeam, entity_of
 from runvitals.server.teams.storage.teams import TeamRow
 from runvitals.store.errors import NameTaken, UnknownAccount

@@ -14,9 +14,9 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.alerts.delivery.receiver_names import receiver_names
 from runvitals.server.alerts.storage.firings import Firing
-from runvitals.server.alerts.storage.outbox import StoredNotification
+from runvitals.server.events.outbox import StoredNotification
+from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
-from runvitals.server.runs.routes.listing import ThePage
 from runvitals.server.runs.routes.project_parameters import TheEntity
 from runvitals.store.errors import UnknownAccount
 

@@ -15,10 +15,10 @@ from runvitals.server.access.permission import needs
 from runvitals.server.alerts.delivery.channel import DeliveryFailed, title_of
 from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.payload_template import MAX_BYTES, check_payload
-from runvitals.server.alerts.storage.outbox import ChannelResponse, OutboxTable, StoredNotification
+from runvitals.server.events.outbox import ChannelResponse, OutboxTable, StoredNotification
+from runvitals.server.http.field_checks import checking
+from runvitals.server.http.listing import PageRequest, ThePage
 from runvitals.server.http.router import Router
-from runvitals.server.runs.routes.field_checks import checking
-from runvitals.server.runs.routes.listing import PageRequest, ThePage
 from runvitals.server.teams.routes.parameters import TheTeam
 
 NotificationId = Annotated[int, Path(ge=1, le=2**31 - 1)]

@@ -25,8 +25,8 @@ from runvitals.server.alerts.rules import AlertRule, InvalidRule, rule
 from runvitals.server.alerts.storage.firings import RuleCounts
 from runvitals.server.alerts.storage.rules import StoredRule
 from runvitals.server.http.errors import DetailedError, InvalidFields
+from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.runs.routes.listing import ThePage, page_of
 from runvitals.server.runs.routes.project_parameters import TheEntity
 from runvitals.store.errors import NameTaken
 

@@ -18,11 +18,11 @@ from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.sealed_purposes import slack_purpose
 from runvitals.server.alerts.storage.slack_destinations import MAX_CHANNEL, SealedUrl, SlackDestinationRow
 from runvitals.server.http.errors import DetailedError, InvalidFields
+from runvitals.server.http.field_checks import checking
+from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
-from runvitals.server.runs.routes.field_checks import checking
-from runvitals.server.runs.routes.listing import ThePage, page_of
 from runvitals.server.teams.routes.parameters import TheTeam
 from runvitals.store.errors import NameTaken
 

@@ -12,10 +12,10 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.sealed_purposes import team_secret_purpose
 from runvitals.server.http.errors import DetailedError, InvalidFields
+from runvitals.server.http.field_checks import checking
+from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import TheOutsideServices
-from runvitals.server.runs.routes.field_checks import checking
-from runvitals.server.runs.routes.listing import ThePage, page_of
 from runvitals.server.teams.routes.parameters import TheTeam
 from runvitals.server.teams.storage.team_secrets import SecretInUse, TeamSecretRow
 

@@ -17,7 +17,7 @@ from runvitals.server.accounts.routes.services import AccountServices, TheServic
 from runvitals.server.alerts.delivery.channel import DeliveryFailed
 from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.settings import team_alerts
-from runvitals.server.alerts.storage.outbox import ChannelResponse, Notification, StoredNotification
+from runvitals.server.events.outbox import ChannelResponse, Notification, StoredNotification
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices

@@ -14,11 +14,11 @@ from runvitals.server.access.requester import TheRequester
 from runvitals.server.alerts.payload_template import MAX_BYTES, check_payload
 from runvitals.server.alerts.storage.webhooks import MAX_NAME, UnknownSecret, WebhookRow
 from runvitals.server.http.errors import DetailedError, InvalidFields
+from runvitals.server.http.field_checks import checking
+from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.outbound.policy import Blocked
 from runvitals.server.outside_services import TheOutsideServices
-from runvitals.server.runs.routes.field_checks import checking
-from runvitals.server.runs.routes.listing import ThePage, page_of
 from runvitals.server.teams.routes.parameters import TheTeam
 from runvitals.store.errors import NameTaken
 

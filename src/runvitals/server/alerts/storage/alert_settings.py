@@ -9,12 +9,12 @@ from typing import Any, Final, Literal
 
 from sqlalchemy import Connection, Table, and_, delete, func, or_, select
 
-from runvitals.server.accounts.storage.tables import entity
-from runvitals.server.alerts.storage.event_tables import alert_exception, team_alerts, user_alerts
 from runvitals.server.alerts.storage.integrations import locked_team
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, among, insert
-from runvitals.server.database.tables import project, run
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.tables.accounts import entity
+from runvitals.server.database.tables.events import alert_exception, team_alerts, user_alerts
+from runvitals.server.database.tables.runs import project, run
 from runvitals.store.errors import LimitReached
 
 MAX_EXCEPTIONS: Final = 500

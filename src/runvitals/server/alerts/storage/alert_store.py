@@ -7,12 +7,12 @@ from runvitals.server.alerts.storage.apprise_destinations import AppriseDestinat
 from runvitals.server.alerts.storage.automations import AutomationTable
 from runvitals.server.alerts.storage.firings import FiringTable
 from runvitals.server.alerts.storage.message_limit import MessageLimitTable
-from runvitals.server.alerts.storage.outbox import OutboxTable
 from runvitals.server.alerts.storage.past_events import PastEvents
 from runvitals.server.alerts.storage.rules import AlertRuleTable
-from runvitals.server.alerts.storage.run_events import RunEventTable
 from runvitals.server.alerts.storage.user_slack import UserSlackTable
 from runvitals.server.database.database import Database
+from runvitals.server.events.outbox import OutboxTable
+from runvitals.server.events.run_events import RunEventTable
 
 
 class AlertStore:

@@ -9,10 +9,10 @@ from sqlalchemy import Connection, delete, insert, select
 
 from runvitals.server.alerts.storage.integrations import check_count, check_free, locked_team
 from runvitals.server.alerts.storage.slack_destinations import SealedUrl
-from runvitals.server.alerts.storage.tables import apprise_destination
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
+from runvitals.server.database.tables.alerts import apprise_destination
 from runvitals.server.database.text import checked_name
-from runvitals.server.organisation.storage.audit import Actor, record
 from runvitals.store.errors import UnknownAccount
 
 MAX_DESTINATIONS: Final = 20

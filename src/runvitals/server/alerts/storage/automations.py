@@ -11,16 +11,16 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from runvitals.model.durations import HOUR_MS
 from runvitals.model.state import LOST
-from runvitals.server.accounts.storage.tables import entity, membership, user_account
-from runvitals.server.alerts.storage.automation_events import RUN_STATE, RunReached, raise_states
 from runvitals.server.alerts.storage.integrations import check_count, check_free, locked_team
-from runvitals.server.alerts.storage.outbox import Notification, add
-from runvitals.server.alerts.storage.tables import automation, automation_firing, raised_event
+from runvitals.server.audit.storage.audit import SYSTEM, Actor, record
 from runvitals.server.database.database import Database, among, put_rows
 from runvitals.server.database.stored_json import stored_object
-from runvitals.server.database.tables import project, run, run_tag
+from runvitals.server.database.tables.accounts import entity, membership, user_account
+from runvitals.server.database.tables.alerts import automation, automation_firing, raised_event
+from runvitals.server.database.tables.runs import project, run, run_tag
 from runvitals.server.database.text import checked_name
-from runvitals.server.organisation.storage.audit import SYSTEM, Actor, record
+from runvitals.server.events.automation_events import RUN_STATE, RunReached, raise_states
+from runvitals.server.events.outbox import Notification, add
 from runvitals.store.errors import UnknownAccount
 
 MAX_AUTOMATIONS: Final = 200

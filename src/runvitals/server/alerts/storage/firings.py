@@ -9,13 +9,13 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, insert, select, update
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.alerts.storage.automation_events import DEVICE_SILENT, FINDING, raise_for_run
-from runvitals.server.alerts.storage.outbox import Notification
-from runvitals.server.alerts.storage.outbox import add as add_notification
-from runvitals.server.alerts.storage.rule_tables import alert_firing, alert_rule, alert_rule_state
-from runvitals.server.alerts.storage.run_events import RunEvent, add_events
 from runvitals.server.database.database import Database
-from runvitals.server.database.tables import project, run
+from runvitals.server.database.tables.alert_rules import alert_firing, alert_rule, alert_rule_state
+from runvitals.server.database.tables.runs import project, run
+from runvitals.server.events.automation_events import DEVICE_SILENT, FINDING, raise_for_run
+from runvitals.server.events.outbox import Notification
+from runvitals.server.events.outbox import add as add_notification
+from runvitals.server.events.run_events import RunEvent, add_events
 from runvitals.server.runs.storage.events import StoredEvent, add_event
 from runvitals.store.errors import UnknownAccount
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Connection, Table, func, select
 
-from runvitals.server.accounts.storage.tables import entity
+from runvitals.server.database.tables.accounts import entity
 from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
 
 

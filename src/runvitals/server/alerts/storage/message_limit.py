@@ -13,10 +13,10 @@ from typing import Any, Final
 from sqlalchemy import Connection, func, or_, select, update
 
 from runvitals.model.durations import HOUR_MS
-from runvitals.server.accounts.storage.tables import entity
-from runvitals.server.alerts.storage.outbox import LIMITED, Notification, add
-from runvitals.server.alerts.storage.tables import notification
 from runvitals.server.database.database import Database
+from runvitals.server.database.tables.accounts import entity
+from runvitals.server.database.tables.alerts import notification
+from runvitals.server.events.outbox import LIMITED, Notification, add
 
 HELD_BACK: Final = "held back: "
 """What the error of each held back message begins with."""

@@ -7,16 +7,16 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Select, literal, select
 
-from runvitals.server.accounts.storage.tables import entity, user_account
-from runvitals.server.alerts.storage.automation_events import RUN_STATE, RUN_TAG
 from runvitals.server.alerts.storage.automations import RaisedEvent
-from runvitals.server.artifacts.storage.tables import (
+from runvitals.server.database.database import Database, among
+from runvitals.server.database.tables.accounts import entity, user_account
+from runvitals.server.database.tables.artifacts import (
     artifact_collection,
     artifact_membership,
     artifact_version,
 )
-from runvitals.server.database.database import Database, among
-from runvitals.server.database.tables import project, run, run_tag
+from runvitals.server.database.tables.runs import project, run, run_tag
+from runvitals.server.events.automation_events import RUN_STATE, RUN_TAG
 
 MOST: Final = 10_000
 _LINKED: Final = {"artifact.version": "sequence", "registry.link": "portfolio"}

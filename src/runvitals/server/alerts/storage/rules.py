@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, Select, and_, case, delete, func, insert, select, update
 
-from runvitals.server.accounts.storage.tables import entity
-from runvitals.server.alerts.storage.rule_tables import alert_firing, alert_rule, alert_rule_state
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, among
 from runvitals.server.database.stored_json import stored_object
-from runvitals.server.database.tables import project, run, writer
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.tables.accounts import entity
+from runvitals.server.database.tables.alert_rules import alert_firing, alert_rule, alert_rule_state
+from runvitals.server.database.tables.runs import project, run, writer
 from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
 
 MAX_RULES: Final = 1000

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from runvitals.server.alerts.storage.integration_tables import slack_destination
 from runvitals.server.alerts.storage.integrations import check_count, check_free, locked_team
-from runvitals.server.alerts.storage.outbox import Notification, add
+from runvitals.server.audit.storage.audit import SYSTEM, Actor, record
 from runvitals.server.database.database import Database
+from runvitals.server.database.tables.integrations import slack_destination
 from runvitals.server.database.text import checked_name
-from runvitals.server.organisation.storage.audit import SYSTEM, Actor, record
+from runvitals.server.events.outbox import Notification, add
 from runvitals.store.errors import UnknownAccount
 
 MAX_DESTINATIONS: Final = 20

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, select, update
 
-from runvitals.server.alerts.storage.outbox import Notification, add
-from runvitals.server.alerts.storage.tables import user_slack
 from runvitals.server.database.database import Database, put_rows
+from runvitals.server.database.tables.alerts import user_slack
+from runvitals.server.events.outbox import Notification, add
 
 _row = user_slack.c
 

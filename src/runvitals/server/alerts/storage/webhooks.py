@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from runvitals.server.alerts.storage.integration_tables import team_secret, team_webhook
 from runvitals.server.alerts.storage.integrations import check_count, check_free, locked_team
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
+from runvitals.server.database.tables.integrations import team_secret, team_webhook
 from runvitals.server.database.text import checked_name
-from runvitals.server.organisation.storage.audit import Actor, record
 from runvitals.store.errors import UnknownAccount
 
 MAX_WEBHOOKS: Final = 50

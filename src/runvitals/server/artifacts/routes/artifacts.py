@@ -14,10 +14,10 @@ from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.routes import artifact_models as models
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion, Entry
-from runvitals.server.files.routes.content_response import content_response
 from runvitals.server.files.routes.uploads import server_files
+from runvitals.server.http.content_response import content_response
+from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
-from runvitals.server.runs.routes.listing import ThePage
 from runvitals.server.runs.routes.parameters import ProjectNumber
 
 _OWNED: Final = "/entities/{entity}/projects/{project}/artifacts"

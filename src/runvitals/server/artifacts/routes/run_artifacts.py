@@ -11,11 +11,11 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.server.access.permission import needs, route_check
 from runvitals.server.artifacts.routes import artifact_models
+from runvitals.server.http.listing import ThePage
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response
 from runvitals.server.http.router import Router
-from runvitals.server.runs.routes.listing import ThePage
+from runvitals.server.library.run_library import ArtifactRelation, RunArtifact, RunView
 from runvitals.server.runs.routes.parameters import TheRun
-from runvitals.server.runs.run_library import ArtifactRelation, RunArtifact, RunView
 
 router = Router(responses=RUN_ERRORS)
 

@@ -17,7 +17,6 @@ from runvitals.model.artifact_names import (
     is_version,
 )
 from runvitals.model.names import plain_text
-from runvitals.server.alerts.storage.automation_events import raise_aliases, raise_version
 from runvitals.server.artifacts.storage.reading import (
     collections_query,
     read_collections,
@@ -30,13 +29,14 @@ from runvitals.server.artifacts.storage.rows import (
     CollectionVersion,
     UnknownArtifact,
 )
-from runvitals.server.artifacts.storage.tables import (
+from runvitals.server.database.database import Database, add_rows, among, put_rows
+from runvitals.server.database.tables.artifacts import (
     artifact_alias,
     artifact_collection,
     artifact_membership,
     artifact_version,
 )
-from runvitals.server.database.database import Database, add_rows, among, put_rows
+from runvitals.server.events.automation_events import raise_aliases, raise_version
 from runvitals.store.errors import NameTaken
 
 MAX_COLLECTIONS = 100_000

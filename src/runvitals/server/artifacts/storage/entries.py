@@ -12,16 +12,16 @@ from runvitals.model.artifact_names import checked_digest
 from runvitals.model.names import plain_text
 from runvitals.server.artifacts.storage.manifest import checked_entries, checked_size
 from runvitals.server.artifacts.storage.rows import NO_MANIFEST, ArtifactConflict, Entry, UnknownArtifact
-from runvitals.server.artifacts.storage.tables import (
+from runvitals.server.database.database import Database, ensure_ids, put_rows
+from runvitals.server.database.stored_json import stored_object
+from runvitals.server.database.tables.artifacts import (
     artifact_collection,
     artifact_content,
     artifact_entry,
     artifact_membership,
     artifact_version,
 )
-from runvitals.server.database.database import Database, ensure_ids, put_rows
-from runvitals.server.database.stored_json import stored_object
-from runvitals.server.database.tables import run_file, stored_file
+from runvitals.server.database.tables.runs import run_file, stored_file
 from runvitals.server.files.storage.stored_files import StoredFile
 
 _ROWS: Final = 2000

@@ -6,8 +6,8 @@ from sqlalchemy import Connection, func, select
 
 from runvitals.server.artifacts.storage.reading import read_version, read_versions
 from runvitals.server.artifacts.storage.rows import ArtifactConflict, Version
-from runvitals.server.artifacts.storage.tables import artifact_use, artifact_version
 from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.tables.artifacts import artifact_use, artifact_version
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 
 _MAX_USED_AS = 128

@@ -7,17 +7,17 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
 
-from runvitals.server.accounts.storage.tables import entity
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion, UnknownArtifact, Version
-from runvitals.server.artifacts.storage.tables import (
+from runvitals.server.database.database import among
+from runvitals.server.database.stored_json import stored_list, stored_object
+from runvitals.server.database.tables.accounts import entity
+from runvitals.server.database.tables.artifacts import (
     artifact_alias,
     artifact_collection,
     artifact_membership,
     artifact_version,
 )
-from runvitals.server.database.database import among
-from runvitals.server.database.stored_json import stored_list, stored_object
-from runvitals.server.database.tables import project
+from runvitals.server.database.tables.runs import project
 
 _VERSIONS = (
     select(func.count())

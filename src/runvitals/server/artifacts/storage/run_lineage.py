@@ -10,8 +10,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, insert, select, update
 
 from runvitals.server.database.database import Database, among
-from runvitals.server.database.tables import run
-from runvitals.server.registry.storage.registry_tables import run_lineage
+from runvitals.server.database.tables.registry import run_lineage
+from runvitals.server.database.tables.runs import run
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 from runvitals.store.errors import LimitReached
 

@@ -17,7 +17,6 @@ from runvitals.model.artifact_names import (
     checked_tags,
 )
 from runvitals.model.names import plain_text
-from runvitals.server.alerts.storage.automation_events import raise_version
 from runvitals.server.artifacts.storage.collections import add_member, ensure_collection, set_aliases
 from runvitals.server.artifacts.storage.manifest import Contents
 from runvitals.server.artifacts.storage.reading import read_version, read_versions
@@ -28,15 +27,16 @@ from runvitals.server.artifacts.storage.rows import (
     UnknownArtifact,
     Version,
 )
-from runvitals.server.artifacts.storage.tables import (
+from runvitals.server.database.database import Database, among
+from runvitals.server.database.tables.artifacts import (
     artifact_alias,
     artifact_collection,
     artifact_entry,
     artifact_membership,
     artifact_version,
 )
-from runvitals.server.database.database import Database, among
 from runvitals.server.database.text import check_integers
+from runvitals.server.events.automation_events import raise_version
 
 _MAX_TEXT: Final = 256
 _ROWS: Final = 1000

@@ -7,7 +7,7 @@ from typing import Any
 
 from runvitals.model.metrics import DEFINITIONS, SUBJECTS
 from runvitals.readers.journals.key_filter import find, unit
-from runvitals.server.runs.run_library import RunView
+from runvitals.server.library.run_library import RunView
 
 MOST_NAMES = 10_000
 _SUBJECT_OF = {metric.key: subject for subject, metrics in SUBJECTS.items() for metric in metrics}

@@ -14,9 +14,9 @@ from runvitals.server.charts.routes.tables.formats import RESPONSES, TheFormat
 from runvitals.server.charts.routes.tables.responses import history_table, send_table
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response, read_or_422
 from runvitals.server.http.router import Router
+from runvitals.server.library.run_library import RunView
 from runvitals.server.runs.routes import models
 from runvitals.server.runs.routes.parameters import MaxPoints, StepLimit, TheRun
-from runvitals.server.runs.run_library import RunView
 
 router = Router(responses=RUN_ERRORS)
 NAMES_PER_RESPONSE = 10_000

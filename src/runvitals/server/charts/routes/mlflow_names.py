@@ -12,8 +12,7 @@ from runvitals.base.buckets import Buckets, Grid
 from runvitals.model.metrics import mlflow
 from runvitals.readers.journals.run_handle import Names
 from runvitals.readers.journals.series import Series, renamed_series
-from runvitals.server.runs.routes.parameters import TheRun
-from runvitals.server.runs.run_library import (
+from runvitals.server.library.run_library import (
     BucketedSeries,
     ChartData,
     OpenedRun,
@@ -22,6 +21,7 @@ from runvitals.server.runs.run_library import (
     SeriesSelection,
     SeriesSummary,
 )
+from runvitals.server.runs.routes.parameters import TheRun
 
 T = TypeVar("T")
 

@@ -25,12 +25,12 @@ from runvitals.server.http.csv_response import csv_response
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response, problem_headers
 from runvitals.server.http.router import Router
 from runvitals.server.http.workers import DEADLINE_S
+from runvitals.server.library.run_library import RunView, TooMuch
 from runvitals.server.live import changed_runs
 from runvitals.server.live.changed_runs import ChangedRuns
 from runvitals.server.live.open_streams import EventStream
 from runvitals.server.runs.named_runs import NamedRun, NamedRuns
 from runvitals.server.runs.routes.parameters import TheLibrary, requested_place
-from runvitals.server.runs.run_library import RunView, TooMuch
 
 T = TypeVar("T")
 router = Router(prefix="/overlay", responses=INVALID_PARAMETER)

@@ -13,8 +13,8 @@ from runvitals.server.charts import series
 from runvitals.server.charts.routes import plan_models
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response, read_or_422
 from runvitals.server.http.router import Router
+from runvitals.server.library.run_library import RunView
 from runvitals.server.runs.routes.parameters import Keys, TheRun
-from runvitals.server.runs.run_library import RunView
 
 router = Router(responses=RUN_ERRORS)
 

@@ -17,11 +17,11 @@ from runvitals.server.charts.routes.tables.formats import RESPONSES, TheFormat
 from runvitals.server.charts.routes.tables.responses import metrics_table, send_table
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response, list_response, read_or_422
 from runvitals.server.http.router import Router
+from runvitals.server.library.run_library import OpenedRun, RunView
 from runvitals.server.live import follower as live
 from runvitals.server.live.feed import CHECK_INTERVAL_S
 from runvitals.server.runs.routes import models
 from runvitals.server.runs.routes.parameters import MaxPoints, Millis, TheLibrary, TheSelection
-from runvitals.server.runs.run_library import OpenedRun, RunView
 
 router = Router(responses=RUN_ERRORS)
 MAX_WAIT_S = 30

@@ -11,9 +11,9 @@ from runvitals.server.access.permission import needs
 from runvitals.server.compare.differences import differences
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response, read_or_422
 from runvitals.server.http.router import Router
+from runvitals.server.library.run_library import RunView
 from runvitals.server.runs.routes import models
 from runvitals.server.runs.routes.parameters import TheRun, TheSelection
-from runvitals.server.runs.run_library import RunView
 
 router = Router(responses=RUN_ERRORS)
 Time = Annotated[int, Query(ge=-(2**53), le=2**53, description="ms UTC, included.")]

@@ -29,12 +29,12 @@ from runvitals.server.doors.mlflow.logged_models import LoggedModels
 from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_router
 from runvitals.server.doors.mlflow.run_numbers import find_run
 from runvitals.server.doors.recording import door_recorder
-from runvitals.server.files.routes.content_response import content_response
 from runvitals.server.files.routes.uploads import server_files
 from runvitals.server.files.storage.mlflow_files import PathEntry, PathTaken
 from runvitals.server.files.storage.stored_files import StoredFile
+from runvitals.server.http.content_response import content_response
 from runvitals.server.http.unknown_paths import ANY_METHOD
-from runvitals.server.runs.run_library import OpenedContent
+from runvitals.server.library.run_library import OpenedContent
 
 MAX_PATH: Final = 1000
 _MODELS: Final = "models"

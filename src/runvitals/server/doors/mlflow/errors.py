@@ -11,8 +11,8 @@ from starlette.responses import JSONResponse, Response
 
 from runvitals.base.deadline import TooSlow
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
+from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.workers import Busy
-from runvitals.server.ingest.errors import HttpRejection
 from runvitals.store.errors import UnknownAccount
 
 INVALID_PARAMETER_VALUE: Final = "INVALID_PARAMETER_VALUE"

@@ -12,7 +12,7 @@ from runvitals.base.buckets import Floats
 from runvitals.model.metrics import mlflow as mlflow_names
 from runvitals.readers.journals.series import Series
 from runvitals.server.doors.mlflow.requests import json_number
-from runvitals.server.runs.run_library import RunView, SeriesSelection
+from runvitals.server.library.run_library import RunView, SeriesSelection
 
 HOST = "mlflow"
 """The host of runs whose client does not say where it runs."""

@@ -38,8 +38,8 @@ from runvitals.server.doors.signed_paths import UPLOAD_MS, address_in_use, signe
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.files.routes.uploads import server_files
 from runvitals.server.http.errors import http_error
+from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.router import Router
-from runvitals.server.ingest.errors import HttpRejection
 from runvitals.store.files.parts import UnknownUpload
 
 MAX_PARTS: Final = 10_000

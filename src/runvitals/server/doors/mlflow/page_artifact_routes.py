@@ -29,7 +29,7 @@ from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answ
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.files.received_files import FileRejected
 from runvitals.server.files.routes.uploads import server_files
-from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.http.request_errors import HttpRejection
 
 UPLOAD_BYTES: Final = 10 * 1024 * 1024
 """The largest file of `upload-artifact`, as with MLflow."""

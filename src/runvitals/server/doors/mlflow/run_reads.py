@@ -20,7 +20,7 @@ from runvitals.server.doors.mlflow.metric_history import (
 from runvitals.server.doors.mlflow.run_sessions import RunSessions
 from runvitals.server.doors.mlflow.run_writes import MlflowDoor
 from runvitals.server.doors.mlflow.runs import TrackedRun
-from runvitals.server.runs.run_library import Library, RunView
+from runvitals.server.library.run_library import Library, RunView
 
 T = TypeVar("T")
 

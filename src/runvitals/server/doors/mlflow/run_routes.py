@@ -25,7 +25,7 @@ from runvitals.server.doors.mlflow.run_writes import MlflowDoor, RunWrites
 from runvitals.server.doors.mlflow.runs import NAME_TAG, STATUS_NUMBERS, STATUSES, Runs, TheRuns, not_active
 from runvitals.server.doors.mlflow.search_text import RUN_ATTRIBUTES, parse_filter, parse_order
 from runvitals.server.doors.recording import door_recorder
-from runvitals.server.runs.editable_library import EditableLibrary
+from runvitals.server.library.editable_library import EditableLibrary
 
 DEFAULT_PAGE: Final = 1000
 HISTORY_TAG: Final = "mlflow.log-model.history"

@@ -37,8 +37,8 @@ from runvitals.server.doors.otlp.series import (
 from runvitals.server.doors.recording import samples
 from runvitals.server.doors.routing import Route, writer_host
 from runvitals.server.doors.sample_batches import batches
+from runvitals.server.http.body_limits import Limits
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
-from runvitals.server.ingest.limits import Limits
 
 _NS_PER_MS = 1_000_000
 _NAN = float("nan")

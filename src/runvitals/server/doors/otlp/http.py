@@ -14,9 +14,9 @@ from runvitals.server.doors.otlp import json_decoding, protobuf_decoding
 from runvitals.server.doors.otlp.receiver import OtlpReceiver
 from runvitals.server.doors.otlp.responses import failure, http_status, success
 from runvitals.server.doors.routing import NamedPlace
+from runvitals.server.http.request_body import BodyReader, ClientDisconnected
+from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.ingest.decompression import decompress
-from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
 
 METRICS: Final = ("/v1/metrics", "/otlp/v1/metrics")
 OTHER_SIGNALS: Final = tuple(

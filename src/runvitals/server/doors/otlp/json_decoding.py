@@ -28,7 +28,7 @@ from runvitals.server.doors.otlp.message import (
     exponential_buckets,
     too_many_resources,
 )
-from runvitals.server.ingest.errors import malformed
+from runvitals.server.http.request_errors import malformed
 
 CONTENT_TYPE: Final = "application/json"
 _NAN = float("nan")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from runvitals.server.ingest.errors import HttpRejection, malformed, too_large
+from runvitals.server.http.request_errors import HttpRejection, malformed, too_large
 
 GAUGE: Final = "gauge"
 SUM: Final = "sum"

@@ -41,7 +41,7 @@ from runvitals.server.doors.otlp.message import (
     exponential_buckets,
 )
 from runvitals.server.doors.otlp.request_templates import RequestTemplates
-from runvitals.server.ingest.errors import malformed
+from runvitals.server.http.request_errors import malformed
 
 CONTENT_TYPE: Final = "application/x-protobuf"
 _templates: Final = RequestTemplates()

@@ -24,9 +24,9 @@ from runvitals.server.doors.promql.patterns import compiled
 from runvitals.server.doors.promql.syntax import Matcher, QueryError
 from runvitals.server.doors.promql.vectors import NAME, Labels, Range, sorted_labels
 from runvitals.server.doors.routing import writer_host
+from runvitals.server.library.stored.lanes import Lane, lanes
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.run_rows import RunRow
-from runvitals.server.runs.stored.lanes import Lane, lanes
 from runvitals.store.samples.interface import SampleStore
 
 MAX_RUNS: Final = 2000

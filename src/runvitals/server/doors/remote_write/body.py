@@ -5,8 +5,8 @@ from __future__ import annotations
 from cramjam import DecompressionError, snappy
 
 from runvitals.base.protobuf import Malformed, read_varint
+from runvitals.server.http.request_errors import malformed, too_large
 from runvitals.server.ingest.decompression import decompress
-from runvitals.server.ingest.errors import malformed, too_large
 
 _HIGHEST_RATIO = 64
 """Three bytes of a snappy block stand for at most 64."""

@@ -22,8 +22,8 @@ from runvitals.server.doors.remote_write.preparation import MAX_UNSENT, Outputs,
 from runvitals.server.doors.remote_write.series_numbers import SeriesNumbers
 from runvitals.server.doors.remote_write.series_table import MAX_SERIES, SeriesTable
 from runvitals.server.doors.routing import NamedPlace, RoutingRules
-from runvitals.server.ingest.errors import HttpRejection, malformed, unavailable
-from runvitals.server.ingest.request_body import BodyReader
+from runvitals.server.http.request_body import BodyReader
+from runvitals.server.http.request_errors import HttpRejection, malformed, unavailable
 
 MAX_TABLES: Final = 64
 MAX_KEPT: Final = 400_000

@@ -9,9 +9,9 @@ from starlette.responses import PlainTextResponse, Response
 
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.remote_write.receiver import RemoteWrite, WriteStatistics
+from runvitals.server.http.request_body import ClientDisconnected
+from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.router import Router
-from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.ingest.request_body import ClientDisconnected
 
 PATHS: Final = ("/api/v1/write", "/prometheus/api/v1/write")
 _WRITTEN: Final = "X-Prometheus-Remote-Write-{}-Written"

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from runvitals.model.account_names import MAX_ENTITY_NAME
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
+from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.doors.scim.messages import (
     GROUP,
     PREFIX,
@@ -18,7 +19,6 @@ from runvitals.server.doors.scim.messages import (
     user_number,
 )
 from runvitals.server.doors.scim.storage.scim import ScimNames
-from runvitals.server.organisation.storage.audit import Actor
 from runvitals.server.teams.storage.members import MemberRow
 from runvitals.server.teams.storage.teams import TeamRow
 from runvitals.store.errors import NameTaken, UnknownAccount

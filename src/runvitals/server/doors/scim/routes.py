@@ -13,8 +13,9 @@ from fastapi.routing import APIRoute
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.routes.services import TheServices
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.doors.scim.groups import ScimGroups
 from runvitals.server.doors.scim.messages import (
     PREFIX,
@@ -26,7 +27,6 @@ from runvitals.server.doors.scim.messages import (
 from runvitals.server.doors.scim.users import SCIM, ScimUsers
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.server.organisation.storage.audit import Actor
 from runvitals.store.errors import LastAdministrator, LimitReached, NameTaken, NoLongerValid, UnknownAccount
 
 T = TypeVar("T")

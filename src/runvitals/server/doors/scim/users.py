@@ -8,9 +8,10 @@ from typing import Any
 
 from runvitals.model.account_names import MAX_ENTITY_NAME, address_key, display_name
 from runvitals.model.names import plain_text
-from runvitals.server.accounts.storage.account_store import AccountStore
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.emails import EmailRow
 from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.doors.scim.messages import (
     PREFIX,
     USER,
@@ -21,7 +22,6 @@ from runvitals.server.doors.scim.messages import (
     user_number,
 )
 from runvitals.server.doors.scim.storage.scim import ScimNames
-from runvitals.server.organisation.storage.audit import Actor
 from runvitals.store.errors import NameTaken, UnknownAccount
 
 SCIM = Actor("system", "scim", via="provider")

@@ -38,12 +38,12 @@ from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import find_project
 from runvitals.server.files.received_files import ReceivedFiles
-from runvitals.server.files.routes.content_response import content_response
 from runvitals.server.files.routes.uploads import server_files
+from runvitals.server.http.content_response import content_response
 from runvitals.server.http.errors import http_error
+from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.router import Router
-from runvitals.server.ingest.errors import HttpRejection
-from runvitals.server.runs.run_library import OpenedContent
+from runvitals.server.library.run_library import OpenedContent
 
 T = TypeVar("T", bound=msgspec.Struct)
 MANIFEST_BYTES: Final = 128 << 20

@@ -23,9 +23,9 @@ from runvitals.server.doors.wandb.row_removal import remove_rows, rows_to_remove
 from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT
 from runvitals.server.doors.wandb.run_nodes import find_project, find_run
 from runvitals.server.doors.wandb.run_writers import MONITOR, TRAIN, RunWriters
-from runvitals.server.runs.run_library import RunView, TooMuch
+from runvitals.server.library.run_library import RunView, TooMuch
+from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.runs.storage.run_rows import RunRow
-from runvitals.server.runs.stored.run_library import StoredLibrary
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from graphql import GraphQLResolveInfo
 
     from runvitals.server.access.resources import Entity
-    from runvitals.server.runs.run_library import RunView
+    from runvitals.server.library.run_library import RunView
+    from runvitals.server.library.stored.run_library import StoredLibrary
     from runvitals.server.runs.storage.run_rows import RunRow
-    from runvitals.server.runs.stored.run_library import StoredLibrary
 
     Info = GraphQLResolveInfo["GraphQLContext"]
     """What the functions of fields get as `info`."""

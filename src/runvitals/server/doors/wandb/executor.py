@@ -32,8 +32,8 @@ from graphql import (
 from runvitals.base.deadline import TooSlow
 from runvitals.model import json_values
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
+from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.workers import Busy
-from runvitals.server.ingest.errors import HttpRejection
 from runvitals.store.errors import MetadataStoreUnavailable, NameTaken, UnknownAccount
 
 _MAX_CHARACTERS: Final = 100_000

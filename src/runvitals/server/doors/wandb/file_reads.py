@@ -20,11 +20,11 @@ from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import RunNode, find_project, find_run, iso_time
-from runvitals.server.files.routes.content_response import content_response
+from runvitals.server.http.content_response import content_response
 from runvitals.server.http.router import Router
-from runvitals.server.runs.run_library import OpenedContent, RunView
+from runvitals.server.library.run_library import OpenedContent, RunView
+from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.runs.storage.run_rows import RunRow
-from runvitals.server.runs.stored.run_library import StoredLibrary
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

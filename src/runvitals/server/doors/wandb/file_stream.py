@@ -54,8 +54,8 @@ from runvitals.server.doors.wandb.run_writers import (
 from runvitals.server.doors.wandb.storage.clients import WandbClient
 from runvitals.server.doors.wandb.stream_body import NewLines, StreamBody, StreamFile, new_lines
 from runvitals.server.ingest.envelope import Ack, Envelope
+from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.runs.storage.console import ConsoleLine
-from runvitals.server.runs.stored.run_library import StoredLibrary
 
 CLIENT_HEADER: Final = "x-wandb-async-client-id"
 MAX_BODY_BYTES: Final = 16 << 20

@@ -24,7 +24,7 @@ from runvitals.server.doors.wandb.history_rows import (
 )
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import RunNode, iso_time
-from runvitals.server.runs.run_library import ConsolePiece, RunView, SeriesSelection, TooMuch
+from runvitals.server.library.run_library import ConsolePiece, RunView, SeriesSelection, TooMuch
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

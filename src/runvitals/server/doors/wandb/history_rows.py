@@ -12,7 +12,7 @@ from runvitals.base import deadline
 from runvitals.base.buckets import Floats, Integers
 from runvitals.model.gap import GAP_BITS
 from runvitals.readers.journals.series import Series
-from runvitals.server.runs.run_library import LoggedColumns, TooMuch
+from runvitals.server.library.run_library import LoggedColumns, TooMuch
 
 MAX_VALUES: Final = 20_000_000
 """Values that one request may read: half a second of work."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from runvitals.base.buckets import Floats, Integers
 from runvitals.server.doors.wandb.logged_rows import HistoryLine
-from runvitals.server.runs.stored.writer_rows import WriterRows
+from runvitals.server.library.stored.writer_rows import WriterRows
 
 
 class MergedRows(NamedTuple):

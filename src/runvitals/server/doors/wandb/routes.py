@@ -22,9 +22,9 @@ from runvitals.server.doors.wandb.executor import (
 from runvitals.server.doors.wandb.file_stream import FileStreams
 from runvitals.server.doors.wandb.schema import wandb_schema
 from runvitals.server.http.errors import http_error
+from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.responses import json_response
 from runvitals.server.http.router import Router
-from runvitals.server.ingest.errors import HttpRejection
 
 router: Final = Router()
 _EXECUTOR: Final = GraphQLExecutor(wandb_schema())

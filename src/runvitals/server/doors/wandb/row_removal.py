@@ -17,11 +17,11 @@ from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.recorded_sessions import MergedRows
 from runvitals.server.doors.wandb.run_writers import MONITOR, RunWriters, event_number
 from runvitals.server.ingest.envelope import Envelope
-from runvitals.server.runs.run_library import RunView, TooMuch
+from runvitals.server.library.run_library import RunView, TooMuch
+from runvitals.server.library.stored.run_library import StoredLibrary
+from runvitals.server.library.stored.writer_rows import WriterRows
 from runvitals.server.runs.storage.log_summaries import LoggedValues, replace_logged_rows
 from runvitals.server.runs.storage.sections import SectionUpdate
-from runvitals.server.runs.stored.run_library import StoredLibrary
-from runvitals.server.runs.stored.writer_rows import WriterRows
 
 _VALUES_PER_ENVELOPE: Final = 500_000
 _MAX_REMOVED: Final = 20_000_000

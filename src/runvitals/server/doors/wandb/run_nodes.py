@@ -19,10 +19,10 @@ from runvitals.server.doors.wandb.context import WITHOUT_ACCOUNTS, EntityNode, G
 from runvitals.server.doors.wandb.history_rows import json_safe
 from runvitals.server.doors.wandb.run_settings import INTERNAL, wrapped_config
 from runvitals.server.doors.wandb.run_states import THEIRS
+from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.runs.storage.log_summaries import summary_of
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.runs.storage.search_columns import LOGGED
-from runvitals.server.runs.stored.run_library import StoredLibrary
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

@@ -21,7 +21,7 @@ from runvitals.server.doors.wandb.run_nodes import (
     run_to_change,
     selected_fields,
 )
-from runvitals.server.runs.stored.run_library import StoredLibrary
+from runvitals.server.library.stored.run_library import StoredLibrary
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

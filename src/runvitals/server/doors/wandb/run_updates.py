@@ -24,10 +24,10 @@ from runvitals.server.doors.wandb.run_settings import (
     removed_config,
     run_values,
 )
+from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.runs.storage.log_summaries import summary_of
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.runs.storage.search_columns import LOGGED
-from runvitals.server.runs.stored.run_library import StoredLibrary
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

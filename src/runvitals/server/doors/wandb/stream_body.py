@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from runvitals.server.ingest.errors import malformed
+from runvitals.server.http.request_errors import malformed
 
 HISTORY: Final = "wandb-history.jsonl"
 EVENTS: Final = "wandb-events.jsonl"

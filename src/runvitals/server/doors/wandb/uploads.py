@@ -30,8 +30,8 @@ from runvitals.server.doors.wandb.run_writers import MONITOR
 from runvitals.server.files.routes.uploads import ServerFiles
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.http.errors import http_error
+from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.router import Router
-from runvitals.server.ingest.errors import HttpRejection
 from runvitals.server.runs.storage.media import StoredMedia
 from runvitals.server.runs.storage.sections import SectionUpdate
 

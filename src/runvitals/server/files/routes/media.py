@@ -12,12 +12,12 @@ from fastapi.responses import Response
 from runvitals.model.logged_media import SavedFile
 from runvitals.server.access.permission import needs, route_check
 from runvitals.server.files.routes import media_models
-from runvitals.server.files.routes.content_response import content_response, page_response
+from runvitals.server.http.content_response import content_response, page_response
+from runvitals.server.http.listing import MAX_LIMIT, ThePage, numbered_page
 from runvitals.server.http.responses import RUN_ERRORS, ErrorResponses, json_bytes, json_response
 from runvitals.server.http.router import Router
-from runvitals.server.runs.routes.listing import MAX_LIMIT, ThePage, numbered_page
+from runvitals.server.library.run_library import MediaSelection, OpenedContent, RunView
 from runvitals.server.runs.routes.parameters import StepLimit, TheRun
-from runvitals.server.runs.run_library import MediaSelection, OpenedContent, RunView
 
 router = Router(responses=RUN_ERRORS)
 Key = Annotated[str, Query(description="The name that it was logged under.", max_length=512)]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, and_, delete, or_, select
 
 from runvitals.server.database.database import Database, ensure_ids, put_rows
-from runvitals.server.database.tables import stored_file
+from runvitals.server.database.tables.registry import mlflow_file
+from runvitals.server.database.tables.runs import stored_file
 from runvitals.server.files.storage.stored_files import StoredFile
-from runvitals.server.registry.storage.registry_tables import mlflow_file
 
 MAX_LISTED = 100_000
 

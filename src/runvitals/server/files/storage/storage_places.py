@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Integer, Select, Subquery, case, cast, func, or_, select
 
-from runvitals.server.artifacts.storage.tables import artifact_content
 from runvitals.server.database.database import Database
-from runvitals.server.database.tables import console_kept, project, run, run_file, stored_file
+from runvitals.server.database.tables.artifacts import artifact_content
+from runvitals.server.database.tables.runs import console_kept, project, run, run_file, stored_file
 
 _MEDIA: Final = ("image", "audio", "video", "model")
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, select
 
-from runvitals.server.artifacts.storage.tables import artifact_content, artifact_entry
 from runvitals.server.database.database import Database, add_rows, among, ensure_ids
-from runvitals.server.database.tables import run, run_file, stored_file
-from runvitals.server.registry.storage.registry_tables import mlflow_file
+from runvitals.server.database.tables.artifacts import artifact_content, artifact_entry
+from runvitals.server.database.tables.registry import mlflow_file
+from runvitals.server.database.tables.runs import run, run_file, stored_file
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 
 _DIGESTS_PER_QUERY = 500

@@ -14,9 +14,9 @@ from runvitals.server.access.permission import needs
 from runvitals.server.hosts.fleet import check_aggregate
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.http.router import Router
+from runvitals.server.library.run_library import Grouping
 from runvitals.server.runs.routes import models
 from runvitals.server.runs.routes.parameters import Keys, Millis, TheFilter, TheLibrary
-from runvitals.server.runs.run_library import Grouping
 
 router = Router(responses=INVALID_PARAMETER)
 

@@ -17,9 +17,9 @@ from runvitals.server.hosts.hosts import FLAGS, Flag, FleetHost, HostLibrary, Ho
 from runvitals.server.hosts.routes import host_models
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.http.router import Router
+from runvitals.server.library.run_library import Library, SeriesSelection
 from runvitals.server.runs.routes import models
 from runvitals.server.runs.routes.parameters import Keys, MaxPoints, Millis, TheReadableRuns, the_library
-from runvitals.server.runs.run_library import Library, SeriesSelection
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     **INVALID_PARAMETER,

@@ -14,6 +14,7 @@ from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.services import AccountServices, TheNotices, TheServices
 from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.field_checks import checking
 from runvitals.server.http.router import Router
 from runvitals.server.mail.settings import (
     SMTP_URL_ENVIRONMENT,
@@ -32,7 +33,6 @@ from runvitals.server.organisation.routes.changed_settings import (
     put_settings,
 )
 from runvitals.server.organisation.settings import checked_settings
-from runvitals.server.runs.routes.field_checks import checking
 
 router = Router()
 

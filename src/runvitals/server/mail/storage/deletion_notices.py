@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select
 
-from runvitals.server.access.storage.request_tables import deletion_notice
 from runvitals.server.database.database import Database
+from runvitals.server.database.tables.requests import deletion_notice
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from typing import Final, Literal
 from sqlalchemy import Connection, delete, func, select, update
 
 from runvitals.model.names import plain_text
-from runvitals.server.accounts.storage.content_tables import outgoing_mail
-from runvitals.server.accounts.storage.tables import email
 from runvitals.server.database.database import Database, insert
+from runvitals.server.database.tables.accounts import email
+from runvitals.server.database.tables.content import outgoing_mail
 
 LEASE_MS = 10 * 60_000
 """After this time, a mail whose server died while sending it is sent again."""

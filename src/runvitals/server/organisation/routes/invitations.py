@@ -10,8 +10,8 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.accounts.routes.services import TheNotices
+from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.runs.routes.listing import ThePage, page_of
 from runvitals.server.teams.routes.invitations import ENDED_MS, InvitationId
 from runvitals.server.teams.routes.inviting import Inviter, People, Place, invitation_json
 from runvitals.server.teams.storage.invitations import InvitationRow

@@ -10,11 +10,11 @@ from fastapi import Path, Query
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.routes.key_rules import keys_json
-from runvitals.server.accounts.storage.account_store import AccountStore
 from runvitals.server.accounts.storage.keys import KeyRow
+from runvitals.server.http.listing import ThePage, part_of
 from runvitals.server.http.router import Router
-from runvitals.server.runs.routes.listing import ThePage, part_of
 
 router = Router()
 

@@ -16,10 +16,10 @@ from runvitals.server.access.resources import Organisation
 from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.accounts.storage.users import ListedUser, UserRow
 from runvitals.server.http.csv_response import csv_response
+from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.mail.notices import Notices
-from runvitals.server.runs.routes.listing import ThePage, page_of
 
 CSV_COLUMNS = ("user_name", "email", "role", "access", "teams", "state", "last_active")
 _INACTIVE_MS = 182 * DAY_MS

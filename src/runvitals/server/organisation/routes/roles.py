@@ -16,10 +16,10 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.field_checks import checking
+from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.storage.roles import RoleRow
-from runvitals.server.runs.routes.field_checks import checking
-from runvitals.server.runs.routes.listing import ThePage, page_of
 
 MAX_PERMISSIONS = 100
 RoleName = Annotated[str, Path(max_length=64)]

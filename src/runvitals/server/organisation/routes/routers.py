@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from runvitals.server.alerts.routes import audit_webhook, slack_app
+from runvitals.server.alerts.routes import slack_app
+from runvitals.server.audit.routes import audit, audit_webhook
 from runvitals.server.http.router import Router
 from runvitals.server.mail.routes import mail
 from runvitals.server.organisation.routes import (
-    audit,
     invitations,
     keys,
     members,

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from runvitals.server.accounts.storage.tables import user_account
+from runvitals.server.database.tables.accounts import user_account
 
 
 def lock_administrators(connection: Connection) -> list[Any]:

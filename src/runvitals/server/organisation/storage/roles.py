@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, delete, distinct, func, insert, select, update
 
 from runvitals.model.names import plain_text
-from runvitals.server.access.storage.generation import rights_changed
 from runvitals.server.accounts.storage.entities import name_of
-from runvitals.server.accounts.storage.tables import (
+from runvitals.server.audit.storage.audit import Actor, record
+from runvitals.server.database.database import Database
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables.accounts import (
     custom_role,
     custom_role_action,
     entity,
@@ -18,8 +20,6 @@ from runvitals.server.accounts.storage.tables import (
     membership,
     user_account,
 )
-from runvitals.server.database.database import Database
-from runvitals.server.organisation.storage.audit import Actor, record
 from runvitals.server.teams.storage.teams import revoke_invitations
 from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
 

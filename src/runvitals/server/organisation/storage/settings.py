@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from runvitals.server.access.storage.generation import rights_changed
-from runvitals.server.accounts.storage.tables import organisation_setting
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, put_rows
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables.accounts import organisation_setting
 from runvitals.server.usage.storage.issued_periods import check_fixed
 
 

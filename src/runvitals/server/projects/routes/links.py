@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.http.field_checks import checking
+from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.guest_links import GuestLinkRow
-from runvitals.server.runs.routes.field_checks import checking
-from runvitals.server.runs.routes.listing import ThePage, page_of
 from runvitals.server.runs.routes.parameters import RunNumber
 from runvitals.server.runs.routes.project_parameters import PATH, TheProject
 

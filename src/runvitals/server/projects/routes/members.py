@@ -14,10 +14,10 @@ from runvitals.server.access.principals import User
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.mail import team_messages
 from runvitals.server.projects.storage.owned_projects import ProjectDetail, ProjectMember
-from runvitals.server.runs.routes.listing import ThePage, page_of
 from runvitals.server.runs.routes.project_parameters import PATH, TheProject
 from runvitals.store.errors import UnknownAccount
 

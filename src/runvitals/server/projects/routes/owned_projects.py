@@ -17,13 +17,13 @@ from runvitals.server.access.resources import Project, Visibility
 from runvitals.server.access.visibility import visibility_problem
 from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.field_checks import checking
+from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.mail import team_messages
 from runvitals.server.outside_services import TheOutsideServices
 from runvitals.server.projects.routes.readable import project_json, readable_projects
 from runvitals.server.projects.storage.owned_projects import ProjectDetail, checked_text
-from runvitals.server.runs.routes.field_checks import checking
-from runvitals.server.runs.routes.listing import ThePage, page_of
 from runvitals.server.runs.routes.project_parameters import (
     PATH,
     EntityName,

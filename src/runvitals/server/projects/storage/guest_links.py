@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, Select, insert, or_, select, update
 
-from runvitals.server.access.storage.generation import rights_changed
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
-from runvitals.server.accounts.storage.tables import entity
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
-from runvitals.server.database.tables import project, run
-from runvitals.server.organisation.storage.audit import Actor, record
-from runvitals.server.projects.storage.project_tables import guest_link
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables.accounts import entity
+from runvitals.server.database.tables.projects import guest_link
+from runvitals.server.database.tables.runs import project, run
 from runvitals.store.errors import UnknownAccount
 
 

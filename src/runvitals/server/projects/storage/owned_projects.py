@@ -10,22 +10,22 @@ from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.errors import UnknownProject, UnknownRun
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed, plain_text
-from runvitals.server.access.storage.generation import rights_changed
 from runvitals.server.accounts.storage.entities import name_of
-from runvitals.server.accounts.storage.tables import (
+from runvitals.server.audit.storage.audit import Actor, record
+from runvitals.server.database.database import Database
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables.accounts import (
     custom_role,
     entity,
     project_member,
     service_account,
     user_account,
 )
-from runvitals.server.database.database import Database
-from runvitals.server.database.tables import project, run
+from runvitals.server.database.tables.projects import guest_link, project_star
+from runvitals.server.database.tables.runs import project, run
 from runvitals.server.database.text import checked_name
-from runvitals.server.organisation.storage.audit import Actor, record
 from runvitals.server.projects.storage.guest_links import revoke_links
 from runvitals.server.projects.storage.project_redirects import remember_address
-from runvitals.server.projects.storage.project_tables import guest_link, project_star
 from runvitals.server.projects.storage.projects import ProjectOwner, ensure_projects, find_projects
 from runvitals.server.runs.storage.project_events import DELETED, RESTORED, moved, tell_runs
 from runvitals.server.runs.storage.run_places import copy_entities

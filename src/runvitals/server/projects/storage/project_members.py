@@ -8,18 +8,18 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from runvitals.model.errors import UnknownProject
-from runvitals.server.access.storage.generation import rights_changed
 from runvitals.server.accounts.storage.entities import name_of
-from runvitals.server.accounts.storage.tables import (
+from runvitals.server.audit.storage.audit import Actor, record
+from runvitals.server.database.database import Database
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables.accounts import (
     entity,
     membership,
     project_member,
     service_account,
     user_account,
 )
-from runvitals.server.database.database import Database
-from runvitals.server.database.tables import project, run
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.tables.runs import project, run
 from runvitals.server.projects.storage.guest_links import revoke_links, to_projects
 from runvitals.server.projects.storage.project_redirects import remember_address
 from runvitals.server.projects.storage.project_transfer import give_project

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, delete, insert, select
 from runvitals.model.durations import DAY_MS
 from runvitals.model.names import plain_text
 from runvitals.server.database.database import Database
-from runvitals.server.database.tables import project, run
-from runvitals.server.projects.storage.project_tables import project_redirect
+from runvitals.server.database.tables.projects import project_redirect
+from runvitals.server.database.tables.runs import project, run
 
 REDIRECT_MS: Final = 90 * DAY_MS
 """How long an address leads to where the project is now."""

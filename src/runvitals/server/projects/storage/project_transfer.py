@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, select, update
 from sqlalchemy.exc import IntegrityError
 
-from runvitals.server.database.tables import project, run
+from runvitals.server.database.tables.runs import project, run
 from runvitals.server.database.text import MAX_NAME
 from runvitals.server.runs.storage.run_places import copy_entities
 from runvitals.store.errors import NameTaken

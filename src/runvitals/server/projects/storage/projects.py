@@ -12,13 +12,13 @@ from sqlalchemy.exc import IntegrityError
 from runvitals.model.errors import AmbiguousName, UnknownProject
 from runvitals.model.filter import ReadableRuns
 from runvitals.model.names import shortened
-from runvitals.server.access.storage.generation import rights_changed
 from runvitals.server.accounts.storage.entities import name_of
-from runvitals.server.accounts.storage.tables import entity, team
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, add_rows, among, rows_named
-from runvitals.server.database.tables import project, run
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables.accounts import entity, team
+from runvitals.server.database.tables.runs import project, run
 from runvitals.server.database.text import MAX_NAME, checked_name
-from runvitals.server.organisation.storage.audit import Actor, record
 from runvitals.server.projects.storage.project_redirects import remember_address
 
 DEFAULT_PROJECT = "default"

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, delete, func, insert, select
 
 from runvitals.model.errors import UnknownProject
-from runvitals.server.accounts.storage.tables import entity
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
-from runvitals.server.database.tables import project, routing_rules
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.tables.accounts import entity
+from runvitals.server.database.tables.runs import project, routing_rules
 
 Rules = Mapping[str, Sequence[str]]
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, or_, select, update
 
 from runvitals.model import json_values
-from runvitals.server.accounts.storage.tables import entity, user_account
 from runvitals.server.database.database import Database
 from runvitals.server.database.stored_json import stored_object
-from runvitals.server.database.tables import project
+from runvitals.server.database.tables.accounts import entity, user_account
+from runvitals.server.database.tables.projects import saved_view
+from runvitals.server.database.tables.runs import project
 from runvitals.server.database.text import checked_name
-from runvitals.server.projects.storage.project_tables import saved_view
 from runvitals.store.errors import LimitReached, UnknownAccount
 
 KINDS: Final = ("runs", "workspace")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, and_, func, or_, select
 
 from runvitals.server.database.database import Database, among, insert
-from runvitals.server.registry.storage.registry_tables import logged_model, logged_model_metric
+from runvitals.server.database.tables.registry import logged_model, logged_model_metric
 from runvitals.store.errors import LimitReached
 
 MAX_METRICS = 10_000

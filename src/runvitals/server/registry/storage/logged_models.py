@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from runvitals.server.database.database import Database, among
 from runvitals.server.database.stored_json import stored_object
-from runvitals.server.registry.storage.registry_tables import logged_model
+from runvitals.server.database.tables.registry import logged_model
 
 MAX_SEARCHED = 50_000
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from runvitals.server.database.database import Database
 from runvitals.server.database.stored_json import stored_object
-from runvitals.server.registry.storage.registry_tables import model_version, registered_model
+from runvitals.server.database.tables.registry import model_version, registered_model
 from runvitals.store.errors import NameTaken
 
 

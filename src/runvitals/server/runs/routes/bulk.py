@@ -14,7 +14,7 @@ from runvitals.server.access.permission import AUTHENTICATED, needs, recording, 
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.responses import EDIT_ERRORS, INVALID_PARAMETER
 from runvitals.server.http.router import Router
-from runvitals.server.runs.editable_library import EditableLibrary
+from runvitals.server.library.editable_library import EditableLibrary
 from runvitals.server.runs.routes import models, runs
 from runvitals.server.runs.routes.parameters import TheEditableLibrary
 

@@ -11,9 +11,9 @@ from runvitals.readers.journals.console import KEPT_BYTES
 from runvitals.server.access.permission import needs
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response
 from runvitals.server.http.router import Router
+from runvitals.server.library.run_library import RunView
 from runvitals.server.runs.routes import models
 from runvitals.server.runs.routes.parameters import TheRun
-from runvitals.server.runs.run_library import RunView
 
 _MAX_BYTES: Final = 16 << 20
 

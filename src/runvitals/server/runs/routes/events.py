@@ -10,9 +10,9 @@ from fastapi.responses import Response
 from runvitals.server.access.permission import needs
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response
 from runvitals.server.http.router import Router
+from runvitals.server.library.run_library import RunView
 from runvitals.server.runs.routes import models
 from runvitals.server.runs.routes.parameters import TheLibrary, TheRun
-from runvitals.server.runs.run_library import RunView
 
 router = Router(responses=RUN_ERRORS)
 

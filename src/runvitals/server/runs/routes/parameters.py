@@ -13,8 +13,8 @@ from runvitals.model.filter import Filter, Predicate, ReadableRuns, Term
 from runvitals.model.filter_text import MAX_LENGTH, FilterError, parse
 from runvitals.model.run import State
 from runvitals.server.http.errors import InvalidFields
-from runvitals.server.runs.editable_library import EditableLibrary
-from runvitals.server.runs.run_library import Library, OpenedRun, SeriesSelection
+from runvitals.server.library.editable_library import EditableLibrary
+from runvitals.server.library.run_library import Library, OpenedRun, SeriesSelection
 
 
 class ReadableRunsOf(Protocol):

@@ -16,11 +16,11 @@ from runvitals.model.run_json import finite
 from runvitals.server.access.permission import needs
 from runvitals.server.http.csv_response import csv_text
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.listing import PageRequest, page_in_order
 from runvitals.server.http.responses import INVALID_PARAMETER
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes import run_list_models as models
 from runvitals.server.runs.routes.list_parameters import Columns, RequestedList, TheList, fields_of
-from runvitals.server.runs.routes.listing import PageRequest, page_in_order
 from runvitals.server.runs.routes.parameters import TheFilter, TheLibrary
 from runvitals.server.runs.run_lists import RunsPage
 

@@ -23,6 +23,7 @@ from runvitals.server.http.responses import (
     json_response,
 )
 from runvitals.server.http.router import Router
+from runvitals.server.library.run_library import RunView
 from runvitals.server.runs.routes import models
 from runvitals.server.runs.routes.list_parameters import MAX_SPARKLINE_RUNS, RequestedList, TheList
 from runvitals.server.runs.routes.parameters import (
@@ -33,7 +34,6 @@ from runvitals.server.runs.routes.parameters import (
     TheLibrary,
     TheRun,
 )
-from runvitals.server.runs.run_library import RunView
 from runvitals.server.runs.run_lists import RunsPage
 
 DEFAULT_LAST = ("cpu", "memory_percent", "gpu.*.gpu", "gpu.*.memoryAllocated")

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, select, tuple_, update
 
 from runvitals.model.names import plain_text
 from runvitals.server.database.database import Database, add_rows, among
-from runvitals.server.database.tables import console, console_kept, writer
+from runvitals.server.database.tables.runs import console, console_kept, writer
 from runvitals.server.database.text import check_integers
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 

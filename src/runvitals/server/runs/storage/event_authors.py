@@ -8,9 +8,9 @@ from typing import NamedTuple
 from sqlalchemy import Connection, select
 
 from runvitals.model.run_author import RunAuthor, RunServiceAccount
-from runvitals.server.accounts.storage.content_tables import entity_picture, picture
-from runvitals.server.accounts.storage.tables import entity, service_account, user_account
 from runvitals.server.database.database import among
+from runvitals.server.database.tables.accounts import entity, service_account, user_account
+from runvitals.server.database.tables.content import entity_picture, picture
 
 
 class EventAuthors(NamedTuple):

@@ -11,12 +11,12 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, lit
 from runvitals.journal.json_codec import dumps
 from runvitals.model.json_values import DAMAGED, damage_of
 from runvitals.model.names import shortened
-from runvitals.server.accounts.storage.tables import api_key
-from runvitals.server.alerts.storage.run_events import RunEvent, add_events
 from runvitals.server.database.database import Database, add_rows
 from runvitals.server.database.stored_json import stored_object
-from runvitals.server.database.tables import event, run, writer
+from runvitals.server.database.tables.accounts import api_key
+from runvitals.server.database.tables.runs import event, run, writer
 from runvitals.server.database.text import MAX_NAME, check_integers
+from runvitals.server.events.run_events import RunEvent, add_events
 from runvitals.server.runs.storage.event_authors import EventAuthors, read_authors
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 

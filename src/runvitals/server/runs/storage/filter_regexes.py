@@ -15,12 +15,12 @@ from runvitals.base import deadline
 from runvitals.base.regular_expressions import finder
 from runvitals.model.fields import TEXT
 from runvitals.model.filter import Label
-from runvitals.server.accounts.storage.tables import entity, user_account
 from runvitals.server.database.database import among
-from runvitals.server.database.tables import project, run, run_field, run_note, run_tag, writer
-from runvitals.server.runs.storage.device_tables import device, run_device
+from runvitals.server.database.tables.accounts import entity, user_account
+from runvitals.server.database.tables.devices import device, run_device
+from runvitals.server.database.tables.runs import project, run, run_field, run_note, run_tag, writer
+from runvitals.server.database.tables.sweeps import sweep, sweep_run
 from runvitals.server.runs.storage.filter_conditions import Condition
-from runvitals.server.sweeps.storage.tables import sweep, sweep_run
 
 _ROWS = 1000
 _USER = (

@@ -16,10 +16,10 @@ from sqlalchemy import ColumnElement, Connection, and_, exists, false, func, or_
 
 from runvitals.model.filter import Filter, ReadableRuns
 from runvitals.model.names import plain_text
-from runvitals.server.accounts.storage.tables import entity, user_account
 from runvitals.server.database.database import among, ids_of
-from runvitals.server.database.tables import field as field_table
-from runvitals.server.database.tables import project, run, run_tag
+from runvitals.server.database.tables.accounts import entity, user_account
+from runvitals.server.database.tables.runs import field as field_table
+from runvitals.server.database.tables.runs import project, run, run_tag
 from runvitals.server.runs.storage.filter_conditions import (
     Condition,
     compares,

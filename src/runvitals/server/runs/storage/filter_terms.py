@@ -24,9 +24,10 @@ from runvitals.model.filter import (
 )
 from runvitals.model.names import plain_text
 from runvitals.model.state import STATES
-from runvitals.server.accounts.storage.tables import entity, user_account
-from runvitals.server.database.tables import field, project, run, run_field, run_note, run_tag, writer
-from runvitals.server.runs.storage.device_tables import device, run_device
+from runvitals.server.database.tables.accounts import entity, user_account
+from runvitals.server.database.tables.devices import device, run_device
+from runvitals.server.database.tables.runs import field, project, run, run_field, run_note, run_tag, writer
+from runvitals.server.database.tables.sweeps import sweep, sweep_run
 from runvitals.server.runs.storage.filter_conditions import (
     Condition,
     compares,
@@ -35,7 +36,6 @@ from runvitals.server.runs.storage.filter_conditions import (
     of_projects,
 )
 from runvitals.server.runs.storage.filter_regexes import field_found, label_found
-from runvitals.server.sweeps.storage.tables import sweep, sweep_run
 
 MAX_WORD = 200
 """Characters of a text that a search matches."""

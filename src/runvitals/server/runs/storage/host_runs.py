@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, func, select
 from runvitals.model.filter import Filter, ReadableRuns
 from runvitals.model.names import plain_text
 from runvitals.server.database.database import Database
-from runvitals.server.database.tables import run, writer
+from runvitals.server.database.tables.runs import run, writer
 from runvitals.server.runs.storage.filter_sql import plan
 
 

@@ -12,10 +12,10 @@ from runvitals.journal.json_codec import dumps, loads
 from runvitals.model import media as model
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
 from runvitals.model.names import plain_text
-from runvitals.server.artifacts.storage.tables import artifact_entry
 from runvitals.server.database.database import Database, add_rows
 from runvitals.server.database.stored_json import stored_list
-from runvitals.server.database.tables import media, run_file, stored_file, writer
+from runvitals.server.database.tables.artifacts import artifact_entry
+from runvitals.server.database.tables.runs import media, run_file, stored_file, writer
 from runvitals.server.database.text import check_integers
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.runs.storage.run_locks import lock_known_runs

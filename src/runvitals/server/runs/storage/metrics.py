@@ -17,7 +17,7 @@ from sqlalchemy import Connection, select
 from runvitals.model.limits import NAME_CHARACTERS
 from runvitals.model.names import plain_text
 from runvitals.server.database.database import Database, add_rows, among, ensure_ids, ids_of
-from runvitals.server.database.tables import metric, schema, writer, writer_schema
+from runvitals.server.database.tables.runs import metric, schema, writer, writer_schema
 from runvitals.server.database.text import LAST_CHARACTER, checked_name
 
 MAX_KEY = NAME_CHARACTERS

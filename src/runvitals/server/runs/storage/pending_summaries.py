@@ -19,7 +19,7 @@ from sqlalchemy import Connection, delete, select
 from runvitals.model.errors import UnknownRun
 from runvitals.server.database.database import Database, add_rows, among
 from runvitals.server.database.server_link import ended_servers
-from runvitals.server.database.tables import pending_summary
+from runvitals.server.database.tables.runs import pending_summary
 from runvitals.server.runs.storage.log_summaries import LoggedRows, add_logged_rows
 from runvitals.server.runs.storage.metrics import MetricTable
 from runvitals.server.runs.storage.run_locks import lock_runs

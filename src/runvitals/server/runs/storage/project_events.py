@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection
 
-from runvitals.server.organisation.storage.audit import Actor
+from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.runs.storage.events import StoredEvent, add_to_runs
 
 DELETED: Final = ("deleted", "Moved to the trash")

@@ -6,10 +6,10 @@ from sqlalchemy import Connection, or_, select, update
 
 from runvitals.model.errors import UnknownRun
 from runvitals.model.names import plain_text
-from runvitals.server.accounts.storage.tables import entity, membership, user_account
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
-from runvitals.server.database.tables import run
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.tables.accounts import entity, membership, user_account
+from runvitals.server.database.tables.runs import run
 from runvitals.server.runs.storage.run_places import RunPlace, read_places
 from runvitals.store.errors import UnknownAccount
 

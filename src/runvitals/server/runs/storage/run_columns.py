@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, func, select
 
-from runvitals.server.accounts.storage.tables import entity, user_account
-from runvitals.server.database.tables import project, run
+from runvitals.server.database.tables.accounts import entity, user_account
+from runvitals.server.database.tables.runs import project, run
 from runvitals.server.runs.storage.filter_conditions import COLUMNS
 from runvitals.server.runs.storage.run_states import state_at
 

@@ -13,7 +13,7 @@ from runvitals.model.fields import NUMBER
 from runvitals.model.filter import Filter
 from runvitals.model.names import plain_text
 from runvitals.server.database.database import among, ids_of
-from runvitals.server.database.tables import field, run, run_field, run_tag, writer
+from runvitals.server.database.tables.runs import field, run, run_field, run_tag, writer
 from runvitals.server.runs.storage.filter_sql import plan
 from runvitals.server.runs.storage.run_columns import sorted_columns
 

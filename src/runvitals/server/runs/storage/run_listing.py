@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, select
 from runvitals.model.fields import TEXT
 from runvitals.model.filter import Filter, is_field
 from runvitals.model.run_sort import RunSort, decode_cursor, encode_cursor, invalid_cursor
-from runvitals.server.database.tables import run
+from runvitals.server.database.tables.runs import run
 from runvitals.server.database.text import check_integers
 from runvitals.server.runs.storage.filter_sql import plan
 from runvitals.server.runs.storage.run_columns import TEXTS

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 
 from runvitals.model.errors import UnknownRun
 from runvitals.server.database.database import among
-from runvitals.server.database.tables import run
+from runvitals.server.database.tables.runs import run
 
 
 def lock_runs(connection: Connection, run_ids: Iterable[int]) -> list[int]:

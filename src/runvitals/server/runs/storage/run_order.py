@@ -13,7 +13,7 @@ from runvitals.model.filter import Filter, is_field
 from runvitals.model.names import plain_text
 from runvitals.model.run_sort import RunSort
 from runvitals.server.database.database import ids_of
-from runvitals.server.database.tables import field, run, run_field
+from runvitals.server.database.tables.runs import field, run, run_field
 from runvitals.server.runs.storage.filter_conditions import Condition
 from runvitals.server.runs.storage.filter_sql import FilterPlan, plan
 from runvitals.server.runs.storage.run_columns import sorted_columns

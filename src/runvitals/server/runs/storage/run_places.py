@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, and_, or_, select, update
 
 from runvitals.model.names import plain_text
-from runvitals.server.accounts.storage.tables import api_key, entity
-from runvitals.server.database.tables import project, run, writer
+from runvitals.server.database.tables.accounts import api_key, entity
+from runvitals.server.database.tables.runs import project, run, writer
 
 
 @dataclass(frozen=True, slots=True)

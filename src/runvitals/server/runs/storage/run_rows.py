@@ -13,10 +13,10 @@ from runvitals.model.ending import Ending
 from runvitals.model.run import State
 from runvitals.model.run_author import RunAuthor, RunServiceAccount
 from runvitals.model.state import RUNNING
-from runvitals.server.accounts.storage.content_tables import entity_picture, picture
-from runvitals.server.accounts.storage.tables import entity, service_account, user_account
 from runvitals.server.database.database import among
-from runvitals.server.database.tables import project, run, run_tag
+from runvitals.server.database.tables.accounts import entity, service_account, user_account
+from runvitals.server.database.tables.content import entity_picture, picture
+from runvitals.server.database.tables.runs import project, run, run_tag
 
 _NEAR_MS = 600_000
 """If the newest record of a live writer is further off than this, the writer's clock is wrong."""

@@ -20,7 +20,7 @@ from runvitals.model.filter import Filter, is_field
 from runvitals.model.names import plain_text
 from runvitals.model.run_sort import RunSort, decode_cursor, encode_cursor, invalid_cursor
 from runvitals.server.database.database import among, ids_of
-from runvitals.server.database.tables import field, run, run_field
+from runvitals.server.database.tables.runs import field, run, run_field
 from runvitals.server.database.text import check_integers
 from runvitals.server.runs.storage.filter_conditions import Condition, in_states
 from runvitals.server.runs.storage.run_columns import TEXTS, sorted_columns

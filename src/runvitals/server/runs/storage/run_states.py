@@ -20,11 +20,11 @@ from sqlalchemy import ColumnElement, Connection, case, select
 from runvitals.model.ending import Ending
 from runvitals.model.host import Host, hosts_of
 from runvitals.model.state import LOST, RUNNING, deciding_writer, deciding_writers, silence_ms, worst
-from runvitals.server.alerts.storage.automation_events import RunReached, raise_states
-from runvitals.server.alerts.storage.run_events import add_endings
 from runvitals.server.database.database import among, update_rows
-from runvitals.server.database.tables import run
-from runvitals.server.database.tables import writer as writer_table
+from runvitals.server.database.tables.runs import run
+from runvitals.server.database.tables.runs import writer as writer_table
+from runvitals.server.events.automation_events import RunReached, raise_states
+from runvitals.server.events.run_events import add_endings
 
 _ENDING_COLUMNS = ("end_state", "exit_code", "signal", "out_of_memory")
 _COLUMNS = [column for column in writer_table.c if column.name != "api_key_id"]

@@ -12,7 +12,7 @@ from runvitals.model import fields
 from runvitals.model.fields import NUMBER, Scalar
 from runvitals.model.system_statistics import VERSION, statistic_names
 from runvitals.server.database.database import Database, among, ids_of, put_rows
-from runvitals.server.database.tables import field, run, run_field, run_statistics
+from runvitals.server.database.tables.runs import field, run, run_field, run_statistics
 from runvitals.server.runs.storage.run_locks import lock_runs
 from runvitals.server.runs.storage.search_columns import write_fields
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from sqlalchemy import Connection, select
 
 from runvitals.server.database.database import add_rows
-from runvitals.server.database.tables import run_tombstone
+from runvitals.server.database.tables.runs import run_tombstone
 
 _DIGEST_BYTES = 16
 _DIGESTS_PER_QUERY = 500

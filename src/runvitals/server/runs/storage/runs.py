@@ -15,11 +15,11 @@ from runvitals.model.names import plain_text
 from runvitals.model.run_groups import RunGroup
 from runvitals.model.run_sort import RunSort
 from runvitals.model.search_text import tags_of
+from runvitals.server.audit.storage.audit import SYSTEM, record
 from runvitals.server.database.database import Database, among, rows_named
 from runvitals.server.database.section_documents import SectionDocument, SectionKey, read_documents
-from runvitals.server.database.tables import project, run, run_tag
+from runvitals.server.database.tables.runs import project, run, run_tag
 from runvitals.server.database.text import checked_name
-from runvitals.server.organisation.storage.audit import SYSTEM, record
 from runvitals.server.runs.storage import run_fields, run_groups, run_listing, sections
 from runvitals.server.runs.storage.filter_sql import plan
 from runvitals.server.runs.storage.pending_summaries import PendingSummaries

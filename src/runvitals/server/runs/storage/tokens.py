@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, insert, select, update
 
 from runvitals.server.database.database import Database
-from runvitals.server.database.tables import token
+from runvitals.server.database.tables.runs import token
 from runvitals.server.database.text import checked_name
 
 PREFIX = "rvt_"

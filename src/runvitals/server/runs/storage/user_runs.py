@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, func, select
 
-from runvitals.server.accounts.storage.tables import api_key, entity, membership, user_account
 from runvitals.server.database.database import Database
-from runvitals.server.database.tables import project, run
+from runvitals.server.database.tables.accounts import api_key, entity, membership, user_account
+from runvitals.server.database.tables.runs import project, run
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from sqlalchemy import Connection, case, func, select, update
 from runvitals.journal.paths import check_run_id, check_writer, role_and_host
 from runvitals.model.search_text import search_text
 from runvitals.model.state import LOST, MONITOR, RUNNING
-from runvitals.server.alerts.storage.automation_events import RunReached, raise_states
 from runvitals.server.database.database import add_rows, among, rows_named
 from runvitals.server.database.section_documents import SectionKey, read_documents
-from runvitals.server.database.tables import project, run, run_text, writer
+from runvitals.server.database.tables.runs import project, run, run_text, writer
 from runvitals.server.database.text import check_integers, checked_name
+from runvitals.server.events.automation_events import RunReached, raise_states
 from runvitals.server.projects.storage.projects import (
     DEFAULT_PROJECT,
     ProjectKey,

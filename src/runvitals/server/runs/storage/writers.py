@@ -11,8 +11,9 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, Double, bindparam,
 from runvitals.model.ending import Ending
 from runvitals.model.state import ENDED_STATES, is_ended
 from runvitals.server.database.database import Database, among, insert
-from runvitals.server.database.tables import process, project, run, writer
+from runvitals.server.database.tables.runs import process, project, run, writer
 from runvitals.server.database.text import check_integers, checked_name
+from runvitals.server.events.usage_marks import UsageMarks, add_marks
 from runvitals.server.runs.storage.run_locks import lock_known_runs, lock_runs
 from runvitals.server.runs.storage.run_states import StoredWriter, read_writers, update_run_states
 from runvitals.server.runs.storage.writer_registration import (
@@ -21,7 +22,6 @@ from runvitals.server.runs.storage.writer_registration import (
     join,
     joined,
 )
-from runvitals.server.usage.storage.marks import UsageMarks, add_marks
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.field_checks import checking
+from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.outbound.policy import Blocked
 from runvitals.server.outside_services import TheOutsideServices
-from runvitals.server.runs.routes.field_checks import checking
-from runvitals.server.runs.routes.listing import ThePage, page_in_order
 from runvitals.server.sign_on.discovery import ProviderFailed
 from runvitals.server.sign_on.storage.jwt_issuers import JwtIssuerRow
 from runvitals.server.sign_on.tokens import checked_keys

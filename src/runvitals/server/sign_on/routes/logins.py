@@ -12,10 +12,10 @@ from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
 from runvitals.server.accounts.routes.services import TheNotices
+from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.outside_services import TheOutsideServices
-from runvitals.server.runs.routes.listing import ThePage, page_in_order
 from runvitals.server.sign_on.routes.redirects import begin
 from runvitals.store.errors import UnknownAccount
 

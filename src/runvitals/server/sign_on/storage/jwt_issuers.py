@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from runvitals.model.names import plain_text
-from runvitals.server.access.storage.generation import rights_changed
-from runvitals.server.accounts.storage.tables import entity, service_account
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, put_rows
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables.accounts import entity, service_account
+from runvitals.server.database.tables.sign_on import external_identity, jwt_issuer
 from runvitals.server.database.text import checked_name
-from runvitals.server.organisation.storage.audit import Actor, record
-from runvitals.server.sign_on.storage.sign_on_tables import external_identity, jwt_issuer
 from runvitals.store.errors import NameTaken, UnknownAccount
 
 MAX_NAME = 64

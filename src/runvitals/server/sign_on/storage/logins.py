@@ -8,11 +8,11 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from runvitals.server.accounts.storage.entities import whose
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
-from runvitals.server.accounts.storage.sign_in_tables import passkey
-from runvitals.server.accounts.storage.tables import password
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, add_rows
-from runvitals.server.organisation.storage.audit import Actor, record
-from runvitals.server.sign_on.storage.sign_on_tables import login, login_offer, sign_in_attempt
+from runvitals.server.database.tables.accounts import password
+from runvitals.server.database.tables.sign_in import passkey
+from runvitals.server.database.tables.sign_on import login, login_offer, sign_in_attempt
 from runvitals.store.errors import NameTaken, NoLongerValid, UnknownAccount
 
 ATTEMPT_MS = 10 * 60_000

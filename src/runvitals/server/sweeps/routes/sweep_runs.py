@@ -12,8 +12,8 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.model.run import State
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
+from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
-from runvitals.server.runs.routes.listing import ThePage
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.sweeps.commands import MAX_REPORTED, AgentCommands, Command
 from runvitals.server.sweeps.outcomes import values_so_far

@@ -17,9 +17,9 @@ from runvitals.server.access.resources import ProjectItem
 from runvitals.server.artifacts.routes.artifacts import TheProjectNumber
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.projects import NOBODY
-from runvitals.server.runs.routes.listing import ThePage
 from runvitals.server.runs.routes.parameters import ProjectNumber
 from runvitals.server.runs.storage.run_places import RunPlace
 from runvitals.server.sweeps import control

@@ -8,8 +8,8 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from runvitals.model.names import plain_text
 from runvitals.server.database.database import Database
+from runvitals.server.database.tables.sweeps import sweep, sweep_agent, sweep_run
 from runvitals.server.sweeps.storage.rows import SweepAgent, UnknownSweep
-from runvitals.server.sweeps.storage.tables import sweep, sweep_agent, sweep_run
 
 MAX_AGENTS: Final = 10_000
 """Of a sweep. The ones that were heard from longest ago make room."""

@@ -12,11 +12,11 @@ from sqlalchemy import ColumnElement, Connection, Row, case, func, insert, or_, 
 from runvitals.model.names import plain_text
 from runvitals.server.database.database import Database, add_rows, among
 from runvitals.server.database.stored_json import stored_list, stored_object
-from runvitals.server.database.tables import run
+from runvitals.server.database.tables.runs import run
+from runvitals.server.database.tables.sweeps import sweep, sweep_agent, sweep_run
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 from runvitals.server.sweeps.storage.rows import UNENDED, SweepRun
 from runvitals.server.sweeps.storage.sweeps import random_name
-from runvitals.server.sweeps.storage.tables import sweep, sweep_agent, sweep_run
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from runvitals.model.names import plain_text
 from runvitals.server.database.database import Database
+from runvitals.server.database.tables.sweeps import sweep, sweep_run
 from runvitals.server.database.text import check_integers
 from runvitals.server.sweeps.storage.rows import (
     OVER,
@@ -20,7 +21,6 @@ from runvitals.server.sweeps.storage.rows import (
     SweepConflict,
     UnknownSweep,
 )
-from runvitals.server.sweeps.storage.tables import sweep, sweep_run
 from runvitals.store.errors import LimitReached
 
 MAX_SWEEPS: Final = 10_000

@@ -17,10 +17,10 @@ from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity, Member
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.http.errors import InvalidFields, too_many
+from runvitals.server.http.field_checks import checking
 from runvitals.server.mail import messages
 from runvitals.server.mail.notices import Notices
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.server.runs.routes.field_checks import checking
 from runvitals.server.teams.storage.invitations import InvitationRow, check_days
 from runvitals.server.teams.storage.teams import TeamRow
 from runvitals.store.errors import SentTooOften, UnknownAccount

@@ -17,11 +17,11 @@ from runvitals.server.access.resources import Member
 from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.http.csv_response import csv_response
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.field_checks import checking
+from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.server.runs.routes.field_checks import checking
-from runvitals.server.runs.routes.listing import ThePage, page_of
 from runvitals.server.teams.routes.parameters import TEAM_ACTIONS, MemberName, TheTeam, entity_of
 from runvitals.server.teams.storage.members import MemberRow
 from runvitals.server.teams.storage.teams import TeamRow

@@ -15,8 +15,8 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Account
 from runvitals.server.accounts.routes.services import AccountServices, TheServices
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.runs.routes.listing import ThePage, page_of
 from runvitals.server.teams.routes.inviting import check_admission, invitation_json
 from runvitals.server.teams.storage.invitations import InvitationRow
 from runvitals.store.errors import NoLongerValid

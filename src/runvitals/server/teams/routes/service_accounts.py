@@ -27,9 +27,9 @@ from runvitals.server.accounts.routes.key_rules import (
 )
 from runvitals.server.accounts.storage.keys import KeyRow
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.field_checks import checking
+from runvitals.server.http.listing import ThePage, page_of, part_of
 from runvitals.server.http.router import Router
-from runvitals.server.runs.routes.field_checks import checking
-from runvitals.server.runs.routes.listing import ThePage, page_of, part_of
 from runvitals.server.sign_on.storage.jwt_issuers import JwtIssuerRow
 from runvitals.server.teams.storage.service_accounts import ServiceAccountRow
 from runvitals.store.errors import UnknownAccount

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, delete, insert, select
 
-from runvitals.server.sign_on.storage.sign_on_tables import group_administrator
+from runvitals.server.database.tables.sign_on import group_administrator
 
 
 def note_group_administrator(connection: Connection, user_id: int, provider: str | None) -> None:

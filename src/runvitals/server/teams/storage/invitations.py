@@ -8,9 +8,11 @@ from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
 from runvitals.model.account_names import address_key
 from runvitals.model.durations import DAY_MS
-from runvitals.server.access.storage.generation import rights_changed
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
-from runvitals.server.accounts.storage.tables import (
+from runvitals.server.audit.storage.audit import Actor, record
+from runvitals.server.database.database import Database
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables.accounts import (
     custom_role,
     email,
     entity,
@@ -19,8 +21,6 @@ from runvitals.server.accounts.storage.tables import (
     team,
     user_account,
 )
-from runvitals.server.database.database import Database
-from runvitals.server.organisation.storage.audit import Actor, record
 from runvitals.server.teams.storage.members import ROLES, add_member, resolve_role
 from runvitals.server.teams.storage.teams import living_team
 from runvitals.store.errors import NoLongerValid, SentTooOften, UnknownAccount

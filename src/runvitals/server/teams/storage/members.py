@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from runvitals.server.access.storage.generation import rights_changed
 from runvitals.server.accounts.storage.entities import name_of
-from runvitals.server.accounts.storage.tables import (
+from runvitals.server.accounts.storage.users import user_by_name
+from runvitals.server.audit.storage.audit import Actor, record
+from runvitals.server.database.database import Database, among
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables.accounts import (
     custom_role,
     email,
     entity,
@@ -18,12 +21,9 @@ from runvitals.server.accounts.storage.tables import (
     project_member,
     user_account,
 )
-from runvitals.server.accounts.storage.users import user_by_name
-from runvitals.server.database.database import Database, among
-from runvitals.server.database.tables import project
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.tables.join_requests import team_join_request
+from runvitals.server.database.tables.runs import project
 from runvitals.server.organisation.storage.roles import role_by_name
-from runvitals.server.teams.storage.join_tables import team_join_request
 from runvitals.server.teams.storage.team_administrators import check_team_administrators, lock_members
 from runvitals.server.teams.storage.teams import living_team, revoke_invitations
 from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, case, delete, exists, func, insert, select, update
 
 from runvitals.model.names import plain_text
-from runvitals.server.access.storage.generation import rights_changed
-from runvitals.server.accounts.storage.tables import api_key, entity, service_account
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.tables.accounts import api_key, entity, service_account
+from runvitals.server.database.tables.sign_on import external_identity
 from runvitals.server.database.text import checked_name
-from runvitals.server.organisation.storage.audit import Actor, record
-from runvitals.server.sign_on.storage.sign_on_tables import external_identity
 from runvitals.store.errors import NameTaken, UnknownAccount
 
 MAX_NAME = 64

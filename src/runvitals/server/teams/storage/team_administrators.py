@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, select
 
 from runvitals.server.accounts.storage.entities import name_of
-from runvitals.server.accounts.storage.tables import membership
+from runvitals.server.database.tables.accounts import membership
 from runvitals.store.errors import LastAdministrator
 
 

@@ -8,11 +8,11 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
-from runvitals.server.accounts.storage.tables import entity, user_account
-from runvitals.server.alerts.storage.integration_tables import team_secret, team_webhook
 from runvitals.server.alerts.storage.integrations import check_count, locked_team
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.tables.accounts import entity, user_account
+from runvitals.server.database.tables.integrations import team_secret, team_webhook
 from runvitals.store.errors import UnknownAccount
 
 MAX_SECRETS: Final = 100

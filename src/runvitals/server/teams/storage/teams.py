@@ -12,10 +12,13 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, sel
 from runvitals.model.account_names import display_name as checked_display_name
 from runvitals.model.account_names import domain_key
 from runvitals.model.names import plain_text
-from runvitals.server.access.storage.generation import rights_changed
 from runvitals.server.accounts.storage.entities import claim_name
 from runvitals.server.accounts.storage.pictures import remove_picture
-from runvitals.server.accounts.storage.tables import (
+from runvitals.server.audit.storage.audit import Actor, record
+from runvitals.server.database.database import Database
+from runvitals.server.database.rights_generation import rights_changed
+from runvitals.server.database.stored_json import stored_object
+from runvitals.server.database.tables.accounts import (
     custom_role,
     entity,
     invitation,
@@ -23,10 +26,7 @@ from runvitals.server.accounts.storage.tables import (
     service_account,
     team,
 )
-from runvitals.server.database.database import Database
-from runvitals.server.database.stored_json import stored_object
-from runvitals.server.database.tables import token
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.tables.runs import token
 from runvitals.server.projects.storage.project_transfer import adopt_projects
 from runvitals.store.errors import LimitReached, UnknownAccount
 

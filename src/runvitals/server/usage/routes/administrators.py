@@ -7,8 +7,8 @@ from typing import Any
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.storage.users import ListedUser
+from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.runs.routes.listing import ThePage, page_of
 
 router = Router()
 

@@ -11,8 +11,8 @@ from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.http.router import Router
+from runvitals.server.library.measured_library import KINDS, MeasuredLibrary, ProjectStorage
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.server.runs.measured_library import KINDS, MeasuredLibrary, ProjectStorage
 
 router = Router()
 

@@ -12,9 +12,9 @@ from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.server.runs.routes.listing import ThePage, page_in_order
 from runvitals.server.usage.charges import CHARGES
 from runvitals.server.usage.limits import Use, checked_plan
 from runvitals.server.usage.routes.billing_text import PlainText

@@ -16,9 +16,9 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.access.same_origin import INERT_POLICY
 from runvitals.server.accounts.routes.services import AccountServices, TheServices
+from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.mail.message import Message, one_line
-from runvitals.server.runs.routes.listing import ThePage
 from runvitals.server.usage.charges import MICRO
 from runvitals.server.usage.printed_statements import html_of, pdf_of
 from runvitals.server.usage.routes.billing_text import PlainText

@@ -13,9 +13,9 @@ from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Entity, Organisation, Project, ProjectItem
+from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
-from runvitals.server.runs.measured_library import KINDS, MeasuredLibrary, RunStorage
-from runvitals.server.runs.routes.listing import ThePage, page_in_order
+from runvitals.server.library.measured_library import KINDS, MeasuredLibrary, RunStorage
 from runvitals.server.usage.routes.own_usage import project_storage_json
 
 router = Router()

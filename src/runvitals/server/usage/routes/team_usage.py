@@ -12,7 +12,7 @@ from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.http.router import Router
-from runvitals.server.runs.measured_library import MeasuredLibrary
+from runvitals.server.library.measured_library import MeasuredLibrary
 from runvitals.server.teams.routes.parameters import TheTeam
 from runvitals.server.usage.routes.own_usage import storage_json, storage_limit
 

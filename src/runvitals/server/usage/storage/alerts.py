@@ -8,12 +8,12 @@ from typing import Literal
 
 from sqlalchemy import Connection, delete, func, select
 
-from runvitals.server.accounts.storage.tables import email, entity, membership, user_account
-from runvitals.server.alerts.storage.automation_events import USAGE_THRESHOLD, raise_for_team
-from runvitals.server.alerts.storage.outbox import Notification, add
 from runvitals.server.database.database import Database, insert
+from runvitals.server.database.tables.accounts import email, entity, membership, user_account
+from runvitals.server.database.tables.usage import usage_alert
+from runvitals.server.events.automation_events import USAGE_THRESHOLD, raise_for_team
+from runvitals.server.events.outbox import Notification, add
 from runvitals.server.usage.storage.plans import ORGANISATION
-from runvitals.server.usage.storage.tables import usage_alert
 
 Recipients = Literal["admins", "billing"]
 

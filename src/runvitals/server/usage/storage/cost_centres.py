@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from sqlalchemy import Column, Connection, delete, func, insert, select, update
 
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, put_rows
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.tables.usage import cost_centre, cost_centre_assignment
 from runvitals.server.usage.storage.issued_periods import check_open
-from runvitals.server.usage.storage.tables import cost_centre, cost_centre_assignment
 from runvitals.store.errors import NameTaken, UnknownAccount
 
 Kind = Literal["entity", "project"]

@@ -8,9 +8,9 @@ from typing import Any, Literal, NewType
 
 from sqlalchemy import Connection, select
 
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, put_rows
-from runvitals.server.organisation.storage.audit import Actor, record
-from runvitals.server.usage.storage.tables import billing_document
+from runvitals.server.database.tables.usage import billing_document
 
 Name = Literal["alerts", "settlement"]
 PaymentName = NewType("PaymentName", str)

@@ -20,15 +20,15 @@ from sqlalchemy import (
 )
 
 from runvitals.server.database.database import Database, among, insert, put_rows
-from runvitals.server.database.tables import project, run, section, writer, writer_schema
-from runvitals.server.runs.storage.device_tables import device, run_device
-from runvitals.server.usage.storage.names import copy_names
-from runvitals.server.usage.storage.tables import (
+from runvitals.server.database.tables.devices import device, run_device
+from runvitals.server.database.tables.runs import project, run, section, writer, writer_schema
+from runvitals.server.database.tables.usage import (
     storage_day,
     usage_device_run_day,
     usage_host_run_day,
     usage_run_day,
 )
+from runvitals.server.usage.storage.names import copy_names
 
 RUNNING = "running"
 Interval = tuple[int, int]

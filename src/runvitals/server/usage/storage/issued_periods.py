@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from runvitals.server.usage.storage.tables import statement
+from runvitals.server.database.tables.usage import statement
 from runvitals.store.errors import SettingFixed
 
 

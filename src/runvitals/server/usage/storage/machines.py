@@ -11,7 +11,7 @@ from typing import Any, Final
 from sqlalchemy import select
 
 from runvitals.server.database.database import Database, among
-from runvitals.server.database.tables import section
+from runvitals.server.database.tables.runs import section
 
 _PROFILE: Final = re.compile(r"(?:([0-9])c\.)?([0-9])g\.")
 _COMPUTE_SLICES: Final = 7

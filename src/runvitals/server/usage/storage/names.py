@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, Text, case, cast, literal, select
 
-from runvitals.server.accounts.storage.tables import entity, service_account, user_account
 from runvitals.server.database.database import put_rows
-from runvitals.server.database.tables import project
-from runvitals.server.usage.storage.tables import usage_name
+from runvitals.server.database.tables.accounts import entity, service_account, user_account
+from runvitals.server.database.tables.runs import project
+from runvitals.server.database.tables.usage import usage_name
 
 _NAMES = (
     ("entity", entity.c.id, entity.c.name),

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, put_rows
-from runvitals.server.organisation.storage.audit import Actor, record
-from runvitals.server.usage.storage.tables import entity_plan, plan, plan_limit
+from runvitals.server.database.tables.usage import entity_plan, plan, plan_limit
 from runvitals.store.errors import UnknownAccount
 
 ORGANISATION = 0

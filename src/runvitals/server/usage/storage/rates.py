@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass, replace
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
-from runvitals.server.organisation.storage.audit import Actor, record
+from runvitals.server.database.tables.usage import rate
 from runvitals.server.usage.storage.issued_periods import check_open
-from runvitals.server.usage.storage.tables import rate
 from runvitals.store.errors import UnknownAccount
 
 

@@ -9,13 +9,11 @@ from itertools import accumulate, pairwise
 
 from sqlalchemy import and_, func, select
 
-from runvitals.server.accounts.storage.tables import entity, service_account
 from runvitals.server.database.database import Database
-from runvitals.server.database.tables import project, run
-from runvitals.server.sweeps.storage.tables import sweep, sweep_run
-from runvitals.server.usage.storage.figures import StorageRow, in_days
-from runvitals.server.usage.storage.names import copied_names, present_names
-from runvitals.server.usage.storage.tables import (
+from runvitals.server.database.tables.accounts import entity, service_account
+from runvitals.server.database.tables.runs import project, run
+from runvitals.server.database.tables.sweeps import sweep, sweep_run
+from runvitals.server.database.tables.usage import (
     cost_centre,
     cost_centre_assignment,
     storage_day,
@@ -25,6 +23,8 @@ from runvitals.server.usage.storage.tables import (
     usage_request_day,
     usage_run_day,
 )
+from runvitals.server.usage.storage.figures import StorageRow, in_days
+from runvitals.server.usage.storage.names import copied_names, present_names
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, selec
 from sqlalchemy import insert as insert_into
 
 from runvitals.model.statement_line import StatementLine
-from runvitals.server.alerts.storage.outbox import Notification, add
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, add_rows, insert
-from runvitals.server.organisation.storage.audit import Actor, record
-from runvitals.server.usage.storage.tables import statement, statement_counter, statement_line
+from runvitals.server.database.tables.usage import statement, statement_counter, statement_line
+from runvitals.server.events.outbox import Notification, add
 from runvitals.store.errors import UnknownAccount
 
 State = Literal["draft", "issued", "cancelled", "corrected", "cancellation"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from runvitals.server.database.database import Database
+from runvitals.server.events.usage_marks import UsageMarkTable
 from runvitals.server.usage.storage.alerts import UsageAlertTable
 from runvitals.server.usage.storage.cost_centres import CostCentreTable
 from runvitals.server.usage.storage.documents import BillingDocumentTable
 from runvitals.server.usage.storage.figures import UsageFigureTable
 from runvitals.server.usage.storage.machines import UsageMachineTable
-from runvitals.server.usage.storage.marks import UsageMarkTable
 from runvitals.server.usage.storage.plans import ORGANISATION, PlanTable
 from runvitals.server.usage.storage.rates import RateTable
 from runvitals.server.usage.storage.reading import UsageReading

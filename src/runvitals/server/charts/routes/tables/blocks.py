@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from runvitals.base.buckets import Floats, Integers
 from runvitals.readers.journals.series import Series
 from runvitals.server.charts.series import LoggedSeries, bucket_values
-from runvitals.server.runs.run_library import BucketedSeries
+from runvitals.server.library.run_library import BucketedSeries
 
 MAX_CELLS = 1 << 20
 """Cells in one block: 9 MiB of values and masks."""

@@ -24,7 +24,7 @@ from runvitals.server.charts.routes.tables.formats import MEDIA_TYPES, Format
 from runvitals.server.charts.routes.tables.writers import TableWriter, table_writer
 from runvitals.server.http import response_memory
 from runvitals.server.http.responses import problem_headers
-from runvitals.server.runs.run_library import OpenedRun, RunView, SeriesSelection
+from runvitals.server.library.run_library import OpenedRun, RunView, SeriesSelection
 
 _SUFFIXES = {"csv": "csv", "arrow": "arrows", "parquet": "parquet"}
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from runvitals.readers.journals.series import Series
 from runvitals.server.charts.series import time_range
-from runvitals.server.runs.run_library import OpenedRun, RunView, SeriesSelection, TooMuch
+from runvitals.server.library.run_library import OpenedRun, RunView, SeriesSelection, TooMuch
 
 WINDOW_VALUES = 500_000
 """About how many values are read together: 8 MB. A window with four times as many is halved."""

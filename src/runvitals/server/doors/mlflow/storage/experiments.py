@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from runvitals.server.accounts.storage.tables import entity
 from runvitals.server.database.database import Database, among
 from runvitals.server.database.stored_json import stored_object
-from runvitals.server.database.tables import mlflow_experiment, project, run
+from runvitals.server.database.tables.accounts import entity
+from runvitals.server.database.tables.runs import mlflow_experiment, project, run
 from runvitals.store.errors import NameTaken
 
 

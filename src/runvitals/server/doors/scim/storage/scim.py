@@ -11,10 +11,10 @@ from sqlalchemy import Connection, delete, insert, select
 
 from runvitals.model.names import plain_text
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
-from runvitals.server.accounts.storage.tables import organisation_setting
+from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, among, put_rows
-from runvitals.server.organisation.storage.audit import Actor, record
-from runvitals.server.sign_on.storage.sign_on_tables import scim_resource
+from runvitals.server.database.tables.accounts import organisation_setting
+from runvitals.server.database.tables.sign_on import scim_resource
 from runvitals.store.errors import NameTaken
 
 _SECRET = "scim_secret_digest"

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 
 from runvitals.model.names import plain_text
 from runvitals.server.database.database import Database, put_rows
-from runvitals.server.database.tables import wandb_client
+from runvitals.server.database.tables.runs import wandb_client
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 
 

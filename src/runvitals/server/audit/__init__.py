@@ -1,0 +1,1 @@
+"""The audit log: what was changed by whom, kept and sent on."""

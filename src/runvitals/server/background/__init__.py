@@ -1,0 +1,1 @@
+"""What the server does beside requests: housekeeping, the trash, statistics."""

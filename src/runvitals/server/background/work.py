@@ -1,0 +1,51 @@
+"""The work that a server does beside answering requests: housekeeping, statistics of runs, usage."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from runvitals.server.background.housekeeping import Housekeeping, RetentionPolicy
+from runvitals.server.clock import Clock
+from runvitals.server.files.received_files import ReceivedFiles
+from runvitals.server.library.stored.statistics_updater import StatisticsUpdater
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.shared_server import SharedServer
+from runvitals.server.usage.rollup import UsageRollup
+from runvitals.server.usage.settings import UsageSettings
+from runvitals.server.usage.usage_alerts import check_limits
+from runvitals.store.samples.interface import SampleStore
+
+
+def start_background(
+    stack: ExitStack,
+    app: SharedServer,
+    store: SampleStore,
+    metadata_store: MetadataStore,
+    retention: RetentionPolicy,
+    clock: Clock,
+    files: ReceivedFiles,
+) -> None:
+    """Start the threads of a server. They end with the stack, and `/readyz` reports their failures."""
+
+    def after(settings: UsageSettings, now_ms: int) -> None:
+        check_limits(metadata_store, settings, now_ms)
+        app.usage_gauges.update(settings, now_ms)
+        app.statements.update(settings, now_ms)
+
+    leads = app.others.leads
+    usage = UsageRollup(store, metadata_store, clock, after, leads)
+    housekeeping = Housekeeping(
+        store,
+        metadata_store,
+        retention,
+        app.forget,
+        clock.earliest,
+        app.mailer,
+        files.collect,
+        usage.keep_before,
+        leads,
+    )
+    app.housekeeping = housekeeping.totals
+    for work in (housekeeping, StatisticsUpdater(store, metadata_store, clock, leads=leads), usage):
+        app.threads.append(work.thread)
+        stack.enter_context(work)

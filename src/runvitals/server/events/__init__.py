@@ -1,0 +1,1 @@
+"""What happened, written in the transaction in which it happened, for alerts, automations and usage."""

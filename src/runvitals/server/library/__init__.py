@@ -1,0 +1,1 @@
+"""The runs that a server shows: the interface, over journals (`local`) or over the store (`stored`)."""

@@ -1,0 +1,341 @@
+"""Series from the store: samples and buckets, with derived rates, and gaps where no monitor was running."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import NamedTuple
+
+import numpy as np
+
+from runvitals.base import deadline
+from runvitals.base.buckets import Buckets, Floats, Grid, Integers, reduce
+from runvitals.readers.journals.rates import Rate, derive, rate_of
+from runvitals.readers.journals.series import Series
+from runvitals.server.library.local.journal_run import within
+from runvitals.server.library.run_library import BucketedSeries
+from runvitals.server.library.stored.lanes import Lane
+from runvitals.store.samples.interface import (
+    END_OF_TIME_MS,
+    DamagedData,
+    ReadResult,
+    SampleStore,
+    SeriesBuckets,
+    SeriesSamples,
+)
+
+_LOOK_BACK_MS = (120_000, 3_600_000, END_OF_TIME_MS)
+"""How far before a range to search for the sample that the first rate is computed from."""
+_NEAR_MS = 300_000
+"""A key that is sampled at least this often has a gap where its monitor was restarted."""
+_WIDE_MS = 28 * 86_400_000
+_NARROW_MS = 10_000
+_MAX_DAMAGED = 1000
+
+Columns = dict[tuple[int, int], tuple[Integers, Floats]]
+"""(lane, metric) → times and values."""
+
+
+class RequestedSeries(NamedTuple):
+    """A requested series: a stored one, or the rate of a stored counter."""
+
+    lane: Lane
+    key: str
+    metric: int
+    rate: Rate | None
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        return (self.rate.key if self.rate else self.key, self.lane.host, self.lane.role)
+
+    @property
+    def stored(self) -> tuple[int, int]:
+        """(lane, metric) in the store."""
+        return self.lane.id, self.metric
+
+
+def requested_series(lanes: Iterable[Lane], matches: Callable[[Lane, str], bool]) -> list[RequestedSeries]:
+    """The stored series and rates that match, each rate after its counter."""
+    found: list[RequestedSeries] = []
+    for lane in lanes:
+        for key, metric in lane.sampled.items():
+            deadline.check()
+            if matches(lane, key):
+                found.append(RequestedSeries(lane, key, metric, None))
+            rate = rate_of(key)
+            if rate is not None and matches(lane, rate.key):
+                found.append(RequestedSeries(lane, key, metric, rate))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Count, times and extremes of the values of a stored series."""
+
+    n: int
+    first_ms: int
+    last_ms: int
+    min: float
+    max: float
+    last: float
+
+
+class StoredSeries:
+    """Reads the series of a run's lanes.
+
+    Attributes:
+        names: (lane, metric) → key and host, for reports of unreadable data.
+        damaged: unreadable data so far, as texts.
+        noted: the same since a caller last emptied it.
+    """
+
+    def __init__(self, store: SampleStore) -> None:
+        self._store = store
+        self._gaps: dict[
+            tuple[int, int, int], int
+        ] = {}  # (lane, metric, start of the writer) → time of the gap
+        self._searched: set[tuple[int, int]] = (
+            set()
+        )  # (lane, start of the writer): gaps that were not found yet
+        self._first: dict[tuple[int, int], int] = {}
+        self.names: dict[tuple[int, int], tuple[str, str]] = {}
+        self.damaged: dict[str, None] = {}
+        self.noted: dict[str, None] = {}
+
+    def refresh(self, lanes: Iterable[Lane]) -> None:
+        """Search again for gaps that were not found, and take the new keys."""
+        self._searched.clear()
+        self.names = {
+            (lane.id, metric): (key, lane.host)
+            for lane in lanes
+            for known in (lane.sampled, lane.logged)
+            for key, metric in known.items()
+        }
+
+    def samples(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> list[Series]:
+        """The samples from `t0` to `t1`, both included, of every requested series."""
+        stored = self._read_with_gaps([item for item in wanted if item.rate is None], t0, t1)
+        counters = self._counters([item for item in wanted if item.rate is not None], t0, t1)
+        found = []
+        for item in wanted:
+            deadline.check()
+            t, values = (stored if item.rate is None else counters).get(item.stored, _NOTHING)
+            if item.rate is not None:
+                t, values = derive(t, values, item.rate.factor)
+            series = Series(*item.place, t, values)
+            found.append(series if item.rate is None else within(series, t0, t1))
+        return found
+
+    def buckets(self, wanted: Sequence[RequestedSeries], on: Grid) -> list[BucketedSeries]:
+        """Every requested series on a grid. Series without samples there are left out."""
+        end = on.t0_ms + on.count * on.width_ms - 1
+        plain = [item for item in wanted if item.rate is None]
+        stored = self._read_buckets(plain, on)
+        for item in plain:
+            if item.stored in stored:
+                gaps = [t for t in self._gaps_of(item) if on.t0_ms <= t <= end]
+                stored[item.stored] = _with_empty(stored[item.stored], on, gaps)
+        derived = self.samples([item for item in wanted if item.rate is not None], on.t0_ms, end)
+        of_rates = {
+            (series.key, series.host, series.role): reduce(on, series.t, series.values) for series in derived
+        }
+        found = []
+        for item in wanted:
+            buckets = stored.get(item.stored) if item.rate is None else of_rates.get(item.place)
+            if buckets is not None and len(buckets.t):
+                found.append(BucketedSeries(*item.place, buckets))
+        return found
+
+    def counts(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> dict[tuple[int, int], int]:
+        """About how many samples the requested series have from `t0` to `t1`, without gaps."""
+        on = Grid(t0, t1 - t0 + 1, 1)
+        return {place: int(buckets.n.sum()) for place, buckets in self._read_buckets(wanted, on).items()}
+
+    def extents(self, wanted: Sequence[RequestedSeries], from_ms: int) -> dict[tuple[int, int], Extent]:
+        """The extents of stored series; `from_ms` is about the start of the run."""
+        # Buckets of four weeks, one of which begins with the run: most chunks are inside one bucket, so
+        # they need not be decoded.
+        first = from_ms % _WIDE_MS
+        on = Grid(first, _WIDE_MS, (END_OF_TIME_MS - first) // _WIDE_MS)
+        there = {
+            place: buckets
+            for place, buckets in self._read_buckets(wanted, on).items()
+            if int(buckets.n.sum())
+        }
+        newest = self._newest(there)
+        self._find_first(there, on.width_ms)
+        # If the first bucket cannot be read, the best known time is the start of the run.
+        began = {place: self._first.get(place, from_ms) for place in there}
+        return {
+            place: Extent(
+                n=int(buckets.n.sum()),
+                first_ms=began[place],
+                last_ms=newest.get(place, began[place]),
+                min=float(np.nanmin(buckets.min)),
+                max=float(np.nanmax(buckets.max)),
+                last=float(buckets.last[np.flatnonzero(buckets.n)[-1]]),
+            )
+            for place, buckets in there.items()
+        }
+
+    def values_since(self, lane: Lane, metrics: Sequence[int], from_ms: int) -> dict[int, Buckets]:
+        """The values of some series of a lane from a time on, in buckets of four weeks."""
+        on = Grid(from_ms, _WIDE_MS, -(-(END_OF_TIME_MS - from_ms) // _WIDE_MS))
+        answer = self._store.read_buckets([lane.id], metrics, on)
+        self._note(answer)
+        return {item.metric: item.buckets for item in answer.series}
+
+    def _newest(self, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        if not places:
+            return {}
+        return {
+            (latest.run, metric): t
+            for latest in self._store.latest(*_ids(places))
+            for metric, t in zip(latest.metrics.tolist(), latest.t.tolist(), strict=True)
+        }
+
+    def _find_first(self, there: dict[tuple[int, int], Buckets], width_ms: int) -> None:
+        """Find the time of the first value of each series: search its first bucket with narrower ones."""
+        places: dict[int, list[tuple[int, int]]] = {}
+        for place, buckets in there.items():
+            start = int(buckets.t[np.flatnonzero(buckets.n)[0]])
+            if not start <= self._first.get(place, -1) < start + width_ms:
+                places.setdefault(start, []).append(place)
+        for start, starting in places.items():
+            if width_ms <= _NARROW_MS:
+                for place, (t, values) in self._read(starting, start, start + width_ms - 1).items():
+                    there_are = np.flatnonzero(~np.isnan(values))
+                    if len(there_are):
+                        self._first[place] = int(t[there_are[0]])
+                continue
+            narrower = max(_NARROW_MS, width_ms // 500)
+            on = Grid(start, narrower, -(-width_ms // narrower))
+            found = self._collect(self._store.read_buckets(*_ids(starting), on), set(starting))
+            self._find_first(
+                {place: buckets for place, buckets in found.items() if buckets.n.any()}, narrower
+            )
+
+    def _counters(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> Columns:
+        """Samples of counters, from the last one before `t0` on."""
+        found = self._read_with_gaps(wanted, t0, t1)
+        start = t0
+        missing = {item.stored: item for item in wanted}
+        for back_ms in _LOOK_BACK_MS:
+            end, start = start - 1, max(0, t0 - back_ms)
+            if not missing or end < start:
+                break
+            for place, (t, values) in self._read_with_gaps(list(missing.values()), start, end).items():
+                if len(t):
+                    later = found.get(place, _NOTHING)
+                    found[place] = np.append(t[-1:], later[0]), np.append(values[-1:], later[1])
+                    del missing[place]
+        return found
+
+    def _read_with_gaps(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> Columns:
+        found = self._read([item.stored for item in wanted], t0, t1)
+        for item in wanted:
+            gaps = [t for t in self._gaps_of(item) if t0 <= t <= t1]
+            if gaps:
+                t, values = found.get(item.stored, _NOTHING)
+                rows = np.searchsorted(t, gaps)
+                found[item.stored] = np.insert(t, rows, gaps), np.insert(values, rows, np.nan)
+        return found
+
+    def _gaps_of(self, wanted: RequestedSeries) -> list[int]:
+        """Times halfway between the last sample of a monitor and the first one after its restart."""
+        writers = wanted.lane.writers
+        if len(writers) < 2:
+            return []
+        found = set()
+        for before, writer in itertools.pairwise(writers):
+            place = (wanted.lane.id, writer.started_ms)
+            if (*wanted.stored, writer.started_ms) not in self._gaps and place not in self._searched:
+                self._searched.add(place)
+                self._find_gaps(wanted.lane, min(before.last_ms, writer.started_ms), writer.started_ms)
+            found.add(self._gaps.get((*wanted.stored, writer.started_ms)))
+        return sorted(t for t in found if t is not None)
+
+    def _find_gaps(self, lane: Lane, last_ms: int, start_ms: int) -> None:
+        """Find the gaps of all series of a lane between two writers. Some may be found only later."""
+        answer = self._store.read(
+            [lane.id], list(lane.sampled.values()), last_ms - _NEAR_MS, start_ms + _NEAR_MS
+        )
+        for series in answer.series:
+            row = int(np.searchsorted(series.t, start_ms))
+            if 0 < row < len(series.t):
+                middle = (int(series.t[row - 1]) + int(series.t[row])) // 2
+                self._gaps[lane.id, series.metric, start_ms] = middle
+
+    def _read(self, places: Iterable[tuple[int, int]], t0: int, t1: int) -> Columns:
+        requested = set(places)
+        if not requested or t1 < t0:
+            return {}
+        answer = self._store.read(*_ids(requested), t0, t1)
+        self._note(answer)
+        return {
+            (item.run, item.metric): (item.t, item.values)
+            for item in answer.series
+            if (item.run, item.metric) in requested
+        }
+
+    def _read_buckets(self, wanted: Sequence[RequestedSeries], on: Grid) -> dict[tuple[int, int], Buckets]:
+        requested = {item.stored for item in wanted}
+        return self._collect(self._store.read_buckets(*_ids(requested), on), requested) if requested else {}
+
+    def _collect(
+        self, answer: ReadResult[SeriesBuckets], requested: set[tuple[int, int]]
+    ) -> dict[tuple[int, int], Buckets]:
+        self._note(answer)
+        return {
+            (item.run, item.metric): item.buckets
+            for item in answer.series
+            if (item.run, item.metric) in requested
+        }
+
+    def _note(self, answer: ReadResult[SeriesSamples] | ReadResult[SeriesBuckets]) -> None:
+        self.note(answer.damaged)
+
+    def note(self, damaged: Iterable[DamagedData]) -> None:
+        """Record unreadable data, to report it."""
+        for damage in damaged:
+            text = self._describe(damage)
+            self.noted[text] = None
+            if len(self.damaged) < _MAX_DAMAGED:
+                self.damaged[text] = None
+
+    def _describe(self, damage: DamagedData) -> str:
+        key, host = self.names.get(
+            (damage.run or 0, -1 if damage.metric is None else damage.metric), ("", "")
+        )
+        what = f"samples of {key} on {host}" if key else "samples"
+        return (
+            f"{what} from {_moment(damage.t0_ms)} to {_moment(damage.t1_ms)} cannot be read: {damage.reason}"
+        )
+
+
+def _moment(t_ms: int) -> str:
+    return datetime.fromtimestamp(t_ms // 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_NOTHING: tuple[Integers, Floats] = (np.empty(0, np.int64), np.empty(0))
+
+
+def _ids(places: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """The lanes and the metrics of some places."""
+    lanes, metrics = zip(*places, strict=True)
+    return sorted(set(lanes)), sorted(set(metrics))
+
+
+def _with_empty(buckets: Buckets, on: Grid, times: Sequence[int]) -> Buckets:
+    """The buckets with empty ones added for these times."""
+    starts = {on.t0_ms + (t - on.t0_ms) // on.width_ms * on.width_ms for t in times}
+    new = np.array(sorted(starts.difference(buckets.t.tolist())), np.int64)
+    if not len(new):
+        return buckets
+    rows = np.searchsorted(buckets.t, new)
+    columns = (
+        np.insert(column, rows, np.nan) for column in (buckets.min, buckets.max, buckets.mean, buckets.last)
+    )
+    return Buckets(np.insert(buckets.t, rows, new), np.insert(buckets.n, rows, 0), *columns)

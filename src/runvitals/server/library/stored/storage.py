@@ -1,0 +1,47 @@
+"""How much of the server's storage a team or user takes, by project."""
+
+from __future__ import annotations
+
+from runvitals.server.library.measured_library import ProjectStorage, RunStorage
+from runvitals.server.metadata_store import MetadataStore
+from runvitals.store.samples.interface import SampleStore
+
+
+def storage_of(
+    store: SampleStore, metadata_store: MetadataStore, entity_id: int | None
+) -> list[ProjectStorage]:
+    """The projects of a team or user, the largest first."""
+    places = metadata_store.accounts.storage_places(entity_id)
+    lanes = {
+        run_id: {writer.lane_id for writer in writers}
+        for run_id, writers in metadata_store.writers.of_runs([place.run_id for place in places]).items()
+    }
+    sizes = store.sizes(sorted({lane for of_run in lanes.values() for lane in of_run}))
+    found: dict[int, ProjectStorage] = {}
+    for place in places:
+        project = found.setdefault(place.project_id, ProjectStorage(place.project_id, place.project))
+        samples = sum(sizes.get(lane, 0) for lane in lanes.get(place.run_id, ()))
+        project.runs += 1
+        project.samples += samples
+        project.console += place.console_bytes
+        project.trash += samples + place.console_bytes if place.in_trash else 0
+    for project_id, files in metadata_store.accounts.file_storage(entity_id).items():
+        if project_id in found:  # otherwise its first run arrived between the two queries
+            project = found[project_id]
+            project.files, project.media, project.artifacts = files.files, files.media, files.artifacts
+            project.trash += files.trash
+    return sorted(found.values(), key=lambda project: (-project.bytes, project.project))
+
+
+def run_storage_of(
+    store: SampleStore, metadata_store: MetadataStore, entity_id: int | None, project_id: int
+) -> list[RunStorage]:
+    """The runs of a project, the largest first."""
+    places = metadata_store.accounts.run_storage(entity_id, project_id)
+    writers = metadata_store.writers.of_runs([place.run_id for place in places])
+    lanes = {run_id: {writer.lane_id for writer in of_run} for run_id, of_run in writers.items()}
+    sizes = store.sizes(sorted({lane for of_run in lanes.values() for lane in of_run}))
+    found = [
+        RunStorage(place, sum(sizes.get(lane, 0) for lane in lanes.get(place.run_id, ()))) for place in places
+    ]
+    return sorted(found, key=lambda one: (-one.bytes, one.place.uid))
