@@ -14,8 +14,8 @@ from sqlalchemy.exc import IntegrityError, StatementError
 from runvitals.model.search_text import search_text
 from runvitals.model.state import LOST
 from runvitals.server.database.database import add_rows
+from runvitals.server.database.tables import metadata
 from runvitals.server.database.tables.runs import (
-    metadata,
     metric,
     run,
     run_text,

@@ -9,7 +9,7 @@ from runvitals.model.run_sort import RunSort
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.database.database import Database
 from runvitals.server.database.migration import is_current, migrate
-from runvitals.server.database.tables.runs import metadata
+from runvitals.server.database.tables import metadata
 from runvitals.server.metadata_store import open_metadata_store
 from tests.server.database.conftest import NewAddress
 

@@ -1,1 +1,43 @@
-"""T"""
+"""The definitions of all tables. They name each other in foreign keys, so they are loaded together."""
+
+from runvitals.server.database.table_base import metadata
+from runvitals.server.database.tables import (
+    accounts,
+    alert_rules,
+    alerts,
+    artifacts,
+    content,
+    devices,
+    events,
+    integrations,
+    join_requests,
+    projects,
+    registry,
+    requests,
+    runs,
+    sign_in,
+    sign_on,
+    sweeps,
+    usage,
+)
+
+__all__ = [
+    "accounts",
+    "alert_rules",
+    "alerts",
+    "artifacts",
+    "content",
+    "devices",
+    "events",
+    "integrations",
+    "join_requests",
+    "metadata",
+    "projects",
+    "registry",
+    "requests",
+    "runs",
+    "sign_in",
+    "sign_on",
+    "sweeps",
+    "usage",
+]

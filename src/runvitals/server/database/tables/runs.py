@@ -1,4 +1,4 @@
-"""The tables of the metadata store.
+"""The tables of projects, runs, writers and metrics.
 
 Integer ids are never reused, even after a deletion, because samples are stored under them. All times are
 milliseconds UTC. JSON is stored as ASCII text and never queried; what is searched or sorted by is copied to
@@ -25,38 +25,6 @@ from sqlalchemy import (
 )
 
 from runvitals.server.database.table_base import id_column, metadata, ordered_text
-from runvitals.server.database.tables import accounts as account_tables
-from runvitals.server.database.tables import alert_rules as rule_tables
-from runvitals.server.database.tables import alerts as alert_tables
-from runvitals.server.database.tables import artifacts as artifact_tables
-from runvitals.server.database.tables import content as content_tables
-from runvitals.server.database.tables import devices as device_tables
-from runvitals.server.database.tables import events as event_tables
-from runvitals.server.database.tables import integrations as integration_tables
-from runvitals.server.database.tables import join_requests as join_tables
-from runvitals.server.database.tables import projects as project_tables
-from runvitals.server.database.tables import registry as registry_tables
-from runvitals.server.database.tables import sign_on as sign_on_tables
-from runvitals.server.database.tables import sweeps as sweep_tables
-from runvitals.server.database.tables import usage as usage_tables
-
-__all__ = [
-    "account_tables",
-    "alert_tables",
-    "artifact_tables",
-    "content_tables",
-    "device_tables",
-    "event_tables",
-    "integration_tables",
-    "join_tables",
-    "metadata",
-    "project_tables",
-    "registry_tables",
-    "rule_tables",
-    "sign_on_tables",
-    "sweep_tables",
-    "usage_tables",
-]  # foreign keys name tables of accounts; those of artifacts and sweeps name tables here
 
 
 def _of_run(primary_key: bool = False) -> Column[int]:
