@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.server.accounts_server import AccountsServer, accounts_server
+from tests.server.conftest import beginning
 from tests.server.database.conftest import address, empty, postgresql
 from tests.server.organisation.routes.test_audit import test_filters_and_pages, test_who_reads_which_events
 from tests.server.projects.routes.conftest import digits
@@ -21,7 +22,6 @@ from tests.server.projects.routes.test_projects import (
     test_what_is_done_to_a_project_is_in_the_events_of_its_runs,
     test_whose_a_run_is_and_where,
 )
-from tests.server.routes.conftest import beginning
 from tests.server.routes.test_lists import full, test_every_list_comes_in_pages
 
 __all__ = [

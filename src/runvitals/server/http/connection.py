@@ -16,7 +16,7 @@ This class relies on internals of uvicorn, which may change in any release:
 - `ServerState`: connections, default_headers, total_requests
 - `Server`: handle_exit, on_tick, server_state (in `serve`)
 
-`tests/server/test_uvicorn.py` fails if one of them is missing.
+`tests/server/http/test_uvicorn.py` fails if one of them is missing.
 """
 
 from __future__ import annotations

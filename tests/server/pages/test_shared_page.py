@@ -19,9 +19,9 @@ from runvitals.server.shared_server import SharedServer
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor, Training
 from tests.server.browser import Browser
+from tests.server.pages.test_page import EVIL, browser, live_run, now_ms, static, type_into  # noqa: F401
 from tests.server.stored_runs import StoredServer
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import EVIL, browser, live_run, now_ms, static, type_into  # noqa: F401
 
 Serve = Callable[..., Browser]
 

@@ -17,8 +17,7 @@ import pytest
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor, Trainer
 from tests.server.browser import Browser
-from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import (  # noqa: F401
+from tests.server.pages.test_page import (  # noqa: F401
     EVIL,
     browser,
     drawn_pixels,
@@ -28,6 +27,7 @@ from tests.server.test_page import (  # noqa: F401
     static,
     type_into,
 )
+from tests.server.test_build import hook  # noqa: F401
 
 ESC = "\x1b"
 

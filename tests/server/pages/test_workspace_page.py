@@ -15,9 +15,9 @@ from runvitals.server.http.serve import Server, listen
 from tests.patience import PATIENCE_S, eventually
 from tests.readers.journals.journals import Training
 from tests.server.browser import Browser
+from tests.server.pages.test_page import browser, now_ms, static  # noqa: F401
+from tests.server.pages.test_page_charts import choose, click, drag, keep_picture, parameters
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import browser, now_ms, static  # noqa: F401
-from tests.server.test_page_charts import choose, click, drag, keep_picture, parameters
 
 LOSS = 'figure[data-chart="logged/loss"]'
 NAMES = ("anna", "bert", "carl")

@@ -11,11 +11,11 @@ from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.mail.mailer import Mailer
 from tests.server.accounts.routes.people import People
 from tests.server.browser import Browser
+from tests.server.pages.test_account_pages import check, fill, page, people, signed_in  # noqa: F401
+from tests.server.pages.test_page import browser, static  # noqa: F401
+from tests.server.pages.test_shared_page import click, shown
 from tests.server.teams.routes.test_notices import ENVIRONMENT
-from tests.server.test_account_pages import check, fill, page, people, signed_in  # noqa: F401
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import browser, static  # noqa: F401
-from tests.server.test_shared_page import click, shown
 
 
 @pytest.fixture

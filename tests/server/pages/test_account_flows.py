@@ -13,10 +13,10 @@ from tests.patience import eventually
 from tests.server.accounts.routes.people import PASSWORD, People, serving_people, token_in
 from tests.server.browser import Browser
 from tests.server.mail.receiver import Receiver
-from tests.server.test_account_pages import at, choose, fill, roles, signed_in
+from tests.server.pages.test_account_pages import at, choose, fill, roles, signed_in
+from tests.server.pages.test_page import browser, static  # noqa: F401
+from tests.server.pages.test_shared_page import click, shown
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import browser, static  # noqa: F401
-from tests.server.test_shared_page import click, shown
 
 
 @pytest.fixture

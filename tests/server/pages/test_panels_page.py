@@ -17,9 +17,9 @@ from runvitals.server.http.serve import Server, listen
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor, Trainer
 from tests.server.browser import Browser
+from tests.server.pages.test_page import browser, now_ms, static  # noqa: F401
+from tests.server.pages.test_page_charts import click, downloads, keep_picture
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import browser, now_ms, static  # noqa: F401
-from tests.server.test_page_charts import click, downloads, keep_picture
 
 HOSTILE = '<img src=x onerror="document.title=1">'
 NOTE = f"# Notes\n\n{HOSTILE} and **bold** [docs](https://example.org)\n\n- [x] done"

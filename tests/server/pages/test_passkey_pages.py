@@ -12,10 +12,10 @@ import pytest
 from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts.routes.people import OTHER_PASSWORD, PASSWORD, People, serving_people
 from tests.server.browser import Browser
-from tests.server.test_account_pages import LATER_S, at, confirm_password, fill, sign_in, signed_in
+from tests.server.pages.test_account_pages import LATER_S, at, confirm_password, fill, sign_in, signed_in
+from tests.server.pages.test_page import browser, static  # noqa: F401
+from tests.server.pages.test_shared_page import click, shown
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import browser, static  # noqa: F401
-from tests.server.test_shared_page import click, shown
 
 GIVEN = "a password by an administrator"
 

@@ -14,7 +14,7 @@ from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser
-from tests.server.test_account_pages import (
+from tests.server.pages.test_account_pages import (
     at,
     check,
     choose,
@@ -22,9 +22,9 @@ from tests.server.test_account_pages import (
     fill,
     signed_in,
 )
+from tests.server.pages.test_page import browser, static  # noqa: F401
+from tests.server.pages.test_shared_page import click, shown
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import browser, static  # noqa: F401
-from tests.server.test_shared_page import click, shown
 
 DIGITS = "/entities/vision/projects/digits"
 

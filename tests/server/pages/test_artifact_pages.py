@@ -14,11 +14,11 @@ from runvitals.server.sweeps.storage.runs import RunOutcome
 from tests.patience import PATIENCE_S
 from tests.server.browser import Browser
 from tests.server.doors.wandb.conftest import UPSERT
+from tests.server.pages.test_account_pages import check
+from tests.server.pages.test_page import browser, static  # noqa: F401
+from tests.server.pages.test_shared_page import click, shown
 from tests.server.serving import Served, serving
-from tests.server.test_account_pages import check
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import browser, static  # noqa: F401
-from tests.server.test_shared_page import click, shown
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,10 @@ from tests.server.accounts.routes.people import (
     serving_people,
 )
 from tests.server.browser import Browser
+from tests.server.pages.test_page import EVIL, browser, static  # noqa: F401
+from tests.server.pages.test_shared_page import click, shown
 from tests.server.serving import serving
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import EVIL, browser, static  # noqa: F401
-from tests.server.test_shared_page import click, shown
 
 EXPECTED = ("401", "403", "404", "409", "410", "422", "428")
 """Statuses of requests that a test provokes: browsers report each as an error."""

@@ -28,10 +28,10 @@ from tests.patience import PATIENCE_S
 from tests.server.accounts.routes.people import OTHER_PASSWORD, PASSWORD, People, serving_people
 from tests.server.browser import Browser, NoBrowser
 from tests.server.outbound.site import PUBLIC, Site
-from tests.server.test_account_pages import at, fill, sign_in
+from tests.server.pages.test_account_pages import at, fill, sign_in
+from tests.server.pages.test_page import static  # noqa: F401
+from tests.server.pages.test_shared_page import click, shown
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import static  # noqa: F401
-from tests.server.test_shared_page import click, shown
 
 # Of the provider, which uses old names of Authlib's.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -15,10 +15,10 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tests.server.browser import Browser
+from tests.server.pages.test_page import EVIL, browser, static, type_into  # noqa: F401
+from tests.server.pages.test_shared_page import click, shown
 from tests.server.serving import Served, serving
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import EVIL, browser, static, type_into  # noqa: F401
-from tests.server.test_shared_page import click, shown
 
 GPUS = 8
 MINUTES = 30

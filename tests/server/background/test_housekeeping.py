@@ -172,7 +172,7 @@ def test_the_names_of_all_threads_are_documented(server: StoredServer, tmp_path:
     client.app = serving
     names = re.findall(r'runvitals_thread_failing\{thread="([^"]+)"', client.get("/metrics").text)
     serving.close()
-    guide = (Path(__file__).parents[2] / "docs" / "operations" / "monitoring.md").read_text()
+    guide = (Path(__file__).parents[3] / "docs" / "operations" / "monitoring.md").read_text()
     documented = re.findall(r"`([a-z-]+)`", " ".join(re.findall(r"^\| (`[a-z-]+`.*?) \|", guide, re.M)))
     assert sorted([*names, "store-cold"]) == sorted(documented)  # this one with --cold-storage only
 

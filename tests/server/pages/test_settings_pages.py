@@ -20,11 +20,11 @@ from tests.server.browser import Browser
 from tests.server.mail.receiver import Receiver
 from tests.server.outbound.site import Site
 from tests.server.outbound.site import serving as serving_site
+from tests.server.pages.test_account_pages import at, field, fill, signed_in
+from tests.server.pages.test_page import browser, static  # noqa: F401
+from tests.server.pages.test_shared_page import click, shown
 from tests.server.sign_on.provider import Idp
-from tests.server.test_account_pages import at, field, fill, signed_in
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import browser, static  # noqa: F401
-from tests.server.test_shared_page import click, shown
 
 OTHER_PLACES = ("pages/organisation/OrganisationMail.svelte", "parts/accounts/BetaPolicySection.svelte")
 RED, BLUE = (220, 20, 20), (20, 20, 220)
@@ -388,7 +388,7 @@ def test_a_part_of_a_picture_is_chosen_by_mouse_and_keyboard(
 
 
 def test_every_setting_is_on_a_page() -> None:
-    sources = Path(__file__).parents[2] / "web" / "src"
+    sources = Path(__file__).parents[3] / "web" / "src"
     listed = set(re.findall(r"'([a-z0-9_]+)'", (sources / "lib" / "organisationSettings.ts").read_text()))
     others = "".join((sources / path).read_text() for path in OTHER_PLACES)
     assert {name for name in SETTINGS if name not in listed and name not in others} == set()

@@ -9,11 +9,11 @@ import pytest
 from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts.routes.people import People
 from tests.server.browser import Browser
-from tests.server.test_account_pages import check, fill, page, people, signed_in  # noqa: F401
+from tests.server.pages.test_account_pages import check, fill, page, people, signed_in  # noqa: F401
+from tests.server.pages.test_joining_pages import teams  # noqa: F401
+from tests.server.pages.test_page import browser, static  # noqa: F401
+from tests.server.pages.test_shared_page import click, shown
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_joining_pages import teams  # noqa: F401
-from tests.server.test_page import browser, static  # noqa: F401
-from tests.server.test_shared_page import click, shown
 
 PATH = "/vision/-/settings/integrations"
 URL = "https://hooks.slack.com/services/T0001/B0001/SecretSecretAbCd"

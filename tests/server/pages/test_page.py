@@ -36,7 +36,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def static(hook: ModuleType) -> str:  # noqa: F811
     """The built page, built now if the sources changed, by one of the processes that run tests."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     with open(root / "hatch_build.py") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         hook.build(root)

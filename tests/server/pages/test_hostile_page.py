@@ -14,9 +14,9 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tests.server.browser import Browser
+from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.serving import Served, serving
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import browser, static  # noqa: F401
 
 LONG = "W" * 20_000
 # Without the event stream: its first event would bring the true facts.

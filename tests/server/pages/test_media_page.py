@@ -17,8 +17,8 @@ from runvitals.sdk.media.base import Media
 from runvitals.sdk.media.run_files import RunFiles
 from tests.readers.journals.journals import T0, Training
 from tests.server.browser import Browser
+from tests.server.pages.test_page import browser, page, static  # noqa: F401
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import browser, page, static  # noqa: F401
 
 EVIL = "<img src=x onerror=\"parent.document.title='taken'\"><script>top.document.title='taken'</script>"
 

@@ -12,8 +12,8 @@ from runvitals.server.http.serve import Server, listen
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor
 from tests.server.browser import Browser
+from tests.server.pages.test_page import browser, now_ms, static  # noqa: F401
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import browser, now_ms, static  # noqa: F401
 
 
 @contextmanager

@@ -16,10 +16,10 @@ from runvitals.server.runs.storage.sections import SectionUpdate
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
 from runvitals.server.runs.storage.writers import WriterEnd
 from tests.server.browser import Browser
+from tests.server.pages.test_page import browser, static, type_into  # noqa: F401
+from tests.server.pages.test_page_charts import downloads
 from tests.server.serving import Served, serving
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import browser, static, type_into  # noqa: F401
-from tests.server.test_page_charts import downloads
 
 RUNS = 3000
 EVIL = '<img src=x onerror="document.title=1">\u202e" onfocus=1 ' + "W" * 300

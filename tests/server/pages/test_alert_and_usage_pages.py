@@ -21,12 +21,12 @@ from runvitals.server.usage.days import Month
 from runvitals.store.samples.interface import SampleBatch
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser
-from tests.server.test_account_pages import at, check, field, fill, signed_in, violations
+from tests.server.pages.test_account_pages import at, check, field, fill, signed_in, violations
+from tests.server.pages.test_joining_pages import as_user
+from tests.server.pages.test_page import browser, static  # noqa: F401
+from tests.server.pages.test_settings_pages import switch
+from tests.server.pages.test_shared_page import click, shown
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_joining_pages import as_user
-from tests.server.test_page import browser, static  # noqa: F401
-from tests.server.test_settings_pages import switch
-from tests.server.test_shared_page import click, shown
 from tests.server.usage.used import A100, H100, use
 
 AXE = files("axe_core_python").joinpath("axe.min.js").read_text()

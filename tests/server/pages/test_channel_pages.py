@@ -12,12 +12,12 @@ from runvitals.server.audit.storage.audit import CLI
 from tests.patience import eventually
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser
-from tests.server.test_account_pages import at, check_as_shown, field, fill, signed_in, violations
-from tests.server.test_alert_and_usage_pages import AXE, keep_picture
+from tests.server.pages.test_account_pages import at, check_as_shown, field, fill, signed_in, violations
+from tests.server.pages.test_alert_and_usage_pages import AXE, keep_picture
+from tests.server.pages.test_page import browser, static  # noqa: F401
+from tests.server.pages.test_settings_pages import switch
+from tests.server.pages.test_shared_page import click, shown
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import browser, static  # noqa: F401
-from tests.server.test_settings_pages import switch
-from tests.server.test_shared_page import click, shown
 from tests.server.usage.used import use
 
 HOOK = "https://hooks.slack.com/services/T0001/B0001/SecretSecretAbCd"
