@@ -59,11 +59,11 @@ def user_named(accounts: AccountStore, name: str) -> UserRow:
     Raises:
         LookupError: there is no such user; the text names those that there are.
     """
-    from runvitals.store.errors import UnknownAccount
+    from runvitals.store.errors import NotFound
 
     try:
         return accounts.users.by_name(name)
-    except UnknownAccount as error:
+    except NotFound as error:
         names = (row.user.name for row in accounts.users.listed())
         raise LookupError(f"{error}; {expected(names, 'runvitals user list')}") from None
 

@@ -257,7 +257,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
                 or (worker > 0 and not metadata_store.accounts.users.any_administrator()),
                 trusted_proxies=arguments.trusted_proxies,
                 secret_box=box,
-                is_stolen=_stolen_passwords(arguments.stolen_passwords),
+                is_breached=_breached_passwords(arguments.stolen_passwords),
                 files=files,
             )
         stack.callback(app.close)
@@ -374,7 +374,7 @@ def _announce(url: str, store: str, welcome: list[tuple[str, str]]) -> None:
         print(f"runvitals: {text}: {url.rstrip('/')}{path}", flush=True)
 
 
-def _stolen_passwords(path: str | None) -> Callable[[str], bool] | None:
+def _breached_passwords(path: str | None) -> Callable[[str], bool] | None:
     if path is None:
         return None
     from runvitals.server.accounts.breached_passwords import BreachedPasswords

@@ -170,7 +170,7 @@ class AccountStore:
         """Let the name of a user or team that was deleted for good be given again.
 
         Raises:
-            UnknownAccount: nobody has, or had, this name.
+            NotFound: nobody has, or had, this name.
             NameTaken: a user or team has it, or something of theirs is still in the trash.
         """
         self._database.write(lambda connection: release_name(connection, name, by, now_ms))
@@ -194,7 +194,7 @@ class AccountStore:
         """Make an active member of its team the author of a run; None: nobody.
 
         Raises:
-            UnknownAccount: the user is no such member.
+            NotFound: the user is no such member.
             UnknownRun: there is no run with this id.
         """
         set_author(self._database, run_id, name, by, now_ms)

@@ -48,9 +48,10 @@ from runvitals.store.errors import (
     MetadataStoreUnavailable,
     NameTaken,
     NoLongerValid,
+    NotAllowed,
     NotAnAdministrator,
+    NotFound,
     StoreError,
-    UnknownAccount,
 )
 
 log = logging.getLogger("runvitals.server")
@@ -155,7 +156,8 @@ def _add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(UnknownRun, _unknown)
     app.add_exception_handler(UnknownProject, _unknown)
-    app.add_exception_handler(UnknownAccount, _unknown)
+    app.add_exception_handler(NotFound, _unknown)
+    app.add_exception_handler(NotAllowed, _unknown)
     for conflict in (AmbiguousName, LastAdministrator, LimitReached, NameTaken, NotAnAdministrator):
         app.add_exception_handler(conflict, _conflict)
     app.add_exception_handler(NoLongerValid, _gone)

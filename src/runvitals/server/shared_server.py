@@ -122,7 +122,7 @@ class SharedServer:
         trusted_proxies: addresses and networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
         secret_box: encrypts secrets of accounts; None: by a key that is lost when the server ends.
         passwords: hashes passwords; None: as `Passwords()`.
-        is_stolen: whether a password is in a list of stolen ones, which are not accepted.
+        is_breached: whether a password is in a list of stolen ones, which are not accepted.
         monotonic: seconds that only grow, for limits on guessing and the cache of rights.
         fetcher: sends requests to providers and for images; None: to public addresses, and those of the
             setting `outbound_allow`.
@@ -162,7 +162,7 @@ class SharedServer:
         trusted_proxies: Sequence[str] = LOOPBACK,
         secret_box: SecretBox | None = None,
         passwords: Passwords | None = None,
-        is_stolen: Callable[[str], bool] | None = None,
+        is_breached: Callable[[str], bool] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         fetcher: Fetcher | None = None,
         files: ReceivedFiles | None = None,
@@ -236,7 +236,7 @@ class SharedServer:
         requests = metadata_store.accounts.idempotent_requests
         # The innermost: bodies have been read, and responses are not yet compressed.
         self.api.user_middleware.append(Middleware(IdempotencyKeys, requests=requests, box=box, clock=clock))
-        services = self._add_accounts(box, passwords or Passwords(), is_stolen, monotonic)
+        services = self._add_accounts(box, passwords or Passwords(), is_breached, monotonic)
         self.mailer = services.mailer
         self._outside = OutsideServices(
             metadata_store, box, clock, monotonic, services.sign_in.second_factors.are_asked, fetcher
@@ -308,7 +308,7 @@ class SharedServer:
         self,
         box: SecretBox,
         passwords: Passwords,
-        is_stolen: Callable[[str], bool] | None,
+        is_breached: Callable[[str], bool] | None,
         monotonic: Callable[[], float],
     ) -> AccountServices:
         """Give the application what the routes of accounts work with, with a running mailer."""
@@ -321,7 +321,7 @@ class SharedServer:
             mailer,
             passwords=passwords,
             monotonic=monotonic,
-            is_breached=is_stolen,
+            is_breached=is_breached,
         )
         self.api.state.account_services = services
         mailer.thread.start()

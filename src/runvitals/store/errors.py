@@ -47,5 +47,9 @@ class NoLongerValid(ValueError):
     """An invitation or one-time link that was used, ended or revoked. The text names no team and no user."""
 
 
-class UnknownAccount(LookupError):
-    """There is no such user, team, role, service account, key, session or invitation."""
+class NotAllowed(ValueError):
+    """Somebody may not join a team or a project; the text says who, and whom to ask."""
+
+
+class NotFound(LookupError):
+    """There is no such user, team, role, key, rule, price, …; the text says what was looked for."""

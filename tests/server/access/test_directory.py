@@ -16,7 +16,7 @@ from runvitals.server.access.principals import Principal, ServiceAccount, User
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 from tests.empty_metadata import new_metadata_store
 
 T0 = 1_800_000_000_000
@@ -114,7 +114,7 @@ def test_a_token_from_before_accounts_acts_as_the_teams_service_account(
     secret, token = metadata_store.tokens.create("cluster A", T0)
     assert of_key(directory, secret) is None
     team = metadata_store.accounts.teams.create("vision", CLI, T0)
-    with pytest.raises(UnknownAccount, match="belongs to no team yet"):
+    with pytest.raises(NotFound, match="belongs to no team yet"):
         directory.project(project_id)
     metadata_store.accounts.teams.adopt(team.id, CLI, T0)
     directory.rights_changed()
@@ -150,7 +150,7 @@ def test_a_suspended_user_and_a_users_own_space(metadata_store: MetadataStore, d
     metadata_store.accounts.users.delete(ada.id, CLI, T0)
     directory.rights_changed()
     assert directory.user(ada.id) is None
-    with pytest.raises(UnknownAccount):
+    with pytest.raises(NotFound):
         directory.entity(999)
 
 

@@ -15,7 +15,7 @@ from runvitals.server.background.account_housekeeping import (
     AccountHousekeeping,
 )
 from runvitals.server.mail.mailer import Mailer
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 from tests.empty_metadata import new_metadata_store
 
 T0 = 1_800_000_000_000
@@ -45,7 +45,7 @@ def test_what_has_expired_goes_and_the_rest_stays(tmp_path: Path) -> None:
         (mail,) = accounts.outgoing_mail.due(now_ms)
         assert (mail.kind, mail.address) == ("account_deleted", "ada@lab.example")
         for name in ("ada", "never"):
-            with pytest.raises(UnknownAccount):
+            with pytest.raises(NotFound):
                 accounts.users.by_name(name)
         assert accounts.users.by_name("later").state == "unverified"
         assert accounts.users.create("never", CLI, now_ms).state == "active"  # the name is free again

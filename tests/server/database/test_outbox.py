@@ -21,7 +21,7 @@ from runvitals.server.events.outbox import (
 )
 from runvitals.server.mail.storage.outgoing_mail import NewMail
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 NOW = 1_800_000_000_000
 ANY = Notification("a", "run.crashed", "user:1", "run:1", "it crashed", {"path": "/runs/a"}, NOW)
@@ -168,7 +168,7 @@ def test_what_a_team_was_told_and_sending_it_again(metadata_store: MetadataStore
     )
     with pytest.raises(ValueError, match="being sent"):
         outbox.send_again(team, failed.id, NOW)
-    with pytest.raises(UnknownAccount):
+    with pytest.raises(NotFound):
         outbox.send_again(team + 1, failed.id, NOW)
 
 

@@ -13,7 +13,7 @@ from runvitals.server.doors.scim.users import SCIM
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.mail.outside_changes import LATEST_MS, OutsideChanges
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 from tests.server.mail.conftest import T0, SetClock
 from tests.server.mail.receiver import Receiver
 
@@ -119,7 +119,7 @@ def test_deleted_users(accounts: AccountStore, sent: Send, clock: SetClock) -> N
 def _user(accounts: AccountStore, name: str) -> UserRow:
     try:
         return accounts.users.by_name(name)
-    except UnknownAccount:
+    except NotFound:
         return accounts.users.create(name, CLI, T0, address=f"{name}@example.org", verified=True)
 
 

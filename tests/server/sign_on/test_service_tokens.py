@@ -17,7 +17,7 @@ from runvitals.server.sign_on.discovery import Discovery
 from runvitals.server.sign_on.service_tokens import CACHED_MS, ServiceTokens, looks_like_token
 from runvitals.server.sign_on.storage.jwt_issuers import ExternalIdentity
 from runvitals.server.sign_on.tokens import checked_keys
-from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.errors import NameTaken, NotFound
 from tests.server.outbound.site import Site
 from tests.server.sign_on.conftest import T0, Clocks
 from tests.server.sign_on.provider import RSA, Idp, sign
@@ -231,7 +231,7 @@ def test_a_subject_is_removed(tokens: ServiceTokens, robot: int, accounts: Accou
         {"issuer": ISSUER, "subject": SUBJECT},
     )
     assert tokens.account(_token()) is None
-    with pytest.raises(UnknownAccount):
+    with pytest.raises(NotFound):
         accounts.jwt_issuers.unassign(issuer.id, SUBJECT, CLI, T0)
 
 
@@ -242,5 +242,5 @@ def test_a_subject_that_no_database_can_store(
     accounts.jwt_issuers.assign(robot, issuer.id, "repo:*", CLI, T0)
     assert tokens.account(_token(sub="repo:a\0b")) is None
     assert tokens.account(_token(sub="repo:a")) == robot
-    with pytest.raises(UnknownAccount):
+    with pytest.raises(NotFound):
         accounts.jwt_issuers.unassign(issuer.id, "repo:\0", CLI, T0)

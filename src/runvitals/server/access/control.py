@@ -41,7 +41,7 @@ from runvitals.server.account_store import AccountStore
 from runvitals.server.http.errors import DetailedError
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.projects.storage.projects import project_name
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 _MAX_CHECKS: Final = 8
 _MAX_WAITING: Final = 500
@@ -204,7 +204,7 @@ class AccessControl:
         def change() -> None:
             try:
                 self.accounts.set_run_author(run_id, name, requester.actor, self.clock())
-            except UnknownAccount as error:
+            except NotFound as error:
                 raise HTTPException(422, f"author: {error}") from None
             self._add_event(run_id, requester, "run.set_author", {})
 

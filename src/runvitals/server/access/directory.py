@@ -36,7 +36,7 @@ from runvitals.server.access.principals import (
 from runvitals.server.access.readable_runs import readable_runs
 from runvitals.server.access.resources import Entity, Project, ProjectItem, Resource, Visibility
 from runvitals.server.organisation.settings import enforced_switches, policies_of, with_defaults
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 if TYPE_CHECKING:
     from runvitals.server.accounts.storage.keys import KeyRow
@@ -154,7 +154,7 @@ class Directory:
         """A team, or a user's own space.
 
         Raises:
-            UnknownAccount: there is none with this id.
+            NotFound: there is none with this id.
         """
         return self._cache.get(("entity", entity_id), lambda: self._entity(entity_id))
 
@@ -163,7 +163,7 @@ class Directory:
 
         Raises:
             UnknownProject: there is no project with this id.
-            UnknownAccount: no team has adopted it.
+            NotFound: no team has adopted it.
         """
         return self._cache.get(("project", project_id), lambda: self._project(project_id))
 
@@ -413,7 +413,7 @@ class Directory:
     def _entity(self, entity_id: int) -> Entity:
         row = self._accounts.entity(entity_id)
         if row is None:
-            raise UnknownAccount(f"there is no user or team with id {entity_id}")
+            raise NotFound(f"there is no user or team with id {entity_id}")
         switches = {
             "hidden": row.hidden,
             "members_invite": row.members_invite,
@@ -428,7 +428,7 @@ class Directory:
     def _project(self, project_id: int) -> Project:
         row = self._accounts.project_members.get(project_id)
         if row.entity_id is None:
-            raise UnknownAccount(f"the project {row.name!r} belongs to no team yet")
+            raise NotFound(f"the project {row.name!r} belongs to no team yet")
         return self._of_row(row)
 
     def _of_row(self, row: OwnedProject) -> Project:

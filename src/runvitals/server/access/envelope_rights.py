@@ -27,7 +27,7 @@ from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.projects.storage.projects import DEFAULT_PROJECT, ProjectOwner, project_name
 from runvitals.server.runs.storage.run_places import RunPlace
 from runvitals.server.runs.storage.writer_registration import Sender
-from runvitals.store.errors import MetadataStoreUnavailable, UnknownAccount
+from runvitals.store.errors import MetadataStoreUnavailable, NotFound
 
 ONLY_READS: Final = "this key may only read: create one that may write or ingest"
 _MAX_ADMITTED: Final = 10_000
@@ -333,7 +333,7 @@ class KeyRights:
                 if found is None:
                     return None
                 user_id = found.id
-        except (UnknownAccount, ValueError):  # also: not an address
+        except (NotFound, ValueError):  # also: not an address
             return None
         user = self._directory.user(user_id)
         return user_id if user is not None and user.state == "active" and entity.id in user.teams else None

@@ -17,7 +17,7 @@ from runvitals.server.access.principals import Principal, User
 from runvitals.server.access.resources import Account, Organisation, Project, ProjectItem, Resource
 from runvitals.server.http.errors import DetailedError
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 MAX_NAME: Final = 256
 _ACCOUNT_KINDS: Final = ("account", "user")
@@ -101,7 +101,7 @@ class NamedResources:
     def _reads(self, principal: Principal, project_id: int) -> bool:
         try:
             project = self._directory.project(project_id)
-        except (UnknownAccount, UnknownProject):  # removed a moment ago
+        except (NotFound, UnknownProject):  # removed a moment ago
             return False
         return not project.deleted and self._directory.may(principal, Action.PROJECT_READ, project)
 
@@ -167,7 +167,7 @@ class NamedResources:
                 continue
             try:
                 found.append(self._directory.project(project_id))
-            except (UnknownAccount, UnknownProject):  # of no team yet, or removed a moment ago
+            except (NotFound, UnknownProject):  # of no team yet, or removed a moment ago
                 continue
         readable = [
             candidate for candidate in found if self._directory.may(principal, Action.PROJECT_READ, candidate)

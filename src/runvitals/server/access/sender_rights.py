@@ -9,7 +9,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.principals import KeyScope, Principal, ServiceAccount, User
 from runvitals.server.access.resources import ProjectItem
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 
 def may_of_sender(access: AccessControl, sender: Principal | None, action: Action, project_id: int) -> bool:
@@ -24,7 +24,7 @@ def may_of_sender(access: AccessControl, sender: Principal | None, action: Actio
         return False
     try:
         project = access.directory.project(project_id)
-    except (UnknownAccount, UnknownProject):  # deleted a moment ago
+    except (NotFound, UnknownProject):  # deleted a moment ago
         return False
     return access.directory.may(_with_artifacts(sender), action, ProjectItem("artifact", 0, project))
 

@@ -26,7 +26,7 @@ from runvitals.server.accounts.passwords import Passwords, TooManySignIns
 from runvitals.server.accounts.second_factors import FactorKind, FactorProof, SecondFactors
 from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 if TYPE_CHECKING:
     from runvitals.server.account_store import AccountStore
@@ -56,7 +56,7 @@ class SecondFactorNeeded(SignInRefused):
         self.kinds = kinds
 
 
-class NotAllowed(SignInRefused):
+class SignInNotAllowed(SignInRefused):
     """Everything is right, but the account is suspended, or passwords are switched off."""
 
 
@@ -147,7 +147,7 @@ class SignIn:
             raise
         try:
             self._check_allowed(user)
-        except NotAllowed:
+        except SignInNotAllowed:
             self._limits.withdraw(typed, attempt.ip, known)
             raise
         self._limits.succeeded(typed, attempt.ip, known)
@@ -206,7 +206,7 @@ class SignIn:
             raise
         self._limits.succeeded(subject, ip, known)
         if user.state == "suspended":
-            raise NotAllowed(_SUSPENDED)
+            raise SignInNotAllowed(_SUSPENDED)
         return user
 
     def confirm(self, user_id: int, session_id: int, password: str) -> bool:
@@ -246,10 +246,12 @@ class SignIn:
 
     def _check_allowed(self, user: UserRow) -> None:
         if user.state == "suspended":
-            raise NotAllowed(_SUSPENDED)
+            raise SignInNotAllowed(_SUSPENDED)
         # Administrators can always sign in by a link from the command line, also if the provider fails.
         if user.org_role != "admin" and not with_defaults(self._accounts.settings.all())["password_login"]:
-            raise NotAllowed("signing in other than by a provider is switched off; use one of the providers")
+            raise SignInNotAllowed(
+                "signing in other than by a provider is switched off; use one of the providers"
+            )
 
     def _find(self, typed: str) -> UserRow | None:
         """The user of a name; or who verified an address, or else signed up with it last."""
@@ -259,7 +261,7 @@ class SignIn:
                 key = address_key(text)
                 return self._accounts.users.by_address(key) or self._accounts.users.unverified_by_address(key)
             return self._accounts.users.by_name(entity_name(text))
-        except (ValueError, UnknownAccount):
+        except (ValueError, NotFound):
             return None
 
     def _record_failure(self, actor: Actor, user: UserRow | None) -> None:

@@ -36,7 +36,7 @@ from runvitals.server.events.run_events import DONE, HELD, NEW, RunEvent, Waitin
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.runs.storage.run_places import RunPlace
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 from runvitals.store.supervised_thread import SupervisedThread
 
 LOST_MS: Final = 10 * MINUTE_MS
@@ -154,7 +154,7 @@ class RunAlerts:
         notifications: list[Notification] = []
         waiting: list[WaitingAlert] = []
         if place is not None and not place.deleted and place.entity_id is not None:
-            with suppress(UnknownAccount):  # the team was deleted meanwhile
+            with suppress(NotFound):  # the team was deleted meanwhile
                 telling = _Telling(self._store, self._directory, self._key, now_ms, place, event, further)
                 notifications, waiting = telling.all()
         self._store.alerts.events.settle(
@@ -278,7 +278,7 @@ class _Telling:
     def _zone(self, receiver: AlertReceiver) -> tzinfo:
         try:
             wishes = self._store.accounts.profiles.get(receiver.user_id).fields
-        except UnknownAccount:
+        except NotFound:
             wishes = {}
         return zone_named(wishes.get("time_zone") or self._settings["time_zone"])
 

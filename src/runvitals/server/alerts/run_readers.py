@@ -7,7 +7,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.directory import Directory
 from runvitals.server.access.resources import Project, ProjectItem, Visibility
 from runvitals.server.runs.storage.run_places import RunPlace
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 
 def may_read_run(directory: Directory, user_id: int | None, place: RunPlace) -> bool:
@@ -29,5 +29,5 @@ def team_may_read(directory: Directory, place: RunPlace) -> bool:
 def _project(directory: Directory, place: RunPlace) -> Project | None:
     try:
         return directory.project(place.project_id)
-    except (UnknownProject, UnknownAccount):
+    except (UnknownProject, NotFound):
         return None  # deleted meanwhile

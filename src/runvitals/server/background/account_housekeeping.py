@@ -14,7 +14,7 @@ from runvitals.server.mail.notices import Notices
 from runvitals.server.mail.outside_changes import LATEST_MS, OutsideChanges
 from runvitals.server.mail.reminders import Reminders
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.store.errors import LastAdministrator, UnknownAccount
+from runvitals.store.errors import LastAdministrator, NotFound
 
 UNCONFIRMED_MS: Final = 48 * HOUR_MS
 """How long a sign-up holds its name without a confirmed address."""
@@ -72,7 +72,7 @@ class AccountHousekeeping:
             address = notices.address_of(user.id, message)
             try:
                 self._accounts.users.delete(user.id, SYSTEM, now_ms)
-            except (LastAdministrator, UnknownAccount):
+            except (LastAdministrator, NotFound):
                 continue  # or another server has deleted it
             if address is not None:
                 notices.to_address(address, message)

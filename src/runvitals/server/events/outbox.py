@@ -32,7 +32,7 @@ from runvitals.server.database.database import Database, insert
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.alerts import notification
 from runvitals.server.database.tables.content import outgoing_mail
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 GIVE_UP_MS: Final = DAY_MS
 KEPT_MS: Final = 30 * DAY_MS
@@ -240,7 +240,7 @@ class OutboxTable:
             team_id: only one of this team; None: of anybody.
 
         Raises:
-            UnknownAccount: the team has no such notification.
+            NotFound: the team has no such notification.
             ValueError: it is still being sent.
         """
         mine = and_(_row.id == notification_id, *([] if team_id is None else [_row.team_id == team_id]))
@@ -258,7 +258,7 @@ class OutboxTable:
             changed = connection.execute(again).rowcount
             found = _read(connection, mine)
             if not found:
-                raise UnknownAccount("there is no such notification")
+                raise NotFound("there is no such notification")
             if not changed:
                 raise ValueError("it is still being sent")
             return found[0]

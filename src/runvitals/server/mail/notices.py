@@ -9,7 +9,7 @@ from runvitals.server.account_store import AccountStore
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.mail.message import Message
 from runvitals.server.projects.storage.owned_projects import ProjectDetail
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 SWITCHED_OFF: Final = "mail_switched_off"
 """The field of a profile with the topics of which its user wants no messages."""
@@ -99,5 +99,5 @@ class Notices:
     def _wishes(self, user_id: int) -> Mapping[str, Any]:
         try:
             return self._accounts.profiles.get(user_id).fields
-        except UnknownAccount:
+        except NotFound:
             return {}  # deleted meanwhile

@@ -20,7 +20,7 @@ from runvitals.server.mail.mailer import Mailer
 from runvitals.server.mail.message import Message
 from runvitals.server.mail.notices import Notices
 from runvitals.server.organisation.settings import SECURITY_SETTINGS, with_defaults
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 LATEST_MS: Final = DAY_MS
 """Earlier changes, made while no server ran or mail was not set up, are not announced."""
@@ -110,7 +110,7 @@ class OutsideChanges:
         try:
             name = event.entity if event.action.startswith("key.") else event.target
             return self._accounts.users.by_name(name or "")
-        except UnknownAccount:
+        except NotFound:
             return None
 
 

@@ -81,7 +81,7 @@ class Statements:
             tell: tells others, in the same transaction.
 
         Raises:
-            UnknownAccount: nothing is charged any more.
+            NotFound: nothing is charged any more.
             StatementConflict: it was issued meanwhile.
         """
         self.compute(Month.named(draft.period))
@@ -101,7 +101,7 @@ class Statements:
             tell: as of `issue`.
 
         Raises:
-            UnknownAccount: there is no such statement.
+            NotFound: there is no such statement.
             StatementConflict: it was not issued, or is cancelled already.
         """
         how = self._issuing(by)

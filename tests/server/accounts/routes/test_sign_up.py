@@ -285,7 +285,7 @@ def test_the_first_administrator_comes_by_a_link(tmp_path: Path) -> None:
 
 
 def test_stolen_passwords_are_not_accepted(tmp_path: Path) -> None:
-    with serving_people(tmp_path, is_stolen=lambda password: password == OTHER_PASSWORD) as people:
+    with serving_people(tmp_path, is_breached=lambda password: password == OTHER_PASSWORD) as people:
         change = people.browser("rita").put(
             "/account/password", json={"old": PASSWORD, "new": OTHER_PASSWORD}
         )

@@ -11,7 +11,7 @@ from runvitals.server.alerts.storage.slack_destinations import SealedUrl
 from runvitals.server.alerts.storage.webhooks import UnknownSecret
 from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.teams.storage.team_secrets import MAX_SECRETS, SecretInUse
-from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
+from runvitals.store.errors import LimitReached, NameTaken, NotFound
 
 T0: Final = 1_800_000_000_000
 HOOK: Final[dict[str, Any]] = {"name": "ci", "url": "https://ci.example/hook", "enabled": True}
@@ -54,7 +54,7 @@ def test_integrations_go_with_the_team(accounts: AccountStore) -> None:
     with pytest.raises(SecretInUse):
         accounts.team_secrets.delete(team.id, "TOKEN", CLI, T0)
     accounts.teams.delete("vision", CLI, T0)
-    with pytest.raises(UnknownAccount):
+    with pytest.raises(NotFound):
         accounts.team_secrets.put(team.id, "TOKEN", b"y", CLI, T0)
     accounts.teams.purge(team.id, CLI, T0)
     assert accounts.team_secrets.of_team(team.id) == []

@@ -8,7 +8,7 @@ from runvitals.model.durations import DAY_MS
 from runvitals.server.account_store import AccountStore
 from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.teams.storage.join_requests import A_DAY, JoinRequestRow
-from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, UnknownAccount
+from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, NotAllowed
 
 T0 = 1_800_000_000_000
 
@@ -68,7 +68,7 @@ def test_a_rejected_request_can_be_made_again(accounts: AccountStore, actors: di
 def test_an_account_without_access_is_not_approved(accounts: AccountStore, actors: dict[str, Actor]) -> None:
     row = ask(accounts, actors["bob"])
     accounts.users.update(row.user_id, CLI, T0, access="none")
-    with pytest.raises(UnknownAccount, match="may not join"):
+    with pytest.raises(NotAllowed, match="may not join"):
         accounts.join_requests.approve(row.id, "member", actors["ada"], T0)
     assert accounts.join_requests.get(row.id).state == "pending"
 
@@ -97,13 +97,13 @@ def test_joining_by_a_verified_mail_domain(accounts: AccountStore, actors: dict[
     assert names() == []  # it is not recommended
     accounts.teams.update("vision", CLI, T0, recommend_by_domain=True)
     assert names() == ["vision"]
-    with pytest.raises(UnknownAccount):
+    with pytest.raises(NotAllowed):
         join()  # they must ask
     row = ask(accounts, bob)
     accounts.teams.update("vision", CLI, T0, join_by_domain="auto", join_domains=["other.example"])
     accounts.emails.add(bob.id, "bob@other.example", bob, T0)
     assert names() == []
-    with pytest.raises(UnknownAccount):
+    with pytest.raises(NotAllowed):
         join()  # the address is not verified
     [added] = [email for email in accounts.emails.of_user(bob.id) if not email.is_primary]
     accounts.emails.verify(added.id, bob, T0)

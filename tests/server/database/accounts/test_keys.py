@@ -7,7 +7,7 @@ from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.keys import MAX_KEYS
 from runvitals.server.accounts.storage.sessions import SessionLife
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
-from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, UnknownAccount
+from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, NotFound
 
 T0 = 1_800_000_000_000
 HOUR, DAY = 3_600_000, 86_400_000
@@ -75,7 +75,7 @@ def test_rotation_overlaps(accounts: AccountStore) -> None:
     assert accounts.keys.check(old, T0 + HOUR) is not None
     assert accounts.keys.check(old, T0 + 2 * HOUR) is None
     assert accounts.keys.check(new, T0 + 2 * HOUR) is not None
-    with pytest.raises(UnknownAccount):
+    with pytest.raises(NotFound):
         accounts.keys.rotate(key.id, CLI, T0 + 2 * HOUR)
     with pytest.raises(ValueError, match="expected 0 to 168 hours"):
         accounts.keys.rotate(rotated.id, CLI, T0, overlap_ms=169 * HOUR)
@@ -140,7 +140,7 @@ def test_sessions_are_renewed_and_ended(accounts: AccountStore) -> None:
     assert accounts.sessions.end(user.id + 1, CLI, T0, only=third.id) == 0
     assert accounts.sessions.end(user.id, CLI, T0, keep=first.id) == 1
     assert [row.id for row in accounts.sessions.of_user(user.id, T0)] == [first.id]
-    with pytest.raises(UnknownAccount):
+    with pytest.raises(NotFound):
         accounts.sessions.renew(third.id, T0, life)
 
 

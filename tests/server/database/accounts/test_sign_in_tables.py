@@ -8,7 +8,7 @@ from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.device_logins import LIFE_MS
 from runvitals.server.accounts.storage.sessions import SessionLife
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
-from runvitals.store.errors import NoLongerValid, UnknownAccount
+from runvitals.store.errors import NoLongerValid, NotFound
 
 T0 = 1_800_000_000_000
 
@@ -58,7 +58,7 @@ def test_fields_of_a_profile_are_merged(accounts: AccountStore) -> None:
     assert (profile.display_name, profile.default_entity_id) == ("Ada L.", 7)
     assert profile.fields == {"bio": "Counts", "locale": "de"}
     accounts.users.delete(ada.id, CLI, T0)
-    with pytest.raises(UnknownAccount):
+    with pytest.raises(NotFound):
         accounts.profiles.get(ada.id)
 
 

@@ -7,7 +7,7 @@ from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
-from runvitals.store.errors import LastAdministrator, NameTaken, NoLongerValid, UnknownAccount
+from runvitals.store.errors import LastAdministrator, NameTaken, NoLongerValid, NotAllowed, NotFound
 
 T0 = 1_800_000_000_000
 DAY = 86_400_000
@@ -44,7 +44,7 @@ def test_a_team_and_its_members(accounts: AccountStore, ada: UserRow, bob: UserR
     assert grants.teams[team.id].role == "member"
     accounts.members.remove("vision", "bob", CLI, T0)
     assert accounts.teams.by_name("vision").members == 1
-    with pytest.raises(UnknownAccount, match="bob is not a member of vision"):
+    with pytest.raises(NotFound, match="bob is not a member of vision"):
         accounts.members.remove("vision", "bob", CLI, T0)
 
 
@@ -92,7 +92,7 @@ def test_a_custom_role(accounts: AccountStore, ada: UserRow, bob: UserRow) -> No
     grants = accounts.user_grants(bob.id, T0)
     assert grants is not None
     assert (grants.teams[team.id].role, grants.teams[team.id].actions) == ("viewer", frozenset())
-    with pytest.raises(UnknownAccount, match="there is no role 'Labeller'"):
+    with pytest.raises(NotFound, match="there is no role 'Labeller'"):
         accounts.members.set_role("vision", "bob", "Labeller", CLI, T0)
 
 
@@ -109,7 +109,7 @@ def test_a_team_in_the_trash_has_no_members_page(accounts: AccountStore) -> None
     accounts.teams.create("vision", CLI, T0)
     accounts.teams.delete("vision", CLI, T0 + 1)
     assert accounts.teams.by_name("vision").deleted_ms == T0 + 1
-    with pytest.raises(UnknownAccount):
+    with pytest.raises(NotFound):
         accounts.members.of_team("vision")
     accounts.teams.restore("vision", CLI, T0 + 2)
     assert accounts.members.of_team("vision") == []
@@ -185,7 +185,7 @@ def test_a_restricted_project_and_its_members(
     assert accounts.teams.adopt(team.id, CLI, T0) == 1
     by_ada = Actor("user", "ada", ada.id)
     accounts.owned_projects.update(project_id, by_ada, T0, visibility="restricted")
-    with pytest.raises(UnknownAccount, match="only members of the team"):
+    with pytest.raises(NotAllowed, match="only members of the team"):
         accounts.project_members.add(project_id, by_ada, T0, user_id=bob.id)
     accounts.members.add("vision", "bob", "member", CLI, T0)
     accounts.project_members.add(project_id, by_ada, T0, user_id=bob.id, role="viewer")

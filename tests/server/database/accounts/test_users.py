@@ -7,7 +7,7 @@ import pytest
 from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.sessions import SessionLife
 from runvitals.server.audit.storage.audit import CLI, Actor, AuditFilter
-from runvitals.store.errors import LastAdministrator, NameTaken, UnknownAccount
+from runvitals.store.errors import LastAdministrator, NameTaken, NotFound
 
 T0 = 1_800_000_000_000
 DAY = 86_400_000
@@ -49,7 +49,7 @@ def test_whoever_verifies_an_address_first_has_it(accounts: AccountStore) -> Non
     second = accounts.emails.add(bob.id, "LAB@example.org", CLI, T0)
     accounts.emails.verify(second.id, CLI, T0)
     assert [row.address for row in accounts.emails.of_user(ada.id)] == ["ada@example.org"]
-    with pytest.raises(UnknownAccount):
+    with pytest.raises(NotFound):
         accounts.emails.verify(first.id, CLI, T0)
     again = accounts.emails.add(ada.id, "lab@example.org", CLI, T0)
     with pytest.raises(NameTaken):
@@ -142,7 +142,7 @@ def test_a_deletion_waits_and_can_be_cancelled(accounts: AccountStore) -> None:
     assert accounts.users.deletion_due(T0 + 6 * DAY) == []
     assert [user.name for user in accounts.users.deletion_due(T0 + 7 * DAY)] == ["ada"]
     accounts.users.delete(ada.id, CLI, T0 + 7 * DAY)
-    with pytest.raises(UnknownAccount):
+    with pytest.raises(NotFound):
         accounts.users.by_name("ada")
     bob = accounts.users.create("bob", CLI, T0, address="ada@example.org", verified=True)
     assert accounts.users.by_address("ada@example.org") == bob
@@ -189,7 +189,7 @@ def test_a_name_that_no_database_can_store_is_unknown(accounts: AccountStore, na
         accounts.keys.by_public_id,
         lambda text: accounts.service_accounts.by_name(text, None),
     ):
-        with pytest.raises(UnknownAccount):
+        with pytest.raises(NotFound):
             find(name)
     assert accounts.entity_id(name) is None
     assert accounts.users.search(name, 1) == []

@@ -22,7 +22,7 @@ from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 router = Router()
 
@@ -184,7 +184,7 @@ def _lives(key: KeyRow, now_ms: int) -> bool:
 def _own(accounts: AccountStore, owner: Owner, public_id: str) -> KeyRow:
     try:
         key = accounts.keys.by_public_id(public_id) if public_id.isalnum() else None
-    except UnknownAccount:
+    except NotFound:
         key = None
     if key is None or key.user_id != owner.id:
         raise HTTPException(404, f"there is no key {public_id[:20]!r}")
@@ -196,7 +196,7 @@ def _rotated(access: AccessControl, public_id: str, body: Rotation, by: Actor) -
     try:
         old = accounts.keys.by_public_id(public_id)
         secret, key = accounts.keys.rotate(old.id, by, access.clock(), round(body.overlap_h * HOUR_MS))
-    except UnknownAccount as error:
+    except NotFound as error:
         raise HTTPException(409, str(error)) from None
     access.rights_changed()
     return _created({"key": secret, **key_json(accounts, key)})

@@ -21,7 +21,7 @@ from runvitals.server.http.errors import InvalidFields, too_many
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
-from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.errors import NameTaken, NotFound
 
 router = Router()
 
@@ -129,7 +129,7 @@ def delete_email(
 def _own(accounts: AccountStore, owner: Owner, email_id: int) -> EmailRow:
     try:
         row = accounts.emails.get(email_id) if 0 <= email_id < 2**31 else None
-    except UnknownAccount:
+    except NotFound:
         row = None
     if row is None or row.user_id != owner.id:
         raise HTTPException(404, f"there is no e-mail address {email_id}")

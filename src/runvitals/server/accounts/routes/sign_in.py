@@ -183,7 +183,7 @@ def refusal(error: sign_in.SignInRefused, request: Request, services: AccountSer
     """The response to a sign-in that was refused."""
     if isinstance(error, sign_in.TooManyAttempts):
         return too_many(str(error), error.wait_s)
-    if isinstance(error, sign_in.NotAllowed):
+    if isinstance(error, sign_in.SignInNotAllowed):
         return HTTPException(403, str(error))
     if isinstance(error, sign_in.SecondFactorNeeded):
         more = {"second_factor": True, **factors_json(error.user_id, error.kinds, request, services)}

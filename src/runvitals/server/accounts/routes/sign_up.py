@@ -27,7 +27,7 @@ from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.teams.storage.invitations import InvitationRow
-from runvitals.store.errors import NameTaken, NoLongerValid, UnknownAccount
+from runvitals.store.errors import NameTaken, NoLongerValid, NotAllowed, NotFound
 
 Token = Annotated[str, Field(min_length=1, max_length=128)]
 
@@ -101,7 +101,7 @@ def _create(body: SignUp, requester: Requester, access: AccessControl, services:
             accounts.invitations.accept(invitation, user.id, actor, now_ms)
             if invitation.address is None and not services.mailer.configured:
                 accounts.users.update(user.id, actor, now_ms, state="active")  # no mail could confirm it
-        except (NoLongerValid, UnknownAccount):
+        except (NoLongerValid, NotAllowed, NotFound):
             pass  # it ended meanwhile: the address is confirmed by mail
     access.rights_changed()
     return accounts.users.get(user.id)
@@ -163,7 +163,7 @@ def verify(
     try:
         accounts.one_time_tokens.use(body.token, "verify_email", now_ms)
         email = accounts.emails.verify(token.email_id, requester.actor, now_ms)
-    except (NoLongerValid, NameTaken, UnknownAccount) as error:
+    except (NoLongerValid, NameTaken, NotFound) as error:
         raise HTTPException(410, str(error)) from None
     access.rights_changed()
     renew_session(request, response, access, requester.session.id)

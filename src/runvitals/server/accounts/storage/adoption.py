@@ -9,7 +9,7 @@ from runvitals.server.database.database import Database
 from runvitals.server.database.tables.accounts import service_account, user_account
 from runvitals.server.database.tables.runs import project, token
 from runvitals.server.teams.storage.teams import TeamTable
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 
 def adopt_earlier_projects(database: Database, team: str, now_ms: int) -> bool:
@@ -37,7 +37,7 @@ def adopt_earlier_projects(database: Database, team: str, now_ms: int) -> bool:
     teams = TeamTable(database)
     try:
         owner = teams.by_name(team)
-    except UnknownAccount:
+    except NotFound:
         owner = teams.create(team, SYSTEM, now_ms, administrator=administrator)
     teams.adopt(owner.id, SYSTEM, now_ms)
     return True

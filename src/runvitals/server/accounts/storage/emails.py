@@ -13,7 +13,7 @@ from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, among
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import email, user_account
-from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.errors import NameTaken, NotFound
 
 MAX_ADDRESSES = 10
 
@@ -68,7 +68,7 @@ class EmailTable:
     def get(self, email_id: int) -> EmailRow:
         """
         Raises:
-            UnknownAccount: there is no such address.
+            NotFound: there is no such address.
         """
         with self._database.read() as connection:
             return _email(connection, email_id)
@@ -93,7 +93,7 @@ class EmailTable:
 
         Raises:
             NameTaken: another user has verified it before.
-            UnknownAccount: there is no such address.
+            NotFound: there is no such address.
         """
 
         def work(connection: Connection) -> EmailRow:
@@ -187,5 +187,5 @@ def _check_unverified_elsewhere(connection: Connection, key: str, user_id: int) 
 def _email(connection: Connection, email_id: int) -> EmailRow:
     row = connection.execute(_EMAILS.where(email.c.id == email_id)).first()
     if row is None:
-        raise UnknownAccount("there is no such e-mail address")
+        raise NotFound("there is no such e-mail address")
     return EmailRow(**row._asdict())

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from runvitals.model.account_names import entity_name
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.tables.accounts import entity, user_account
-from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.errors import NameTaken, NotFound
 
 
 def claim_name(connection: Connection, kind: str, text: str, now_ms: int) -> tuple[int, str]:
@@ -37,12 +37,12 @@ def release_name(connection: Connection, text: str, by: Actor, now_ms: int) -> N
     """Let a name that was deleted for good be given again.
 
     Raises:
-        UnknownAccount: nobody has, or had, this name.
+        NotFound: nobody has, or had, this name.
         NameTaken: a user or team has it, or something of theirs is still in the trash.
     """
     row = connection.execute(select(entity).where(entity.c.name == text.lower()).with_for_update()).first()
     if row is None:
-        raise UnknownAccount(f"nobody has, or had, the name {text!r}")
+        raise NotFound(f"nobody has, or had, the name {text!r}")
     if row.purged_ms is None:
         where = "is in the trash" if row.deleted_ms is not None else "is in use"
         raise NameTaken(f"the name {row.name!r} {where}")
@@ -70,11 +70,11 @@ def name_of(connection: Connection, entity_id: int) -> tuple[int, str]:
     """Id and name of an entity.
 
     Raises:
-        UnknownAccount: there is none.
+        NotFound: there is none.
     """
     name = connection.execute(select(entity.c.name).where(entity.c.id == entity_id)).scalar()
     if name is None:
-        raise UnknownAccount(f"there is no user or team with id {entity_id}")
+        raise NotFound(f"there is no user or team with id {entity_id}")
     return entity_id, str(name)
 
 

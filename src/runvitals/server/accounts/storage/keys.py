@@ -19,7 +19,7 @@ from runvitals.server.database.database import Database
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import api_key, api_key_entity, service_account, user_account
 from runvitals.server.database.text import checked_name
-from runvitals.store.errors import LimitReached, UnknownAccount
+from runvitals.store.errors import LimitReached, NotFound
 
 MAX_NAME = 64
 MAX_KEYS = 50
@@ -147,7 +147,7 @@ class KeyTable:
     def get(self, key_id: int) -> KeyRow:
         """
         Raises:
-            UnknownAccount: there is no such key.
+            NotFound: there is no such key.
         """
         with self._database.read() as connection:
             return _key(connection, key_id)
@@ -162,14 +162,14 @@ class KeyTable:
     def by_public_id(self, shown: str) -> KeyRow:
         """
         Raises:
-            UnknownAccount: there is no such key.
+            NotFound: there is no such key.
         """
         with self._database.read() as connection:
             number = connection.execute(
                 select(api_key.c.id).where(api_key.c.public_id == plain_text(shown))
             ).scalar()
             if number is None:
-                raise UnknownAccount(f"there is no key {shown!r}")
+                raise NotFound(f"there is no key {shown!r}")
             return _key(connection, number)
 
     def rotate(self, key_id: int, by: Actor, now_ms: int, overlap_ms: int = DAY_MS) -> tuple[str, KeyRow]:
@@ -178,7 +178,7 @@ class KeyTable:
         Raises:
             ValueError: an invalid overlap.
             LimitReached: the owner has twice as many keys as may be created, because of their overlaps.
-            UnknownAccount: there is no such valid key.
+            NotFound: there is no such valid key.
         """
         if not 0 <= overlap_ms <= MAX_OVERLAP_MS:
             raise ValueError(f"invalid overlap; expected 0 to {MAX_OVERLAP_MS // HOUR_MS} hours")
@@ -186,7 +186,7 @@ class KeyTable:
         def work(connection: Connection) -> tuple[str, KeyRow]:
             valid = select(api_key.c.id).where(api_key.c.id == key_id, *_valid(now_ms)).with_for_update()
             if connection.execute(valid).first() is None:
-                raise UnknownAccount("there is no such valid key")
+                raise NotFound("there is no such valid key")
             old = _key(connection, key_id)
             values: dict[str, object] = {
                 "name": old.name,
@@ -215,7 +215,7 @@ class KeyTable:
 
         Raises:
             ValueError: an invalid name.
-            UnknownAccount: there is no such key.
+            NotFound: there is no such key.
         """
         name = checked_name("key", name.strip(), MAX_NAME)
 
@@ -233,7 +233,7 @@ class KeyTable:
         """Revoke a key. Revoking it twice has no effect.
 
         Raises:
-            UnknownAccount: there is no such key.
+            NotFound: there is no such key.
         """
 
         def work(connection: Connection) -> None:
@@ -288,6 +288,6 @@ def _owner(connection: Connection, key: KeyRow) -> tuple[int, str] | None:
 def _key(connection: Connection, key_id: int) -> KeyRow:
     row = connection.execute(_KEYS.where(api_key.c.id == key_id)).first()
     if row is None:
-        raise UnknownAccount(f"there is no key with id {key_id}")
+        raise NotFound(f"there is no key with id {key_id}")
     limits = select(api_key_entity.c.entity_id).where(api_key_entity.c.key_id == key_id)
     return KeyRow(**row._asdict(), entities=frozenset(connection.execute(limits).scalars()))

@@ -15,7 +15,7 @@ from runvitals.server.database.tables.accounts import password, recovery_code, s
 from runvitals.server.database.tables.sign_in import passkey, passkey_owner, used_challenge
 from runvitals.server.database.tables.sign_on import login
 from runvitals.server.database.text import checked_name
-from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, UnknownAccount
+from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, NotFound
 
 MAX_PASSKEYS = 20
 MAX_NAME = 64
@@ -169,7 +169,7 @@ class PasskeyTable:
         """
         Raises:
             ValueError: an invalid name.
-            UnknownAccount: the user has no such passkey.
+            NotFound: the user has no such passkey.
         """
         name = checked_name("passkey", name.strip(), MAX_NAME)
         mine = (passkey.c.id == passkey_id, passkey.c.user_id == user_id)
@@ -194,7 +194,7 @@ class PasskeyTable:
         """Remove a passkey; returns it. With the last one, none is asked for after the password any more.
 
         Raises:
-            UnknownAccount: the user has no such passkey.
+            NotFound: the user has no such passkey.
             ValueError: it is the last way to sign in.
         """
 
@@ -282,7 +282,7 @@ def _owned(connection: Connection, user_id: int, passkey_id: int) -> PasskeyRow:
     mine = _PASSKEYS.where(passkey.c.id == passkey_id, passkey.c.user_id == user_id)
     row = connection.execute(mine).first()
     if row is None:
-        raise UnknownAccount("there is no such passkey")
+        raise NotFound("there is no such passkey")
     return PasskeyRow(**row._asdict())
 
 

@@ -14,7 +14,7 @@ from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import user_account
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 _COLUMNS = ("display_name", "default_entity_id")
 
@@ -40,7 +40,7 @@ class ProfileTable:
     def get(self, user_id: int) -> ProfileRow:
         """
         Raises:
-            UnknownAccount: there is no such user.
+            NotFound: there is no such user.
         """
         with self._database.read() as connection:
             return _profile(connection, user_id)
@@ -72,7 +72,7 @@ def _profile(connection: Connection, user_id: int) -> ProfileRow:
         select(*columns).where(user_account.c.id == user_id, user_account.c.deleted_ms.is_(None))
     ).first()
     if row is None:
-        raise UnknownAccount("there is no such user")
+        raise NotFound("there is no such user")
     return ProfileRow(
         user_id, row.entity_id, row.display_name, row.default_entity_id, json.loads(row.profile)
     )

@@ -13,7 +13,7 @@ from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import password, session
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 _SEEN_MS = 60_000
 _MAX_AGENT = 200
@@ -127,7 +127,7 @@ class SessionTable:
         """Give a session a new secret and confirm the password, after a change of rights or of the password.
 
         Raises:
-            UnknownAccount: the session has ended.
+            NotFound: the session has ended.
         """
         secret, digest = new_secret()
         living = update(session).where(session.c.id == session_id, *_living(now_ms))
@@ -135,7 +135,7 @@ class SessionTable:
 
         def work(connection: Connection) -> None:
             if not connection.execute(living.values(values)).rowcount:
-                raise UnknownAccount("there is no such session")
+                raise NotFound("there is no such session")
             rights_changed(connection)
 
         self._database.write(work)

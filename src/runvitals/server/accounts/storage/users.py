@@ -24,7 +24,7 @@ from runvitals.server.organisation.storage.settings import SettingTable
 from runvitals.server.teams.storage.group_administrators import note_group_administrator
 from runvitals.server.teams.storage.team_administrators import check_team_administrators
 from runvitals.server.teams.storage.teams import revoke_invitations
-from runvitals.store.errors import LastAdministrator, NotAnAdministrator, UnknownAccount
+from runvitals.store.errors import LastAdministrator, NotAnAdministrator, NotFound
 
 MAX_PAGE = 200
 
@@ -126,7 +126,7 @@ class UserTable:
     def get(self, user_id: int) -> UserRow:
         """
         Raises:
-            UnknownAccount: there is no user with this id.
+            NotFound: there is no user with this id.
         """
         with self._database.read() as connection:
             return _user(connection, user_account.c.id == user_id)
@@ -141,7 +141,7 @@ class UserTable:
     def by_name(self, name: str) -> UserRow:
         """
         Raises:
-            UnknownAccount: there is no user with this name.
+            NotFound: there is no user with this name.
         """
         with self._database.read() as connection:
             return user_by_name(connection, name)
@@ -241,7 +241,7 @@ class UserTable:
             LastAdministrator: nobody would administer the organisation, or its billing.
             NotAnAdministrator: a billing administrator has to administer the organisation.
             ValueError: an invalid value.
-            UnknownAccount: there is no such user.
+            NotFound: there is no such user.
         """
         _check_changes(changes)
 
@@ -357,11 +357,11 @@ class UserTable:
 def user_by_name(connection: Connection, name: str) -> UserRow:
     """
     Raises:
-        UnknownAccount: there is no user with this name.
+        NotFound: there is no user with this name.
     """
     row = connection.execute(_USERS.where(entity.c.name == plain_text(name).lower())).first()
     if row is None or row.deleted_ms is not None:
-        raise UnknownAccount(f"there is no user {name!r}")
+        raise NotFound(f"there is no user {name!r}")
     return UserRow(**row._asdict())
 
 
@@ -369,7 +369,7 @@ def _user(connection: Connection, condition: Any, lock: bool = False) -> UserRow
     statement = _USERS.where(condition, user_account.c.deleted_ms.is_(None))
     row = connection.execute(statement.with_for_update(of=user_account) if lock else statement).first()
     if row is None:
-        raise UnknownAccount("there is no such user")
+        raise NotFound("there is no such user")
     return UserRow(**row._asdict())
 
 

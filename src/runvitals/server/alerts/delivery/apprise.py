@@ -19,7 +19,7 @@ from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outbound.forward_proxy import ForwardProxy
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 TOTAL_S: Final = 20.0
 _AT_ONCE: Final = 2
@@ -81,7 +81,7 @@ class AppriseChannel:
             url = self._box.open(
                 self._destinations.sealed(team_id, destination), apprise_purpose(team_id)
             ).decode()
-        except (UnknownAccount, SecretUnreadable) as error:
+        except (NotFound, SecretUnreadable) as error:
             raise DeliveryFailed(str(error), "failed") from None
         result = self._run({"url": url, "title": title, "text": text, "level": level, "check": False})
         if not result.sent:

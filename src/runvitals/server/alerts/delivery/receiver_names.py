@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from runvitals.server.events.outbox import StoredNotification
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 
 def receiver_names(store: MetadataStore, sent: Iterable[StoredNotification]) -> dict[str, str]:
@@ -19,7 +19,7 @@ def receiver_names(store: MetadataStore, sent: Iterable[StoredNotification]) -> 
     found = {f"member:{name}": name for _, name in by_kind.get("member", ())}
     for kind in ("user", "user-slack"):
         for _, number in by_kind.get(kind, ()):
-            with suppress(UnknownAccount):
+            with suppress(NotFound):
                 found[f"{kind}:{number}"] = store.accounts.users.get(int(number)).name
     for team_id in {team_id for team_id, _ in by_kind.get("slack", ()) if team_id is not None}:
         rows = store.accounts.slack_destinations.of_team(team_id)

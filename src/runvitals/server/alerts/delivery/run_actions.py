@@ -17,7 +17,7 @@ from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.run_places import RunPlace
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 _VIA: Final = "automation"
 
@@ -27,7 +27,7 @@ def may_read(directory: Directory, user_id: int, project_id: int) -> bool:
     user = directory.user(user_id)
     try:
         return user is not None and directory.may(user, Action.PROJECT_READ, directory.project(project_id))
-    except (UnknownProject, UnknownAccount):
+    except (UnknownProject, NotFound):
         return False  # deleted meanwhile
 
 
@@ -109,7 +109,7 @@ class RunActions:
             raise DeliveryFailed("the automation was deleted", "failed")
         try:
             return self._store.alerts.automations.get(due.team_id, due.automation_id)
-        except UnknownAccount as error:
+        except NotFound as error:
             raise DeliveryFailed(str(error), "failed") from None
 
     def _record(self, place: RunPlace, by: Actor, action: str, after: Mapping[str, Any]) -> None:

@@ -20,7 +20,7 @@ from runvitals.server.alerts.slack_message import slack_message
 from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 _GONE: Final = (403, 404, 410)
 """Slack answers these for a webhook that was removed, or whose channel is archived."""
@@ -56,7 +56,7 @@ class SlackChannel:
         team_id, destination = due.team_id or 0, number_of(due)
         try:
             found = self._teams.in_use(team_id, destination)
-        except UnknownAccount as error:
+        except NotFound as error:
             raise DeliveryFailed(str(error), "failed") from None
         if found is None:
             raise DeliveryFailed("Slack no longer accepts this destination: replace its URL", "failed")

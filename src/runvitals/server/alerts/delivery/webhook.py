@@ -24,7 +24,7 @@ from runvitals.server.alerts.storage.webhooks import WebhookRow
 from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outbound.webhook_signature import signed_headers, wandb_signature
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 from runvitals.version import __version__
 
 
@@ -56,7 +56,7 @@ class WebhookChannel:
         team_id = due.team_id or 0
         try:
             webhook = self._accounts.webhooks.get(team_id, number_of(due))
-        except UnknownAccount as error:
+        except NotFound as error:
             raise DeliveryFailed(str(error), "failed") from None
         if not webhook.enabled:
             raise DeliveryFailed("the webhook is disabled", "failed")
@@ -107,7 +107,7 @@ class WebhookChannel:
         try:
             sealed = self._accounts.team_secrets.sealed(team_id, name)
             return self._box.open(sealed, team_secret_purpose(team_id, name)).decode()
-        except (UnknownAccount, SecretUnreadable) as error:
+        except (NotFound, SecretUnreadable) as error:
             raise DeliveryFailed(str(error), "failed") from None
 
 

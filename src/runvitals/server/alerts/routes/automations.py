@@ -39,7 +39,7 @@ from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.teams.routes.parameters import TheTeam, entity_of
 from runvitals.server.teams.storage.teams import TeamRow
-from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.errors import NameTaken, NotFound
 
 AutomationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 _EXAMPLE: Final = {
@@ -269,7 +269,7 @@ def _checked(definition: dict[str, Any], access: AccessControl, team: TeamRow) -
                 known = {member.name for member in accounts.members.of_teams([team.id]).get(team.id, ())}
                 if unknown := sorted(set(action.members) - known):
                     raise InvalidFields({f"{place}.members": f"{', '.join(unknown)}: no member of the team"})
-        except UnknownAccount as error:
+        except NotFound as error:
             raise InvalidFields({place: str(error)}) from None
     return as_json(automation)
 

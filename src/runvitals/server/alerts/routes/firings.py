@@ -18,7 +18,7 @@ from runvitals.server.events.outbox import StoredNotification
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.project_parameters import TheEntity
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 Id = Annotated[int, Path(ge=1, le=2**53)]
 _PATH: Final = "/entities/{entity}/alert-rules/history"
@@ -79,7 +79,7 @@ def send_firing_again(
     row = alerts.firings.get(entity.id, firing, None if readable is None else readable.projects)
     [sent] = _sent(access, [row])
     if notification not in {one.id for one in sent}:
-        raise UnknownAccount("there is no such notification")
+        raise NotFound("there is no such notification")
     try:
         again = alerts.outbox.send_again(None, notification, access.clock())
     except ValueError as error:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 
 def target_errors(store: MetadataStore, entity_id: int, targets: Sequence[str], field: str) -> dict[str, str]:
@@ -21,7 +21,7 @@ def target_errors(store: MetadataStore, entity_id: int, targets: Sequence[str], 
                 store.accounts.webhooks.get(entity_id, int(number))
             elif kind == "apprise":
                 store.alerts.apprise.sealed(entity_id, int(number))
-        except UnknownAccount as error:
+        except NotFound as error:
             wrong[f"{field}[{index}]"] = str(error)
     return wrong
 

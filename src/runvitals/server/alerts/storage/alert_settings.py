@@ -77,7 +77,7 @@ class AlertSettingTable:
     def put_team(self, team_id: int, data: Mapping[str, Any], by: Actor, now_ms: int) -> None:
         """
         Raises:
-            UnknownAccount: the team was deleted meanwhile.
+            NotFound: the team was deleted meanwhile.
         """
 
         def work(connection: Connection) -> None:

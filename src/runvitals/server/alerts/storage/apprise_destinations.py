@@ -13,7 +13,7 @@ from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
 from runvitals.server.database.tables.alerts import apprise_destination
 from runvitals.server.database.text import checked_name
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 MAX_DESTINATIONS: Final = 20
 MAX_NAME: Final = 80
@@ -49,13 +49,13 @@ class AppriseDestinationTable:
         """The encrypted URL.
 
         Raises:
-            UnknownAccount: the team has no such destination.
+            NotFound: the team has no such destination.
         """
         wanted = select(_row.sealed).where(_row.id == destination_id, _row.team_id == team_id)
         with self._database.read() as connection:
             found: bytes | None = connection.execute(wanted).scalar()
         if found is None:
-            raise UnknownAccount("the team has no such Apprise destination")
+            raise NotFound("the team has no such Apprise destination")
         return found
 
     def create(
@@ -91,7 +91,7 @@ class AppriseDestinationTable:
     def delete(self, team_id: int, destination_id: int, by: Actor, now_ms: int) -> None:
         """
         Raises:
-            UnknownAccount: the team has no such destination.
+            NotFound: the team has no such destination.
         """
         mine = (_row.id == destination_id, _row.team_id == team_id)
 
@@ -99,7 +99,7 @@ class AppriseDestinationTable:
             team = locked_team(connection, team_id)
             name = connection.execute(select(_row.name).where(*mine)).scalar()
             if name is None:
-                raise UnknownAccount("the team has no such Apprise destination")
+                raise NotFound("the team has no such Apprise destination")
             connection.execute(delete(apprise_destination).where(*mine))
             record(connection, now_ms, by, "apprise.delete", entity=team, target=name)
 

@@ -21,7 +21,7 @@ from runvitals.server.database.tables.runs import project, run, run_tag
 from runvitals.server.database.text import checked_name
 from runvitals.server.events.automation_events import RUN_STATE, RunReached, raise_states
 from runvitals.server.events.outbox import Notification, add
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 MAX_AUTOMATIONS: Final = 200
 MAX_NAME: Final = 64
@@ -119,7 +119,7 @@ class AutomationTable:
     def get(self, team_id: int, automation_id: int) -> AutomationRow:
         """
         Raises:
-            UnknownAccount: the team has no such automation.
+            NotFound: the team has no such automation.
         """
         with self._database.read() as connection:
             return _automation(connection, team_id, automation_id)
@@ -184,7 +184,7 @@ class AutomationTable:
     def delete(self, team_id: int, automation_id: int, by: Actor, now_ms: int) -> None:
         """
         Raises:
-            UnknownAccount: the team has no such automation.
+            NotFound: the team has no such automation.
         """
 
         def work(connection: Connection) -> None:
@@ -360,7 +360,7 @@ def _read(connection: Connection, *conditions: Any) -> list[AutomationRow]:
 def _automation(connection: Connection, team_id: int, automation_id: int) -> AutomationRow:
     found = _read(connection, automation.c.id == automation_id, automation.c.team_id == team_id)
     if not found:
-        raise UnknownAccount("the team has no such automation")
+        raise NotFound("the team has no such automation")
     return found[0]
 
 

@@ -17,7 +17,7 @@ from runvitals.server.events.outbox import Notification
 from runvitals.server.events.outbox import add as add_notification
 from runvitals.server.events.run_events import RunEvent, add_events
 from runvitals.server.runs.storage.events import StoredEvent, add_event
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 KEPT_MS: Final = 365 * DAY_MS
 _PENDING: Final = 1
@@ -193,12 +193,12 @@ class FiringTable:
         """A time at which a rule of a team or user fired.
 
         Raises:
-            UnknownAccount: there is none, or it is of a run in another project.
+            NotFound: there is none, or it is of a run in another project.
         """
         conditions = [*_conditions(entity_id, None, None, project_ids, False), alert_firing.c.id == firing_id]
         found = self._firings(select(*_FIRINGS).where(*conditions))
         if not found:
-            raise UnknownAccount("there is no such firing of a rule")
+            raise NotFound("there is no such firing of a rule")
         return found[0]
 
     def counts(self, entity_id: int, project_ids: Collection[int] | None = None) -> dict[int, RuleCounts]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Column, Connection, Table, func, select
 
 from runvitals.server.database.tables.accounts import entity
-from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
+from runvitals.store.errors import LimitReached, NameTaken, NotFound
 
 
 def locked_team(connection: Connection, team_id: int) -> tuple[int, str]:
@@ -13,12 +13,12 @@ def locked_team(connection: Connection, team_id: int) -> tuple[int, str]:
     right, and no secret goes while a webhook gets it.
 
     Raises:
-        UnknownAccount: the team was deleted meanwhile.
+        NotFound: the team was deleted meanwhile.
     """
     mine = select(entity.c.id, entity.c.name).where(entity.c.id == team_id, entity.c.deleted_ms.is_(None))
     row = connection.execute(mine.with_for_update()).first()
     if row is None:
-        raise UnknownAccount(f"there is no team with id {team_id}")
+        raise NotFound(f"there is no team with id {team_id}")
     return row.id, row.name
 
 

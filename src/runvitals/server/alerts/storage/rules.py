@@ -15,7 +15,7 @@ from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.alert_rules import alert_firing, alert_rule, alert_rule_state
 from runvitals.server.database.tables.runs import project, run, writer
-from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
+from runvitals.store.errors import LimitReached, NameTaken, NotFound
 
 MAX_RULES: Final = 1000
 """Of one team or user."""
@@ -96,12 +96,12 @@ class AlertRuleTable:
     def get(self, entity_id: int, rule_id: int) -> StoredRule:
         """
         Raises:
-            UnknownAccount: the team or user has no such rule.
+            NotFound: the team or user has no such rule.
         """
         mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.id == rule_id)
         found = self._read(select(alert_rule).where(mine))
         if not found:
-            raise UnknownAccount("there is no such rule")
+            raise NotFound("there is no such rule")
         return found[0]
 
     def create(
@@ -111,7 +111,7 @@ class AlertRuleTable:
         Raises:
             NameTaken: a rule has this name.
             LimitReached: there are too many.
-            UnknownAccount: the team or user was deleted meanwhile.
+            NotFound: the team or user was deleted meanwhile.
         """
 
         def work(connection: Connection) -> StoredRule:
@@ -158,7 +158,7 @@ class AlertRuleTable:
             mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.id == rule_id)
             row = connection.execute(select(alert_rule).where(mine)).first()
             if row is None:
-                raise UnknownAccount("there is no such rule")
+                raise NotFound("there is no such rule")
             # Times of changes only grow, whatever the clock does, so that `version` differs.
             newest = connection.execute(select(func.max(alert_rule.c.changed_ms))).scalar_one()
             values: dict[str, Any] = {"changed_ms": max(now_ms, newest + 1)}
@@ -184,7 +184,7 @@ class AlertRuleTable:
     def delete(self, entity_id: int, rule_id: int, by: Actor, now_ms: int) -> None:
         """
         Raises:
-            UnknownAccount: the team or user has no such rule.
+            NotFound: the team or user has no such rule.
         """
 
         def work(connection: Connection) -> None:
@@ -192,7 +192,7 @@ class AlertRuleTable:
             mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.id == rule_id)
             name = connection.execute(select(alert_rule.c.name).where(mine)).scalar()
             if name is None:
-                raise UnknownAccount("there is no such rule")
+                raise NotFound("there is no such rule")
             connection.execute(delete(alert_rule).where(mine))
             record(connection, now_ms, by, "alert_rule.delete", entity=owner, target=name)
 
@@ -288,7 +288,7 @@ def _locked(connection: Connection, entity_id: int) -> tuple[int, str]:
     mine = select(entity.c.id, entity.c.name).where(entity.c.id == entity_id, entity.c.deleted_ms.is_(None))
     row = connection.execute(mine.with_for_update()).first()
     if row is None:
-        raise UnknownAccount(f"there is no team or user with id {entity_id}")
+        raise NotFound(f"there is no team or user with id {entity_id}")
     return row.id, row.name
 
 

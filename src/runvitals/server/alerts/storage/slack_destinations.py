@@ -13,7 +13,7 @@ from runvitals.server.database.database import Database
 from runvitals.server.database.tables.integrations import slack_destination
 from runvitals.server.database.text import checked_name
 from runvitals.server.events.outbox import Notification, add
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 MAX_DESTINATIONS: Final = 20
 MAX_CHANNEL: Final = 80
@@ -62,7 +62,7 @@ class SlackDestinationTable:
         """The encrypted URL, also of a destination that is disabled.
 
         Raises:
-            UnknownAccount: the team has no such destination.
+            NotFound: the team has no such destination.
         """
         return self._stored(team_id, destination_id)[0]
 
@@ -77,7 +77,7 @@ class SlackDestinationTable:
         with self._database.read() as connection:
             found = connection.execute(columns.where(*mine)).first()
         if found is None:
-            raise UnknownAccount("the team has no such Slack destination")
+            raise NotFound("the team has no such Slack destination")
         return found.sealed, found.disabled_ms
 
     def disable(self, team_id: int, destination_id: int, sealed: bytes, now_ms: int) -> None:
@@ -167,7 +167,7 @@ class SlackDestinationTable:
     def delete(self, team_id: int, destination_id: int, by: Actor, now_ms: int) -> None:
         """
         Raises:
-            UnknownAccount: the team has no such destination.
+            NotFound: the team has no such destination.
         """
 
         def work(connection: Connection) -> None:
@@ -187,7 +187,7 @@ def _destination(connection: Connection, team_id: int, destination_id: int) -> S
     mine = (slack_destination.c.id == destination_id, slack_destination.c.team_id == team_id)
     row = connection.execute(_DESTINATIONS.where(*mine)).first()
     if row is None:
-        raise UnknownAccount("the team has no such Slack destination")
+        raise NotFound("the team has no such Slack destination")
     return SlackDestinationRow(**row._asdict())
 
 

@@ -14,7 +14,7 @@ from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
 from runvitals.server.database.tables.integrations import team_secret, team_webhook
 from runvitals.server.database.text import checked_name
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 MAX_WEBHOOKS: Final = 50
 MAX_NAME: Final = 64
@@ -79,7 +79,7 @@ class WebhookTable:
     def get(self, team_id: int, webhook_id: int) -> WebhookRow:
         """
         Raises:
-            UnknownAccount: the team has no such webhook.
+            NotFound: the team has no such webhook.
         """
         with self._database.read() as connection:
             return _webhook(connection, team_id, webhook_id)
@@ -149,7 +149,7 @@ class WebhookTable:
     def delete(self, team_id: int, webhook_id: int, by: Actor, now_ms: int) -> None:
         """
         Raises:
-            UnknownAccount: the team has no such webhook.
+            NotFound: the team has no such webhook.
         """
 
         def work(connection: Connection) -> None:
@@ -169,7 +169,7 @@ def _webhook(connection: Connection, team_id: int, webhook_id: int) -> WebhookRo
     mine = _WEBHOOKS.where(team_webhook.c.id == webhook_id, team_webhook.c.team_id == team_id)
     row = connection.execute(mine).first()
     if row is None:
-        raise UnknownAccount("the team has no such webhook")
+        raise NotFound("the team has no such webhook")
     return WebhookRow(**row._asdict())
 
 

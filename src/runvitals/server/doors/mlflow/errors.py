@@ -13,7 +13,7 @@ from runvitals.base.deadline import TooSlow
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.workers import Busy
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 INVALID_PARAMETER_VALUE: Final = "INVALID_PARAMETER_VALUE"
 RESOURCE_ALREADY_EXISTS: Final = "RESOURCE_ALREADY_EXISTS"
@@ -53,7 +53,7 @@ _CODES: Final[Mapping[int, str]] = {
     503: "TEMPORARILY_UNAVAILABLE",
 }
 _BUSY: Final = (TooSlow, Busy)
-_UNKNOWN: Final = (UnknownRun, UnknownProject, UnknownAccount)
+_UNKNOWN: Final = (UnknownRun, UnknownProject, NotFound)
 ANSWERED: Final = (HTTPException, HttpRejection, RequestValidationError, AmbiguousName, *_UNKNOWN, *_BUSY)
 """What routes raise besides `MlflowError` that means an answer."""
 

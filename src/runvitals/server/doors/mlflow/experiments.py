@@ -27,7 +27,7 @@ from runvitals.server.doors.mlflow.storage.experiments import StoredExperiment
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.projects.storage.owned_projects import MAX_PROJECT_NAME
 from runvitals.server.projects.storage.projects import DEFAULT_PROJECT, NOBODY
-from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.errors import NameTaken, NotFound
 
 DEFAULT_ID: Final = "0"
 """What clients name when they have chosen no experiment: the project `default`."""
@@ -132,7 +132,7 @@ class Experiments:
             return True
         try:
             project = self._access.directory.project(experiment.id)
-        except (UnknownProject, UnknownAccount):  # no team has adopted it
+        except (UnknownProject, NotFound):  # no team has adopted it
             return False
         return self._access.may(self._requester, action, project)
 
@@ -146,7 +146,7 @@ class Experiments:
             return
         try:
             project = self._access.directory.project(experiment.id)
-        except (UnknownProject, UnknownAccount):
+        except (UnknownProject, NotFound):
             raise unknown_experiment(str(experiment.id)) from None
         if not self._access.may(self._requester, Action.PROJECT_READ, project) and (
             action is not Action.RUN_CREATE

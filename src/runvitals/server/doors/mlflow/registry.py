@@ -25,7 +25,7 @@ from runvitals.server.registry.storage.registered_models import (
     RegisteredModel,
     RegisteredModelTable,
 )
-from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.errors import NameTaken, NotFound
 
 PROMPT_TAG: Final = "mlflow.prompt.is_prompt"
 """Prompts of MLflow are registered models with this tag; searches list them only when it is named."""
@@ -69,7 +69,7 @@ class ModelRegistry:
             raise HTTPException(403, "your account has no team or space of its own for a registry")
         try:
             entity = self._access.directory.entity(self.home)
-        except UnknownAccount:
+        except NotFound:
             raise HTTPException(403, "your team was deleted") from None
         if entity.owner_id is None:
             resource = RegistryResource(0, entity)

@@ -21,7 +21,7 @@ from runvitals.server.doors.scim.messages import (
 from runvitals.server.doors.scim.storage.scim import ScimNames
 from runvitals.server.teams.storage.members import MemberRow
 from runvitals.server.teams.storage.teams import TeamRow
-from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.errors import NameTaken, NotFound
 
 
 class ScimGroups:
@@ -152,7 +152,7 @@ class ScimGroups:
     def _user_name(self, user_id: str) -> str:
         try:
             return self._accounts.users.get(user_number(user_id)).name
-        except (ValueError, UnknownAccount):
+        except (ValueError, NotFound):
             raise ScimError(400, f"there is no user with id {user_id[:40]!r}", "invalidValue") from None
 
     def _rename(self, team: TeamRow, shown: Any) -> None:

@@ -27,7 +27,7 @@ from runvitals.server.doors.scim.messages import (
 from runvitals.server.doors.scim.users import SCIM, ScimUsers
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.store.errors import LastAdministrator, LimitReached, NameTaken, NoLongerValid, UnknownAccount
+from runvitals.store.errors import LastAdministrator, LimitReached, NameTaken, NoLongerValid, NotFound
 
 T = TypeVar("T")
 _NEEDS = (needs("public"), with_accounts())
@@ -47,7 +47,7 @@ class ScimRoute(APIRoute):
                 return error_response(error.status, str(error), error.kind)
             except RequestValidationError:
                 return error_response(400, "the body or a parameter is not valid", "invalidSyntax")
-            except UnknownAccount as error:
+            except NotFound as error:
                 return error_response(404, str(error))
             except (LastAdministrator, LimitReached, NameTaken) as error:
                 return error_response(409, str(error))

@@ -22,7 +22,7 @@ from runvitals.server.doors.scim.messages import (
     user_number,
 )
 from runvitals.server.doors.scim.storage.scim import ScimNames
-from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.errors import NameTaken, NotFound
 
 SCIM = Actor("system", "scim", via="provider")
 """An identity provider, for the audit log."""
@@ -64,7 +64,7 @@ class ScimUsers:
         """
         try:
             return self._accounts.users.get(user_number(user_id))
-        except (ValueError, UnknownAccount):
+        except (ValueError, NotFound):
             raise ScimError(404, f"there is no user with id {user_id[:40]!r}") from None
 
     def create(self, body: Mapping[str, Any]) -> UserRow:
@@ -155,7 +155,7 @@ class ScimUsers:
                 return None
         try:
             return self._accounts.users.by_name(user_name)
-        except UnknownAccount:
+        except NotFound:
             return None
 
     def _created(self, user_name: str, address: str | None, shown: str | None) -> UserRow:

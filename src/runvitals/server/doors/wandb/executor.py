@@ -34,7 +34,7 @@ from runvitals.model import json_values
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.workers import Busy
-from runvitals.store.errors import MetadataStoreUnavailable, NameTaken, UnknownAccount
+from runvitals.store.errors import MetadataStoreUnavailable, NameTaken, NotFound
 
 _MAX_CHARACTERS: Final = 100_000
 _MAX_TOKENS: Final = 10_000
@@ -300,7 +300,7 @@ def _reason(cause: Exception) -> tuple[str, int]:
         return "the metadata store is unavailable: see the server's log", 503
     if isinstance(cause, OSError):  # the sample store, or the disk
         return str(cause), 503
-    if isinstance(cause, (UnknownRun, UnknownProject, UnknownAccount)):
+    if isinstance(cause, (UnknownRun, UnknownProject, NotFound)):
         return str(cause), 404
     if isinstance(cause, (AmbiguousName, NameTaken)):
         return str(cause), 409

@@ -15,7 +15,7 @@ from runvitals.server.http.router import Router
 from runvitals.server.teams.routes.invitations import ENDED_MS, InvitationId
 from runvitals.server.teams.routes.inviting import Inviter, People, Place, invitation_json
 from runvitals.server.teams.storage.invitations import InvitationRow
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 
 class OrganisationPeople(People):
@@ -67,7 +67,7 @@ def _own_or_managed(access: AccessControl, requester: Requester, invitation_id: 
     what = f"invitation {invitation_id}"
     try:
         row = access.accounts.invitations.get(invitation_id)
-    except UnknownAccount:
+    except NotFound:
         access.hide(requester, what)
     own = row.invited_by is not None and row.invited_by == requester.user_id
     manages = access.may(requester, Action.ORG_MEMBER_READ, Organisation())

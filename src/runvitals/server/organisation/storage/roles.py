@@ -21,7 +21,7 @@ from runvitals.server.database.tables.accounts import (
     user_account,
 )
 from runvitals.server.teams.storage.teams import revoke_invitations
-from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
+from runvitals.store.errors import LimitReached, NameTaken, NotFound
 
 MAX_ROLES = 50
 
@@ -84,7 +84,7 @@ class RoleTable:
     def get(self, name: str) -> RoleRow:
         """
         Raises:
-            UnknownAccount: there is no custom role of this name.
+            NotFound: there is no custom role of this name.
         """
         with self._database.read() as connection:
             return role_by_name(connection, name)
@@ -103,7 +103,7 @@ class RoleTable:
 
         Raises:
             NameTaken: another role has the name.
-            UnknownAccount: there is no custom role of the `current` name.
+            NotFound: there is no custom role of the `current` name.
         """
         wanted = frozenset(actions)
 
@@ -160,11 +160,11 @@ class RoleTable:
 def role_by_name(connection: Connection, name: str) -> RoleRow:
     """
     Raises:
-        UnknownAccount: there is no custom role of this name.
+        NotFound: there is no custom role of this name.
     """
     found = _roles(connection, custom_role.c.name_key == plain_text(name).casefold())
     if not found:
-        raise UnknownAccount(f"there is no role {name!r}; expected viewer, member, admin or a custom role")
+        raise NotFound(f"there is no role {name!r}; expected viewer, member, admin or a custom role")
     return found[0]
 
 

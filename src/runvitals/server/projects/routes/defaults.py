@@ -9,7 +9,7 @@ from runvitals.server.access.entity_defaults import entity_defaults
 from runvitals.server.access.permission import needs
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.project_parameters import EntityName
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 router = Router()
 
@@ -20,6 +20,6 @@ def defaults(entity: EntityName, access: TheAccess) -> dict[str, Any]:
     number = access.accounts.entity_id(entity)
     facts = None if number is None else access.accounts.entity(number)
     if facts is None:
-        raise UnknownAccount(f"there is no team or user {entity!r}")
+        raise NotFound(f"there is no team or user {entity!r}")
     found = entity_defaults(access.accounts, facts)
     return {"code_saving": found.code_saving, "visibility": found.visibility}

@@ -19,7 +19,7 @@ from runvitals.server.http.router import Router
 from runvitals.server.mail import team_messages
 from runvitals.server.projects.storage.owned_projects import ProjectDetail, ProjectMember
 from runvitals.server.runs.routes.project_parameters import PATH, TheProject
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotAllowed, NotFound
 
 MemberName = Annotated[str, Path(max_length=64)]
 Role = Literal["viewer", "member", "admin"]
@@ -71,7 +71,7 @@ def add_member(
             service_account_id=account_id,
             role=new.role,
         )
-    except UnknownAccount as error:
+    except (NotAllowed, NotFound) as error:
         raise InvalidFields({"name": str(error)}) from None
     access.rights_changed()
     return _member(access, project, new.name, new.service_account)
@@ -138,10 +138,10 @@ def _ids_of(
         for team_id in (project.entity_id, None):
             try:
                 return None, access.accounts.service_accounts.by_name(name, team_id).id
-            except UnknownAccount:
+            except NotFound:
                 if team_id is None:
                     raise
-    except UnknownAccount as error:
+    except (NotAllowed, NotFound) as error:
         raise InvalidFields({"name": str(error)}) from None
     raise AssertionError("unreachable")
 

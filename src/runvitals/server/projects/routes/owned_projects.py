@@ -33,7 +33,7 @@ from runvitals.server.runs.routes.project_parameters import (
     resource_of,
     trash_ms,
 )
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 _NEEDS = {
     "overview": Action.PROJECT_UPDATE_OVERVIEW,
@@ -266,7 +266,7 @@ def _owner_id(access: AccessControl, project: ProjectDetail, owner: str | None) 
         return project.owner_id if owner == project.owner else None
     try:
         return access.accounts.members.get(project.entity, owner).user_id
-    except UnknownAccount:
+    except NotFound:
         raise InvalidFields({"owner": f"{owner} is not a member of the team"}) from None
 
 

@@ -15,7 +15,7 @@ from runvitals.server.access.principals import GuestLink
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.http.router import Router
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 router = Router()
 
@@ -39,7 +39,7 @@ def shared(
     try:
         project = access.directory.project(project_id)
         detail = access.accounts.owned_projects.get(project_id)
-    except (UnknownProject, UnknownAccount):
+    except (UnknownProject, NotFound):
         raise gone from None
     if place is None:
         allowed = access.may(requester, Action.PROJECT_READ, project)

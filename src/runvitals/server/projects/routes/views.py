@@ -18,7 +18,7 @@ from runvitals.server.access.resources import Project, ProjectItem
 from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.saved_views import MAX_NAME, SavedView, SavedViewTable, ViewChanged
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 Kind = Literal["runs", "workspace"]
 ViewName = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
@@ -175,7 +175,7 @@ def _found(access: AccessControl, requester: Requester, number: int) -> tuple[Sa
         if isinstance(requester.principal, Operator):
             return view, view.project_id
         project = access.directory.project(view.project_id)
-    except (UnknownAccount, UnknownProject):
+    except (NotFound, UnknownProject):
         access.hide(requester, what)
     if view.user_id is not None and view.user_id != requester.user_id:
         access.hide(requester, what)

@@ -14,7 +14,7 @@ from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.projects import guest_link
 from runvitals.server.database.tables.runs import project, run
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +110,14 @@ class GuestLinkTable:
         """Revoke a link. Revoking it twice has no effect.
 
         Raises:
-            UnknownAccount: there is no such link.
+            NotFound: there is no such link.
         """
 
         def work(connection: Connection) -> None:
             mine = guest_link.c.id == link_id
             row = connection.execute(_LINKS.where(mine)).first()
             if row is None:
-                raise UnknownAccount(f"there is no link with id {link_id}")
+                raise NotFound(f"there is no link with id {link_id}")
             living = update(guest_link).where(mine, guest_link.c.revoked_ms.is_(None))
             if connection.execute(living.values(revoked_ms=now_ms)).rowcount:
                 _record(connection, GuestLinkRow(**row._asdict()), by, now_ms, "link.revoke")

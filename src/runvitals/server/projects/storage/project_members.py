@@ -25,7 +25,7 @@ from runvitals.server.projects.storage.project_redirects import remember_address
 from runvitals.server.projects.storage.project_transfer import give_project
 from runvitals.server.runs.storage.project_events import moved, tell_runs
 from runvitals.server.teams.storage.members import resolve_role
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotAllowed, NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,8 @@ class ProjectMemberTable:
         `role` None: the role in the team.
 
         Raises:
-            UnknownAccount: the user is not in the team, or there is no such role.
+            NotAllowed: the user is not in the team.
+            NotFound: there is no such role.
         """
 
         def work(connection: Connection) -> None:
@@ -140,7 +141,7 @@ class ProjectMemberTable:
             if user_id is not None:
                 mine = (membership.c.team_id == row.entity_id, membership.c.user_id == user_id)
                 if connection.execute(select(membership.c.id).where(*mine)).first() is None:
-                    raise UnknownAccount("only members of the team can be added to its projects")
+                    raise NotAllowed("only members of the team can be added to its projects")
             base, role_id = (None, None) if role is None else resolve_role(connection, role)
             mine = _mine(project_id, user_id, service_account_id)
             present = connection.execute(delete(project_member).where(*mine)).rowcount
@@ -172,13 +173,13 @@ class ProjectMemberTable:
         """Remove a member from a project.
 
         Raises:
-            UnknownAccount: there is no such member.
+            NotFound: there is no such member.
         """
 
         def work(connection: Connection) -> None:
             mine = _mine(project_id, user_id, service_account_id)
             if not connection.execute(delete(project_member).where(*mine)).rowcount:
-                raise UnknownAccount("this user or service account is not a member of the project")
+                raise NotFound("this user or service account is not a member of the project")
             row, target = (
                 _project(connection, project_id),
                 _member_name(connection, user_id, service_account_id),

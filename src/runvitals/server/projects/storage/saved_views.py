@@ -15,7 +15,7 @@ from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.projects import saved_view
 from runvitals.server.database.tables.runs import project
 from runvitals.server.database.text import checked_name
-from runvitals.store.errors import LimitReached, UnknownAccount
+from runvitals.store.errors import LimitReached, NotFound
 
 KINDS: Final = ("runs", "workspace")
 MAX_VIEWS: Final = 200
@@ -92,7 +92,7 @@ class SavedViewTable:
     def get(self, view_id: int) -> SavedView:
         """
         Raises:
-            UnknownAccount: there is no such view.
+            NotFound: there is no such view.
         """
         with self._database.read() as connection:
             return _read(connection, view_id)
@@ -152,7 +152,7 @@ class SavedViewTable:
             move_to: the user whose view it becomes, or None to publish it, in a tuple; None: unchanged.
 
         Raises:
-            UnknownAccount: there is no such view.
+            NotFound: there is no such view.
             ViewChanged: it has another revision.
             ValueError: an invalid name or content.
             LimitReached: there are too many where it is moved to.
@@ -224,7 +224,7 @@ def _views() -> Select[Any]:
 def _read(connection: Connection, view_id: int) -> SavedView:
     row = connection.execute(_views().where(saved_view.c.id == view_id)).first()
     if row is None:
-        raise UnknownAccount(f"there is no view {view_id}")
+        raise NotFound(f"there is no view {view_id}")
     return _view(row)
 
 

@@ -11,14 +11,14 @@ from runvitals.server.database.database import Database
 from runvitals.server.database.tables.accounts import entity, membership, user_account
 from runvitals.server.database.tables.runs import run
 from runvitals.server.runs.storage.run_places import RunPlace, read_places
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 
 def set_author(database: Database, run_id: int, name: str | None, by: Actor, now_ms: int) -> None:
     """Make an active member of its team the author of a run; None: nobody.
 
     Raises:
-        UnknownAccount: the user is no such member.
+        NotFound: the user is no such member.
         UnknownRun: there is no run with this id.
     """
 
@@ -64,7 +64,7 @@ def _member(connection: Connection, place: RunPlace, name: str) -> int:
     )
     found: int | None = connection.execute(statement).scalar()
     if found is None:
-        raise UnknownAccount(f"{name!r} is no active member of {place.entity}")
+        raise NotFound(f"{name!r} is no active member of {place.entity}")
     return found
 
 

@@ -15,7 +15,7 @@ from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, service_account
 from runvitals.server.database.tables.sign_on import external_identity, jwt_issuer
 from runvitals.server.database.text import checked_name
-from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.errors import NameTaken, NotFound
 
 MAX_NAME = 64
 MAX_URL = 500
@@ -142,7 +142,7 @@ class JwtIssuerTable:
 
         Raises:
             ValueError: an invalid name or audience.
-            UnknownAccount: there is no such issuer.
+            NotFound: there is no such issuer.
         """
         wanted: dict[str, Any] = {}
         if name is not None:
@@ -171,7 +171,7 @@ class JwtIssuerTable:
         """
         Raises:
             ValueError: service accounts sign in with it.
-            UnknownAccount: there is no such issuer.
+            NotFound: there is no such issuer.
         """
 
         def work(connection: Connection) -> None:
@@ -194,7 +194,7 @@ class JwtIssuerTable:
         Raises:
             ValueError: an invalid subject.
             NameTaken: another service account has it.
-            UnknownAccount: there is no such issuer.
+            NotFound: there is no such issuer.
         """
         subject = _checked_subject(subject)
         values = {"service_account_id": service_account_id, "issuer_id": issuer_id, "subject": subject}
@@ -216,7 +216,7 @@ class JwtIssuerTable:
         """Let no service account have a subject any more.
 
         Raises:
-            UnknownAccount: none has it, or there is no such issuer.
+            NotFound: none has it, or there is no such issuer.
         """
         given = plain_text(subject)
         mine = (external_identity.c.issuer_id == issuer_id, external_identity.c.subject == given)
@@ -225,7 +225,7 @@ class JwtIssuerTable:
             row = _issuer(connection, issuer_id)
             owner = connection.execute(select(external_identity.c.service_account_id).where(*mine)).scalar()
             if owner is None:
-                raise UnknownAccount("no service account has this subject")
+                raise NotFound("no service account has this subject")
             connection.execute(delete(external_identity).where(*mine))
             about = {"issuer": row.url, "subject": subject}
             _record(connection, owner, by, now_ms, before=about)
@@ -288,7 +288,7 @@ def _audited(values: dict[str, Any]) -> dict[str, Any]:
 def _issuer(connection: Connection, issuer_id: int) -> JwtIssuerRow:
     row = connection.execute(_ISSUERS.where(jwt_issuer.c.id == issuer_id)).first()
     if row is None:
-        raise UnknownAccount("there is no such issuer")
+        raise NotFound("there is no such issuer")
     return JwtIssuerRow(**row._asdict())
 
 

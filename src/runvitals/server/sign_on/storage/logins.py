@@ -13,7 +13,7 @@ from runvitals.server.database.database import Database, add_rows
 from runvitals.server.database.tables.accounts import password
 from runvitals.server.database.tables.sign_in import passkey
 from runvitals.server.database.tables.sign_on import login, login_offer, sign_in_attempt
-from runvitals.store.errors import NameTaken, NoLongerValid, UnknownAccount
+from runvitals.store.errors import NameTaken, NoLongerValid, NotFound
 
 ATTEMPT_MS = 10 * 60_000
 OFFER_MS = 15 * 60_000
@@ -99,7 +99,7 @@ class LoginTable:
     def unlink(self, user_id: int, login_id: int, by: Actor, now_ms: int) -> None:
         """
         Raises:
-            UnknownAccount: the user has no such login.
+            NotFound: the user has no such login.
             ValueError: it is the last way in.
         """
 
@@ -107,7 +107,7 @@ class LoginTable:
             mine = (login.c.id == login_id, login.c.user_id == user_id)
             row = connection.execute(_LOGINS.where(*mine).with_for_update()).first()
             if row is None:
-                raise UnknownAccount("there is no such login")
+                raise NotFound("there is no such login")
             others = select(login.c.id).where(login.c.user_id == user_id, login.c.id != login_id)
             own = (select(table.c.user_id).where(table.c.user_id == user_id) for table in (password, passkey))
             if not any(connection.execute(ways).first() for ways in (others, *own)):

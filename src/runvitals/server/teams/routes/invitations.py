@@ -21,7 +21,7 @@ from runvitals.server.teams.routes.inviting import Inviter, People, Place, check
 from runvitals.server.teams.routes.parameters import TheTeam, entity_of
 from runvitals.server.teams.storage.invitations import InvitationRow
 from runvitals.server.teams.storage.teams import TeamRow
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 ENDED_MS = 30 * DAY_MS
 InvitationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
@@ -89,7 +89,7 @@ def _own_or_managed(
     what = f"invitation {invitation_id}"
     try:
         row = access.accounts.invitations.get(invitation_id)
-    except UnknownAccount:
+    except NotFound:
         access.hide(requester, what)
     own = row.invited_by is not None and row.invited_by == requester.user_id
     manages = access.may(requester, Action.TEAM_READ_SETTINGS, entity_of(access, team))

@@ -23,7 +23,7 @@ from runvitals.server.mail.notices import Notices
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.teams.storage.invitations import InvitationRow, check_days
 from runvitals.server.teams.storage.teams import TeamRow
-from runvitals.store.errors import SentTooOften, UnknownAccount
+from runvitals.store.errors import NotFound, SentTooOften
 
 MAX_PEOPLE: Final = 50
 A_DAY_BY_USER: Final = 50
@@ -151,7 +151,7 @@ class Inviter:
             return invitee, None, {"who": invitee, "state": "already_member"} if member else None
         try:
             user = self._access.accounts.users.by_name(invitee)
-        except UnknownAccount as error:
+        except NotFound as error:
             return None, None, {"who": invitee, "state": "refused", "reason": str(error)}
         if place.team is None or user.id in self._member_ids(place.team):
             return None, None, {"who": invitee, "state": "already_member"}

@@ -24,7 +24,7 @@ from runvitals.server.teams.routes.inviting import check_admission, check_role, 
 from runvitals.server.teams.routes.parameters import TheTeam
 from runvitals.server.teams.storage.join_requests import MAX_MESSAGE, JoinRequestRow
 from runvitals.server.teams.storage.teams import TeamRow
-from runvitals.store.errors import LimitReached, UnknownAccount
+from runvitals.store.errors import LimitReached, NotFound
 
 RequestId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
@@ -249,5 +249,5 @@ def _of_team(access: AccessControl, requester: Requester, team: TeamRow, request
 def _found(access: AccessControl, requester: Requester, request_id: int) -> JoinRequestRow:
     try:
         return access.accounts.join_requests.get(request_id)
-    except UnknownAccount:
+    except NotFound:
         access.hide(requester, f"request {request_id}")

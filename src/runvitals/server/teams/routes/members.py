@@ -25,7 +25,7 @@ from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.teams.routes.parameters import TEAM_ACTIONS, MemberName, TheTeam, entity_of
 from runvitals.server.teams.storage.members import MemberRow
 from runvitals.server.teams.storage.teams import TeamRow
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 _CSV_COLUMNS = (
     "user_name",
@@ -114,7 +114,7 @@ def change_member(
     try:
         with checking("expires_ms"):
             changed = access.accounts.in_one_transaction(change)
-    except UnknownAccount as error:
+    except NotFound as error:
         raise InvalidFields({"custom_role": str(error)}) from None
     access.rights_changed()
     if role is not None:
@@ -173,7 +173,7 @@ def _sees_emails(access: AccessControl, requester: Requester, team: TeamRow) -> 
 def _existing(access: AccessControl, requester: Requester, team: TeamRow, name: str) -> MemberRow:
     try:
         return access.accounts.members.get(team.name, name)
-    except UnknownAccount:
+    except NotFound:
         access.hide(requester, f"member {name!r}")
 
 

@@ -11,7 +11,7 @@ from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Entity
 from runvitals.server.teams.storage.teams import TeamRow
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 TeamName = Annotated[str, Path(description="The team's name.", max_length=64)]
 MemberName = Annotated[str, Path(description="The user's name.", max_length=64)]
@@ -32,7 +32,7 @@ def the_team(team: TeamName, access: TheAccess, requester: TheRequester) -> Team
     """
     try:
         return access.accounts.teams.by_name(team)
-    except UnknownAccount:
+    except NotFound:
         access.hide(requester, f"team {team!r}")
 
 

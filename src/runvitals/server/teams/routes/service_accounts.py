@@ -32,7 +32,7 @@ from runvitals.server.http.listing import ThePage, page_of, part_of
 from runvitals.server.http.router import Router
 from runvitals.server.sign_on.storage.jwt_issuers import JwtIssuerRow
 from runvitals.server.teams.storage.service_accounts import ServiceAccountRow
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 AccountName = Annotated[str, Path(max_length=64)]
 KeyId = Annotated[str, Path(description="The shown part of the key.", max_length=64)]
@@ -306,7 +306,7 @@ def _key_of(access: AccessControl, account: str, team_id: int | None, shown: str
     row = access.accounts.service_accounts.by_name(account, team_id)
     key = access.accounts.keys.by_public_id(shown)
     if key.service_account_id != row.id:
-        raise UnknownAccount(f"there is no key {shown!r}")
+        raise NotFound(f"there is no key {shown!r}")
     return key
 
 
@@ -320,7 +320,7 @@ def _default_team(access: AccessControl, name: str | None, home: int | None) -> 
         raise InvalidFields({"default_team": "the default team of a team's service account is that team"})
     try:
         team = access.accounts.teams.by_name(name)
-    except UnknownAccount as error:
+    except NotFound as error:
         raise InvalidFields({"default_team": str(error)}) from None
     if team.deleted_ms is not None:
         raise InvalidFields({"default_team": f"the team {name!r} is in the trash"})

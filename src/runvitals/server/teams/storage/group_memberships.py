@@ -16,7 +16,7 @@ from runvitals.server.teams.storage.group_administrators import administrator_by
 from runvitals.server.teams.storage.members import add_member, remove_member, resolve_role
 from runvitals.server.teams.storage.team_administrators import check_team_administrators
 from runvitals.server.teams.storage.teams import living_team
-from runvitals.store.errors import LastAdministrator, UnknownAccount
+from runvitals.store.errors import LastAdministrator, NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class GroupMembershipTable:
             for team, role in wanted.items():
                 try:
                     _give(connection, user_id, provider, team, role, present.get(team), by, now_ms)
-                except (LastAdministrator, UnknownAccount) as error:
+                except (LastAdministrator, NotFound) as error:
                     problems.append(f"{team}: {error}")
             for team, row in present.items():
                 if row.provider == provider and team not in wanted:

@@ -23,7 +23,7 @@ from runvitals.server.database.tables.accounts import (
 )
 from runvitals.server.teams.storage.members import ROLES, add_member, resolve_role
 from runvitals.server.teams.storage.teams import living_team
-from runvitals.store.errors import NoLongerValid, SentTooOften, UnknownAccount
+from runvitals.store.errors import NoLongerValid, NotAllowed, NotFound, SentTooOften
 
 DEFAULT_DAYS = 7
 MAX_DAYS = 30
@@ -123,7 +123,7 @@ class InvitationTable:
         Raises:
             ValueError: an invalid address or number of days.
             SentTooOften: it was sent too often within a day.
-            UnknownAccount: there is no such team or role.
+            NotFound: there is no such team or role.
         """
         check_days(days)
         if address is None and user_id is None and org_role == "admin":
@@ -169,12 +169,12 @@ class InvitationTable:
     def get(self, invitation_id: int) -> InvitationRow:
         """
         Raises:
-            UnknownAccount: there is no such invitation.
+            NotFound: there is no such invitation.
         """
         with self._database.read() as connection:
             row = connection.execute(_INVITATIONS.where(invitation.c.id == invitation_id)).first()
         if row is None:
-            raise UnknownAccount(f"there is no invitation with id {invitation_id}")
+            raise NotFound(f"there is no invitation with id {invitation_id}")
         return InvitationRow(**row._asdict())
 
     def sent_since(self, since_ms: int, *, invited_by: int | None = None, team_id: int | None = None) -> int:
@@ -252,7 +252,7 @@ class InvitationTable:
 
         Raises:
             NoLongerValid: it was used, has expired or was revoked.
-            UnknownAccount: there is no such active user.
+            NotAllowed: the user is not active.
         """
 
         def work(connection: Connection) -> InvitationRow:
@@ -265,7 +265,7 @@ class InvitationTable:
                 .where(user_account.c.id == user_id)
             ).first()
             if user is None or user.state not in ("active", "unverified") or user.access == "none":
-                raise UnknownAccount("this account cannot accept invitations; ask an administrator")
+                raise NotAllowed("this account cannot accept invitations; ask an administrator")
             if row.address is not None:
                 _verify_address(connection, user_id, row.address, now_ms)
             if row.team_id is not None:

@@ -15,7 +15,7 @@ from runvitals.server.database.tables.accounts import email, entity, membership,
 from runvitals.server.database.tables.join_requests import team_join_request
 from runvitals.server.teams.storage.members import add_member, resolve_role
 from runvitals.server.teams.storage.teams import TEAMS, TeamRow, living_team, team_row
-from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, UnknownAccount
+from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, NotAllowed, NotFound
 
 MAX_MESSAGE = 500
 A_DAY = 10
@@ -93,7 +93,8 @@ class JoinRequestTable:
         """Join a team as a member, where people with a verified address of its mail domains may.
 
         Raises:
-            UnknownAccount: there is no such team, or it must be asked.
+            NotFound: there is no such team.
+            NotAllowed: it must be asked.
             NameTaken: the user is in the team already.
             LimitReached: the user is in too many teams.
         """
@@ -102,7 +103,7 @@ class JoinRequestTable:
             found = living_team(connection, team_name)
             user = user_by_name(connection, by.name)
             if not _joins_at_once(connection, user.id, found):
-                raise UnknownAccount(f"the administrators of {team_name} must be asked")
+                raise NotAllowed(f"the administrators of {team_name} must be asked")
             add_member(connection, found.id, user.id, "member", None, user.id, now_ms)
             owner, about = (found.id, found.name), {"role": "member", "by": "mail domain"}
             record(connection, now_ms, by, "team.member_add", entity=owner, target=user.name, after=about)
@@ -116,7 +117,7 @@ class JoinRequestTable:
             ValueError: the message is too long.
             NameTaken: the user is in the team, or has asked already.
             LimitReached: the user has asked too many teams within a day.
-            UnknownAccount: there is no such team.
+            NotFound: there is no such team.
         """
         text = plain_text(message).strip()
         if len(text) > MAX_MESSAGE:
@@ -156,12 +157,12 @@ class JoinRequestTable:
     def get(self, request_id: int) -> JoinRequestRow:
         """
         Raises:
-            UnknownAccount: there is no such request.
+            NotFound: there is no such request.
         """
         with self._database.read() as connection:
             row = connection.execute(_REQUESTS.where(team_join_request.c.id == request_id)).first()
         if row is None:
-            raise UnknownAccount(f"there is no request with id {request_id}")
+            raise NotFound(f"there is no request with id {request_id}")
         return JoinRequestRow(**row._asdict())
 
     def approve(self, request_id: int, role: str, by: Actor, now_ms: int) -> None:
@@ -169,7 +170,8 @@ class JoinRequestTable:
 
         Raises:
             NoLongerValid: the request was answered or withdrawn.
-            UnknownAccount: the account may not join teams, or there is no such role.
+            NotAllowed: the account may not join teams.
+            NotFound: there is no such role.
             NameTaken: the user is in the team already.
             LimitReached: the user is in too many teams.
         """
@@ -179,7 +181,7 @@ class JoinRequestTable:
             account = select(user_account.c.state, user_account.c.access)
             user = connection.execute(account.where(user_account.c.id == row.user_id)).one()
             if user.state != "active" or user.access == "none":
-                raise UnknownAccount(f"the account {row.user} may not join teams")
+                raise NotAllowed(f"the account {row.user} may not join teams")
             base, role_id = resolve_role(connection, role)
             add_member(connection, row.team_id, row.user_id, base, role_id, by.user_id, now_ms)
             _end(connection, row, "approved", by, now_ms, {"role": role})

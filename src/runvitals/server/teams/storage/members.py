@@ -26,7 +26,7 @@ from runvitals.server.database.tables.runs import project
 from runvitals.server.organisation.storage.roles import role_by_name
 from runvitals.server.teams.storage.team_administrators import check_team_administrators, lock_members
 from runvitals.server.teams.storage.teams import living_team, revoke_invitations
-from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
+from runvitals.store.errors import LimitReached, NameTaken, NotFound
 
 ROLES = ("viewer", "member", "admin")
 MAX_TEAMS = 200
@@ -104,7 +104,7 @@ class MemberTable:
     def get(self, team_name: str, user_name: str) -> MemberRow:
         """
         Raises:
-            UnknownAccount: there is no such team, or the user is not in it.
+            NotFound: there is no such team, or the user is not in it.
         """
         with self._database.read() as connection:
             found = living_team(connection, team_name)
@@ -127,7 +127,7 @@ class MemberTable:
         """Add a user to a team. `role`: viewer, member, admin, or the name of a custom role.
 
         Raises:
-            UnknownAccount: there is no such team, user or role.
+            NotFound: there is no such team, user or role.
             NameTaken: the user is in the team already.
             LimitReached: the user is in too many teams.
         """
@@ -148,7 +148,7 @@ class MemberTable:
 
         Raises:
             LastAdministrator: the team would be left without an administrator.
-            UnknownAccount: there is no such team, member or role.
+            NotFound: there is no such team, member or role.
         """
 
         def work(connection: Connection) -> None:
@@ -184,7 +184,7 @@ class MemberTable:
 
         Raises:
             ValueError: the time is in the past, or the member is an administrator, who stays until demoted.
-            UnknownAccount: there is no such team or member.
+            NotFound: there is no such team or member.
         """
         if expires_ms is not None and expires_ms <= now_ms:
             raise ValueError("the membership would have ended already")
@@ -220,7 +220,7 @@ class MemberTable:
 
         Raises:
             LastAdministrator: members would be left without an administrator.
-            UnknownAccount: there is no such team or member.
+            NotFound: there is no such team or member.
         """
 
         def work(connection: Connection) -> None:
@@ -254,15 +254,15 @@ class MemberTable:
         return self._database.write(work)
 
 
-def _no_member(team_name: str, user_name: str) -> UnknownAccount:
-    return UnknownAccount(f"{user_name} is not a member of {team_name}")
+def _no_member(team_name: str, user_name: str) -> NotFound:
+    return NotFound(f"{user_name} is not a member of {team_name}")
 
 
 def resolve_role(connection: Connection, role: str) -> tuple[str, int | None]:
     """The built-in role, and the id of the custom role if it is one.
 
     Raises:
-        UnknownAccount: there is no such role.
+        NotFound: there is no such role.
     """
     if role in ROLES:
         return role, None

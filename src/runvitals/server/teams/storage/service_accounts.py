@@ -13,7 +13,7 @@ from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import api_key, entity, service_account
 from runvitals.server.database.tables.sign_on import external_identity
 from runvitals.server.database.text import checked_name
-from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.errors import NameTaken, NotFound
 
 MAX_NAME = 64
 
@@ -120,18 +120,18 @@ class ServiceAccountTable:
         """A service account of a team, or of the organisation (`team_id` None).
 
         Raises:
-            UnknownAccount: there is none with this name.
+            NotFound: there is none with this name.
         """
         with self._database.read() as connection:
             row = connection.execute(_ACCOUNTS.where(*_named(name, team_id))).first()
         if row is None:
-            raise UnknownAccount(f"there is no service account {name!r}")
+            raise NotFound(f"there is no service account {name!r}")
         return ServiceAccountRow(**row._asdict())
 
     def get(self, account_id: int) -> ServiceAccountRow:
         """
         Raises:
-            UnknownAccount: there is no such service account.
+            NotFound: there is no such service account.
         """
         with self._database.read() as connection:
             return _account(connection, account_id)
@@ -170,7 +170,7 @@ class ServiceAccountTable:
         Raises:
             ValueError: an invalid name, or another default team for an account of a team.
             NameTaken: another one in the same place has the name.
-            UnknownAccount: there is no such account.
+            NotFound: there is no such account.
         """
         values = {"name": name, "default_team_id": default_team_id, "reads_only": reads_only}
         wanted = {field: value for field, value in values.items() if value is not None}
@@ -238,7 +238,7 @@ class ServiceAccountTable:
 def _account(connection: Connection, account_id: int) -> ServiceAccountRow:
     row = connection.execute(_ACCOUNTS.where(service_account.c.id == account_id)).first()
     if row is None:
-        raise UnknownAccount(f"there is no service account with id {account_id}")
+        raise NotFound(f"there is no service account with id {account_id}")
     return ServiceAccountRow(**row._asdict())
 
 

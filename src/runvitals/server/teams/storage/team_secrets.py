@@ -13,7 +13,7 @@ from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.integrations import team_secret, team_webhook
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 MAX_SECRETS: Final = 100
 _NAME: Final = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII)
@@ -107,7 +107,7 @@ class TeamSecretTable:
         """The encrypted value.
 
         Raises:
-            UnknownAccount: the team has no such secret.
+            NotFound: the team has no such secret.
         """
         mine = select(team_secret.c.sealed).where(
             team_secret.c.team_id == team_id, team_secret.c.name == name
@@ -115,14 +115,14 @@ class TeamSecretTable:
         with self._database.read() as connection:
             found: bytes | None = connection.execute(mine).scalar()
         if found is None:
-            raise UnknownAccount(f"the team has no secret {name!r}")
+            raise NotFound(f"the team has no secret {name!r}")
         return found
 
     def delete(self, team_id: int, name: str, by: Actor, now_ms: int, *, force: bool = False) -> None:
         """Delete a secret. `force`: though webhooks use it, which are then disabled.
 
         Raises:
-            UnknownAccount: the team has no such secret.
+            NotFound: the team has no such secret.
             SecretInUse: webhooks use it.
         """
 
@@ -130,7 +130,7 @@ class TeamSecretTable:
             team = locked_team(connection, team_id)
             secret_id = _id_of(connection, team_id, name)
             if secret_id is None:
-                raise UnknownAccount(f"the team has no secret {name!r}")
+                raise NotFound(f"the team has no secret {name!r}")
             using = _using(connection, secret_id)
             if using and not force:
                 raise SecretInUse(name, [webhook for _, webhook, _ in using])

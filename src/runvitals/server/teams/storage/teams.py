@@ -28,7 +28,7 @@ from runvitals.server.database.tables.accounts import (
 )
 from runvitals.server.database.tables.runs import token
 from runvitals.server.projects.storage.project_transfer import adopt_projects
-from runvitals.store.errors import LimitReached, UnknownAccount
+from runvitals.store.errors import LimitReached, NotFound
 
 LEGACY_ACCOUNT = "legacy-tokens"
 MAX_TEAMS = 1000
@@ -168,7 +168,7 @@ class TeamTable:
         """A team, also one in the trash.
 
         Raises:
-            UnknownAccount: there is no team with this name.
+            NotFound: there is no team with this name.
         """
         with self._database.read() as connection:
             return _team(connection, name)
@@ -288,7 +288,7 @@ class TeamTable:
                 .with_for_update()
             ).first()
             if owner is None:
-                raise UnknownAccount(f"there is no team with id {team_id} in the trash")
+                raise NotFound(f"there is no team with id {team_id} in the trash")
             remove_picture(connection, team_id)
             connection.execute(delete(team).where(team.c.entity_id == team_id))
             connection.execute(update(entity).where(entity.c.id == team_id).values(purged_ms=now_ms))
@@ -306,14 +306,14 @@ class TeamTable:
         project whose name the team has already gets a number: `digits-2`.
 
         Raises:
-            UnknownAccount: there is no such team.
+            NotFound: there is no such team.
             NameTaken: the team has a run with the run id of one from before accounts.
         """
 
         def work(connection: Connection) -> int:
             owner = connection.execute(TEAMS.where(entity.c.id == team_id)).first()
             if owner is None:
-                raise UnknownAccount(f"there is no team with id {team_id}")
+                raise NotFound(f"there is no team with id {team_id}")
             projects = adopt_projects(connection, team_id)
             legacy = select(service_account.c.id).where(service_account.c.kind == "legacy")
             has_tokens = connection.execute(select(token.c.id).limit(1)).first() is not None
@@ -405,7 +405,7 @@ def _add_administrator(connection: Connection, team_id: int, user_id: int, by: A
 def _team(connection: Connection, name: str) -> TeamRow:
     row = connection.execute(TEAMS.where(entity.c.name == plain_text(name).lower())).first()
     if row is None:
-        raise UnknownAccount(f"there is no team {name!r}")
+        raise NotFound(f"there is no team {name!r}")
     return team_row(row)
 
 
@@ -413,11 +413,11 @@ def living_team(connection: Connection, name: str) -> TeamRow:
     """A team that is not in the trash.
 
     Raises:
-        UnknownAccount: there is none with this name.
+        NotFound: there is none with this name.
     """
     found = _team(connection, name)
     if found.deleted_ms is not None:
-        raise UnknownAccount(f"there is no team {name!r}")
+        raise NotFound(f"there is no team {name!r}")
     return found
 
 

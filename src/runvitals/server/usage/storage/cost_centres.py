@@ -11,7 +11,7 @@ from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, put_rows
 from runvitals.server.database.tables.usage import cost_centre, cost_centre_assignment
 from runvitals.server.usage.storage.issued_periods import check_open
-from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.errors import NameTaken, NotFound
 
 Kind = Literal["entity", "project"]
 _ACTION = "billing.cost_centre"
@@ -75,7 +75,7 @@ class CostCentreTable:
         """Change some fields. Statements that were issued keep what they have.
 
         Raises:
-            UnknownAccount: there is no such cost centre.
+            NotFound: there is no such cost centre.
             NameTaken: another one has the new code.
         """
 
@@ -95,7 +95,7 @@ class CostCentreTable:
         """Delete a cost centre with its assignments: who paid before them pays again.
 
         Raises:
-            UnknownAccount: there is no such cost centre.
+            NotFound: there is no such cost centre.
             PeriodIssued: it would change a month of which a statement was issued.
         """
 
@@ -128,7 +128,7 @@ class CostCentreTable:
             name: of the team, user or project.
 
         Raises:
-            UnknownAccount: there is no such cost centre.
+            NotFound: there is no such cost centre.
             PeriodIssued: it would change a month of which a statement was issued.
         """
 
@@ -146,11 +146,11 @@ class CostCentreTable:
 def find_cost_centre(connection: Connection, code: str) -> CostCentre:
     """
     Raises:
-        UnknownAccount: there is no such cost centre.
+        NotFound: there is no such cost centre.
     """
     row = connection.execute(select(*_columns()).where(cost_centre.c.code == code)).first()
     if row is None:
-        raise UnknownAccount(f"there is no cost centre {code!r}")
+        raise NotFound(f"there is no cost centre {code!r}")
     return CostCentre(**row._asdict())
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, put_rows
 from runvitals.server.database.tables.usage import entity_plan, plan, plan_limit
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 ORGANISATION = 0
 """In place of the id of a team or user: the organisation as a whole."""
@@ -88,7 +88,7 @@ class PlanTable:
     def remove(self, name: str, by: Actor, now_ms: int) -> None:
         """
         Raises:
-            UnknownAccount: there is no such plan.
+            NotFound: there is no such plan.
             PlanInUse: somebody has it.
         """
 
@@ -105,7 +105,7 @@ class PlanTable:
     def assign(self, wanted: AssignedPlan, by: Actor, now_ms: int) -> None:
         """
         Raises:
-            UnknownAccount: there is no such plan.
+            NotFound: there is no such plan.
         """
 
         def work(connection: Connection) -> None:
@@ -130,5 +130,5 @@ class PlanTable:
 def _id_of(connection: Connection, name: str) -> int:
     plan_id = connection.execute(select(plan.c.id).where(plan.c.name == name)).scalar()
     if plan_id is None:
-        raise UnknownAccount(f"there is no plan {name!r}")
+        raise NotFound(f"there is no plan {name!r}")
     return int(plan_id)

@@ -10,7 +10,7 @@ from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
 from runvitals.server.database.tables.usage import rate
 from runvitals.server.usage.storage.issued_periods import check_open
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class RateTable:
         """Let a price end with a day.
 
         Raises:
-            UnknownAccount: there is no such price.
+            NotFound: there is no such price.
             ValueError: it begins later.
             PeriodIssued: it would change a month of which a statement was issued.
         """
@@ -91,7 +91,7 @@ class RateTable:
     def remove(self, rate_id: int, by: Actor, now_ms: int) -> None:
         """
         Raises:
-            UnknownAccount: there is no such price.
+            NotFound: there is no such price.
             PeriodIssued: it applies to a month of which a statement was issued.
         """
 
@@ -108,7 +108,7 @@ def _find(connection: Connection, rate_id: int) -> StoredRate:
     columns = [rate.c[name] for name in StoredRate.__dataclass_fields__]
     row = connection.execute(select(*columns).where(rate.c.id == rate_id)).first()
     if row is None:
-        raise UnknownAccount(f"there is no price {rate_id}")
+        raise NotFound(f"there is no price {rate_id}")
     return StoredRate(**row._asdict())
 
 

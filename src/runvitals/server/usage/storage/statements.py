@@ -15,7 +15,7 @@ from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, add_rows, insert
 from runvitals.server.database.tables.usage import statement, statement_counter, statement_line
 from runvitals.server.events.outbox import Notification, add
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import NotFound
 
 State = Literal["draft", "issued", "cancelled", "corrected", "cancellation"]
 Scope = tuple[str, int]
@@ -130,7 +130,7 @@ class StatementTable:
         """A statement by its number, or by its id.
 
         Raises:
-            UnknownAccount: there is none.
+            NotFound: there is none.
         """
         with self._database.read() as connection:
             return _find(connection, name)
@@ -195,7 +195,7 @@ class StatementTable:
             settlement: as of `Statement`, besides what the draft has.
 
         Raises:
-            UnknownAccount: there is no such statement.
+            NotFound: there is no such statement.
             StatementConflict: it is no draft any more.
         """
 
@@ -226,7 +226,7 @@ class StatementTable:
         """Issue a statement with the lines of another one, negated; returns the new one.
 
         Raises:
-            UnknownAccount: there is no such statement.
+            NotFound: there is no such statement.
             StatementConflict: it was not issued, or is cancelled already.
         """
 
@@ -297,7 +297,7 @@ def _find(connection: Connection, name: str) -> Statement:
     by_number = statement.c.number == name
     row = connection.execute(_SELECT.where(by_number if by_id is None else or_(by_number, by_id))).first()
     if row is None:
-        raise UnknownAccount(f"there is no statement {name!r}")
+        raise NotFound(f"there is no statement {name!r}")
     return _statement(row)
 
 
