@@ -12,8 +12,8 @@ import runvitals.cli.server
 import runvitals.server.audit.audit_file
 import runvitals.server.background.work
 import runvitals.server.organisation.settings_file  # noqa: F401
+from runvitals.server.build import build_server
 from runvitals.server.metadata_store import open_metadata_store
-from runvitals.server.shared_server import SharedServer
 from runvitals.store.samples.sqlite import SqliteChunks
 
 with (
@@ -21,4 +21,4 @@ with (
     SqliteChunks(str(Path(_folder, "store"))) as _store,
     open_metadata_store(str(Path(_folder, "catalogue.db"))) as _metadata_store,
 ):
-    SharedServer(_store, _metadata_store).close()
+    build_server(_store, _metadata_store).close()

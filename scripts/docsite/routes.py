@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from runvitals.server.app import application
+from runvitals.server.app import application, local_services
 from runvitals.server.ingest.openapi import describe
 from runvitals.server.library.run_library import Library
 
@@ -22,7 +22,7 @@ Schema = dict[str, Any]
 def document() -> Schema:
     """The OpenAPI document of a shared server."""
     # The library serves requests; the description needs none.
-    app = application(cast(Library, None))
+    app = application(local_services(cast(Library, None)))
     describe(app)
     return app.openapi()
 

@@ -62,7 +62,9 @@ class Pages(Client):
     def __init__(self, receiver: Receiver) -> None:
         self.now_ms = now_ms()
         self.app = create_app("/none", lambda: self.now_ms)
-        self.app.state.library = StoredLibrary(receiver.store, receiver.metadata_store, lambda: self.now_ms)
+        self.app.state.services.library = StoredLibrary(
+            receiver.store, receiver.metadata_store, lambda: self.now_ms
+        )
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.storage.sessions import SessionLife
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
+from runvitals.server.build import ServerOptions, build_server
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.http.serve import Server, listen
 from runvitals.server.mail.mailer import Mailer
@@ -61,12 +62,12 @@ class AccountsServer:
     def user(self, name: str, **how: Any) -> UserRow:
         """Create a user with a verified address."""
         row = new_user(self.metadata_store, name, self.clock(), **how)
-        self.app.access.rights_changed()  # the server has accounts from the first administrator on
+        self.app.services.access.rights_changed()  # the server has accounts from the first administrator on
         return row
 
     def start_mail(self, mailer: Mailer, box: SecretBox) -> None:
         """Let the server send mail."""
-        services = self.app.api.state.account_services
+        services = self.app.services.account_services
         services.mailer, services.box = mailer, box
 
     def client(self, name: str | None = None, sudo: bool = True) -> httpx.Client:
@@ -75,7 +76,7 @@ class AccountsServer:
         Args:
             sudo: whether the password was confirmed a moment ago.
         """
-        self.app.access.rights_changed()  # notice what the test changed directly in the database
+        self.app.services.access.rights_changed()  # notice what the test changed directly in the database
         cookies = {} if name is None else {PLAIN_COOKIE: self._session(name, sudo)}
         headers = {"sec-fetch-site": "same-origin", "content-type": "application/json"}  # as the page
         return httpx.Client(
@@ -122,7 +123,7 @@ def accounts_server(
         metadata_store = open_metadata_store(address)
     clock = Clock()
     files = ReceivedFiles(str(folder / "files"), metadata_store, clock)
-    app = SharedServer(store, metadata_store, clock=clock, files=files)
+    app = build_server(store, metadata_store, ServerOptions(clock=clock, files=files))
     listener = listen(0)
     http = Server(app)
     thread = threading.Thread(target=http.run, kwargs={"sockets": [listener]})

@@ -22,7 +22,7 @@ def client(tmp_path: Path) -> Client:
 def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[AccountsServer]:
     """A server with an administrator of the organisation, olga, and users who are in no team."""
     with accounts_server(tmp_path, fill=beginning(request)) as running:
-        running.app.access.rights_changed()
+        running.app.services.access.rights_changed()
         yield running
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from runvitals.server.build import ServerOptions, build_server
 from runvitals.server.clock import Clock
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.http.body_limits import Limits
@@ -75,14 +76,18 @@ def serving(
     response_limits: ResponseLimits | None = None,
     **how: Any,
 ) -> Iterator[Served]:
-    """A server on a free port; `how`: further arguments of `SharedServer`."""
+    """A server on a free port; `how`: further `ServerOptions`."""
     store, metadata_store = (
         SqliteChunks(str(folder / "store")),
         new_metadata_store(folder / "catalogue.db"),
     )
     how.setdefault("files", ReceivedFiles(str(folder / "files"), metadata_store, Clock()))
-    app = SharedServer(
-        store, metadata_store, token_required, limits=limits, response_limits=response_limits, **how
+    app = build_server(
+        store,
+        metadata_store,
+        ServerOptions(
+            token_required=token_required, limits=limits or Limits(), response_limits=response_limits, **how
+        ),
     )
     listener = listen(0)
     refused: list[tuple[int, str]] = []

@@ -43,7 +43,7 @@ class StoredServer(Client):
         self.store = SqliteChunks(str(folder / "store"))
         self.metadata_store: MetadataStore = new_metadata_store(folder / "catalogue.db")
         self.app = create_app(str(folder / "none"), lambda: self.now_ms)
-        self.app.state.library = StoredLibrary(self.store, self.metadata_store, lambda: self.now_ms)
+        self.app.state.services.library = StoredLibrary(self.store, self.metadata_store, lambda: self.now_ms)
         self._seq = 0
 
     def close(self) -> None:

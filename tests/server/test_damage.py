@@ -171,7 +171,7 @@ def test_a_table_with_damage_found_later_is_cut_off_at_the_end(
     answered = bytearray()
 
     async def ask() -> None:
-        run = await server.app.state.library.open("abc")
+        run = await server.app.state.services.library.open("abc")
         selection = SeriesSelection(keys=("memory",))
         table = await metrics_table(run, selection, None, None, None, form, server.now_ms)
         assert "runvitals-problems" not in table.headers

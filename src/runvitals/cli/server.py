@@ -230,10 +230,10 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
     from runvitals.server.accounts.secret_box import open_secret_box
     from runvitals.server.background.housekeeping import RetentionPolicy
     from runvitals.server.background.work import start_background
+    from runvitals.server.build import ServerOptions, build_server
     from runvitals.server.clock import Clock
     from runvitals.server.http import serve
     from runvitals.server.http.logs import configure
-    from runvitals.server.shared_server import SharedServer
 
     folder, _ = store_locations(arguments)
     configure(arguments.log_format)  # before the stores are opened, whose messages would be lost
@@ -247,11 +247,9 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
         _fix_settings(metadata_store, arguments.settings, box)
         files = _received_files(arguments, folder, metadata_store, clock)
         with quick_start.for_imports():
-            app = SharedServer(
-                store,
-                metadata_store,
-                token_required,
-                clock,
+            options = ServerOptions(
+                token_required=token_required,
+                clock=clock,
                 first_team=arguments.team,
                 offers_setup=any(path.startswith(_SETUP) for _, path in welcome)
                 or (worker > 0 and not metadata_store.accounts.users.any_administrator()),
@@ -260,6 +258,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
                 is_breached=_breached_passwords(arguments.stolen_passwords),
                 files=files,
             )
+            app = build_server(store, metadata_store, options)
         stack.callback(app.close)
         stops = stack.enter_context(serve.signals_noted())
         retention = RetentionPolicy(arguments.keep, arguments.max_size, arguments.keep_deleted)
@@ -298,7 +297,7 @@ def _write_audit_file(
         from runvitals.server.audit.audit_file import AuditFile
 
         audit_file = stack.enter_context(AuditFile(path, metadata_store.accounts.audit, clock.earliest))
-        app.threads.append(audit_file.thread)
+        app.services.health.threads.append(audit_file.thread)
 
 
 def _token_required(arguments: argparse.Namespace, listener: socket.socket) -> bool:

@@ -32,7 +32,7 @@ from runvitals.server.http.component_names import use_plain_names
 from runvitals.server.http.errors import DetailedError, field_name
 from runvitals.server.http.known_parameters import check_known_parameters
 from runvitals.server.http.request_body import ClientDisconnected
-from runvitals.server.http.response_memory import BoundedResponses, ResponseLimits, ResponseMemory
+from runvitals.server.http.response_memory import BoundedResponses, ResponseMemory
 from runvitals.server.http.responses import REFUSALS, SHARED_ERRORS, ErrorResponses
 from runvitals.server.http.router import ImportedRoutes, LazyRoute, Router, RouterModule, lazy_routes
 from runvitals.server.http.secret_fields import is_secret_field
@@ -42,6 +42,7 @@ from runvitals.server.library.local.run_library import JournalLibrary
 from runvitals.server.library.run_library import Library
 from runvitals.server.live.feed import RunFeeds
 from runvitals.server.live.open_streams import OpenStreams
+from runvitals.server.services import Services
 from runvitals.store.errors import (
     LastAdministrator,
     LimitReached,
@@ -72,18 +73,27 @@ def create_app(
     Example:
         >>> uvicorn.run(create_app("/data"), host="127.0.0.1", port=8900)
     """
-    app = application(JournalLibrary(directory or data_dir(), clock), static)
+    app = application(local_services(JournalLibrary(directory or data_dir(), clock)), static)
     app.add_middleware(LoopbackOnly)
     return app
 
 
+def local_services(library: Library) -> Services:
+    """The services of a server without access control."""
+    closing = anyio.Event()
+    return Services(
+        library=library,
+        closing=closing,
+        feeds=RunFeeds(closing),
+        open_streams=OpenStreams(),
+        response_memory=ResponseMemory(),
+    )
+
+
 def application(
-    library: Library,
-    static: str = page.FOLDER,
-    response_limits: ResponseLimits | None = None,
-    routers: Sequence[Router | RouterModule] = (),
+    services: Services, static: str = page.FOLDER, routers: Sequence[Router | RouterModule] = ()
 ) -> FastAPI:
-    """The API over a library, and the page, without access control.
+    """The API and the page, without authentication.
 
     Args:
         routers: of resources that only a shared server has.
@@ -98,10 +108,7 @@ def application(
     )
     app.openapi = partial(_document, app)  # type: ignore[method-assign]  # as FastAPI's documentation has it
     use_plain_names(app)
-    app.state.library = library
-    app.state.closing = anyio.Event()
-    app.state.feeds = RunFeeds(app.state.closing)
-    app.state.open_streams = OpenStreams()
+    app.state.services = services
     app.router.routes.extend(_checked_routes(api.router, tuple(REFUSALS) if routers else ()))
     for router in routers:
         if isinstance(router, RouterModule):
@@ -111,8 +118,7 @@ def application(
             app.router.routes.extend(_checked_routes(router, tuple(SHARED_ERRORS)))
     app.router.routes.extend(_last_routes.routes)
     app.mount("/", page.Page(static))
-    app.state.response_memory = ResponseMemory(response_limits)
-    app.add_middleware(BoundedResponses, memory=app.state.response_memory)
+    app.add_middleware(BoundedResponses, memory=services.response_memory)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=4)
     app.add_middleware(BufferedBodies)
     _add_error_handlers(app)

@@ -1,4 +1,4 @@
-"""What the routes that reach other servers work with: `app.state.outside_services`."""
+"""What the routes that reach other servers work with."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outbound.policy import OutboundPolicy, outbound_policy
+from runvitals.server.services import shared_services_of
 from runvitals.server.user_content.image_links import PURPOSE, ImageLinks
 from runvitals.server.user_content.outside_images import OutsideImages
 
@@ -146,8 +147,7 @@ class OutsideServices:
 
 def outside_services_of(request: Request) -> OutsideServices:
     """Those of the application."""
-    services: OutsideServices = request.app.state.outside_services
-    return services
+    return shared_services_of(request).outside_services
 
 
 TheOutsideServices = Annotated[OutsideServices, Depends(outside_services_of)]

@@ -54,12 +54,12 @@ class ServedOrganisation:
 
     def sign_in(self, name: str) -> str:
         """The secret of a new session of a user."""
-        life = self.served.app.access.directory.session_life()
+        life = self.served.app.services.access.directory.session_life()
         return self.accounts.sessions.create(self.users[name], NOW, life, method="password")
 
     def rights_changed(self) -> None:
         """Have the server notice a change that was made directly in its database."""
-        self.served.app.access.rights_changed()
+        self.served.app.services.access.rights_changed()
 
     def _create(self) -> None:
         for name in ("rita", "alice", "bob", "carol", "vera", "otto"):

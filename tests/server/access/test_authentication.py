@@ -152,7 +152,7 @@ def test_too_many_wrong_keys_do_not_stop_a_good_one(tmp_path: Path) -> None:
         accounts = served.metadata_store.accounts
         root = accounts.users.create("root-1", CLI, NOW, org_role="admin")
         good, _ = accounts.keys.create("laptop", CLI, NOW, user_id=root.id)
-        served.app.access.rights_changed()
+        served.app.services.access.rights_changed()
         url = f"{served.url}/api/v1/about"
         wrong = {"authorization": "Bearer rvt-wrong"}
         statuses = {client.get(url, headers=wrong).status_code for _ in range(WRONG_KEYS.free + 1)}

@@ -113,7 +113,7 @@ class Walk:
             if "project" in route.parameters:
                 number = self.served.metadata_store.projects.id(path.rpartition("/")[2])
                 self.served.accounts.owned_projects.restore(number, CLI, NOW)
-                self.served.served.app.access.rights_changed()
+                self.served.served.app.services.access.rights_changed()
             self._restore_runs()
         return answer
 
@@ -122,7 +122,7 @@ class Walk:
             return Anonymous()
         kind = "session" if who in self.sessions else "key"
         secret = self.sessions.get(who) or self.served.keys[who]
-        identity = self.served.served.app.access.directory.identify(Credential(kind, secret))
+        identity = self.served.served.app.services.access.directory.identify(Credential(kind, secret))
         assert identity is not None
         return identity.principal
 
@@ -131,7 +131,7 @@ class Walk:
         return ProjectItem(
             "run",
             place.run_id,
-            self.served.served.app.access.directory.project(place.project_id),
+            self.served.served.app.services.access.directory.project(place.project_id),
             place.author_id,
             place.service_account_id,
             place.deleted,
@@ -139,7 +139,7 @@ class Walk:
 
     def project(self, name: str) -> Project:
         store = self.served.metadata_store
-        return self.served.served.app.access.directory.project(store.projects.id(name))
+        return self.served.served.app.services.access.directory.project(store.projects.id(name))
 
     def _restore_runs(self) -> None:
         store = self.served.metadata_store
@@ -316,7 +316,9 @@ def test_every_route_of_the_organisation_answers_as_decided(walk: Walk, who: str
 
 
 def decided(walk: Walk, principal: Principal, route: DeclaredRoute, resource: Resource) -> Decision:
-    return walk.served.served.app.access.directory.decide(principal, Action(route.permission), resource)
+    return walk.served.served.app.services.access.directory.decide(
+        principal, Action(route.permission), resource
+    )
 
 
 def check_decision(

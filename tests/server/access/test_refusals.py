@@ -92,7 +92,7 @@ def test_a_key_beyond_its_scope_is_recorded_once_a_day(server: AccountsServer) -
     secret, key = accounts.keys.create("a", CLI, server.clock(), user_id=user_id, scope="ingest")
 
     def read() -> int:
-        server.app.access.rights_changed()
+        server.app.services.access.rights_changed()
         with server.client() as client:
             headers = {"authorization": f"Bearer {secret}"}
             return client.get("runs/run-ada", headers=headers).status_code
@@ -102,7 +102,7 @@ def test_a_key_beyond_its_scope_is_recorded_once_a_day(server: AccountsServer) -
     assert (event.action, event.target) == ("key.refused_scope", key.public_id)
     assert (event.actor_name, event.key_public_id) == ("ada", key.public_id)
     assert (event.run, event.after) == ("run-ada", {"permission": "run:read"})
-    server.app.access.refusals._days.clear()  # as after a restart
+    server.app.services.access.refusals._days.clear()  # as after a restart
     assert read() == 404
     assert len(denied(server)) == 1
     server.clock.now_ms += DAY_MS
@@ -114,7 +114,7 @@ def test_a_key_of_another_team_is_recorded_where_it_is_refused(server: AccountsS
     accounts, now_ms = server.accounts, server.clock()
     bob = accounts.users.by_name("bob")
     secret, _ = accounts.keys.create("b", CLI, now_ms, user_id=bob.id, scope="full", entities=[bob.entity_id])
-    server.app.access.rights_changed()
+    server.app.services.access.rights_changed()
     with server.client() as client:
         headers = {"authorization": f"Bearer {secret}"}
         assert client.patch("runs/run-ada", json={"notes": "x"}, headers=headers).status_code == 404

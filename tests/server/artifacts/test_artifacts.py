@@ -35,7 +35,7 @@ class Lab:
         for name, role in (("ada", "admin"), ("bo", "member")):
             user = accounts.users.create(name, CLI, T0, org_role=role)
             self.keys[name], _ = accounts.keys.create("a", CLI, T0, user_id=user.id)
-        served.app.access.rights_changed()
+        served.app.services.access.rights_changed()
 
     def deliver(self, run_id: str, who: str) -> None:
         with pytest.MonkeyPatch.context() as patch:
@@ -144,7 +144,7 @@ def test_a_record_reaches_no_further_than_the_key_that_sent_it(lab: Lab) -> None
     lab.keys["ada sends"], _ = accounts.keys.create(
         "i", CLI, T0, user_id=ada, scope="ingest", entities=[team.id]
     )
-    lab.served.app.access.rights_changed()
+    lab.served.app.services.access.rights_changed()
     recorded(lab, "ada", made("hidden", a="x"))
     for who in ("ada in vision", "ada sends"):
         own = recorded(lab, who, made("shown", a=who), use="vision/cars/shown", entity="vision")

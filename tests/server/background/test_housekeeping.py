@@ -15,13 +15,13 @@ from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.audit.audit_file import AuditFile
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.background.housekeeping import Housekeeping, RetentionPolicy
+from runvitals.server.build import ServerOptions, build_server
 from runvitals.server.health.self_metrics import SelfMetrics
 from runvitals.server.http import cached_read
 from runvitals.server.library.stored.statistics_updater import StatisticsUpdater
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.runs.storage.sections import SectionUpdate
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
-from runvitals.server.shared_server import SharedServer
 from runvitals.server.usage.rollup import UsageRollup
 from tests.readers.journals.journals import T0
 from tests.server.client import Client
@@ -162,12 +162,12 @@ def test_ages_are_checked_once_an_hour(server: StoredServer) -> None:
 
 def test_the_names_of_all_threads_are_documented(server: StoredServer, tmp_path: Path) -> None:
     keeper, _ = housekeeping(server, RetentionPolicy())
-    serving = SharedServer(server.store, server.metadata_store, clock=lambda: server.now_ms)
+    serving = build_server(server.store, server.metadata_store, ServerOptions(clock=lambda: server.now_ms))
     clock, audit = (lambda: server.now_ms), server.metadata_store.accounts.audit
     statistics = StatisticsUpdater(server.store, server.metadata_store, clock)
     audit_file = AuditFile(str(tmp_path / "audit.jsonl"), audit, clock)
     usage = UsageRollup(server.store, server.metadata_store, clock)
-    serving.threads += [keeper.thread, statistics.thread, audit_file.thread, usage.thread]
+    serving.services.health.threads += [keeper.thread, statistics.thread, audit_file.thread, usage.thread]
     client = Client(tmp_path)
     client.app = serving
     names = re.findall(r'runvitals_thread_failing\{thread="([^"]+)"', client.get("/metrics").text)
@@ -183,8 +183,8 @@ def test_failures_are_reported_and_retried(
     """The thread continues after any failure."""
     run(server, "old", 120)
     keeper, _ = housekeeping(server, RetentionPolicy(samples_ms=90 * DAY_MS))
-    failing = SharedServer(server.store, server.metadata_store, clock=lambda: server.now_ms)
-    failing.threads.append(keeper.thread)
+    failing = build_server(server.store, server.metadata_store, ServerOptions(clock=lambda: server.now_ms))
+    failing.services.health.threads.append(keeper.thread)
     client = Client(tmp_path)
     client.app = failing
 

@@ -41,7 +41,7 @@ def test_a_client_that_leaves_within_its_body_is_no_error_of_the_server(
     with serving(tmp_path) as served, caplog.at_level(logging.INFO):
         with served.connect() as connection:
             connection.sendall(left)
-            eventually(lambda: served.app._ingest.admission.requests == 1)
-        eventually(lambda: served.app._ingest.admission.requests == 0)
+            eventually(lambda: served.app.services.door_recorder._admission.requests == 1)
+        eventually(lambda: served.app.services.door_recorder._admission.requests == 0)
         assert served.say(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []

@@ -65,7 +65,7 @@ def head_of(connection: socket.socket) -> bytes:
 
 @pytest.mark.parametrize("path", [JSON, CSV], ids=["JSON", "CSV"])
 def test_unread_responses_share_a_limit(served: Served, path: str) -> None:
-    memory = served.app.response_memory
+    memory = served.app.services.response_memory
     with ExitStack() as stack:
         waiting = [stack.enter_context(closing(ask(served, path))) for _ in range(CLIENTS)]
         begun = [head_of(connection) for connection in waiting]
@@ -104,7 +104,7 @@ def test_a_client_that_reads_too_slowly_is_disconnected(
 ) -> None:
     with serving(tmp_path, bounds, response_limits=limits) as served:
         add_run(served)
-        memory = served.app.response_memory
+        memory = served.app.services.response_memory
         with closing(ask(served, JSON)) as connection:
             assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
             if limits.patience_s < 1:

@@ -10,7 +10,7 @@ import pytest
 
 from runvitals.agent.environment import redaction
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
-from runvitals.server.app import application
+from runvitals.server.app import application, local_services
 from runvitals.server.http.secret_fields import SECRET_FIELDS, is_secret_field
 from runvitals.server.organisation.settings import SETTINGS
 from tests.server.accounts.routes.people import Browser, serving_people
@@ -36,7 +36,7 @@ PUBLIC = frozenset(("code_saving", "errors_pass", "refuse_new_runs"))
 
 
 def test_every_field_of_a_request_whose_name_sounds_secret_is_secret() -> None:
-    api = application(Any, routers=ACCOUNT_ROUTERS).openapi()  # type: ignore[arg-type]  # it is not asked
+    api = application(local_services(Any), routers=ACCOUNT_ROUTERS).openapi()  # type: ignore[arg-type]  # it is not asked
     names = {name for operation in _operations(api) for name in _fields(api, operation)}
     assert {"password", "device_code", "display_name", "secret"} <= names
     sounding = {name for name in names if _sounds_secret(name)}

@@ -82,7 +82,7 @@ def test_a_database_query_ends_at_the_deadline(server: StoredServer) -> None:
     ],
 )
 def test_a_request_that_takes_too_long_is_cancelled(server: StoredServer, path: str) -> None:
-    library = server.app.state.library
+    library = server.app.state.services.library
     assert isinstance(library, StoredLibrary)
     assert server.get(f"/api/v1/{path}").status_code == 200
     library._thorough._deadline_s = -1.0
@@ -97,7 +97,7 @@ def test_a_slow_request_does_not_block_others_for_the_same_run(server: StoredSer
     began = anyio.Event()
 
     async def ask() -> None:
-        run = await server.app.state.library.open("abc")
+        run = await server.app.state.services.library.open("abc")
         async with anyio.create_task_group() as tasks:
 
             async def slow() -> None:

@@ -9,6 +9,7 @@ import anyio
 import httpx
 import pytest
 
+from runvitals.server.build import ServerOptions, build_server
 from runvitals.server.ingest.endpoint import PATH
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.shared_server import SharedServer
@@ -32,7 +33,11 @@ def serve(tmp_path: Any, metadata_store: MetadataStore) -> Iterator[Callable[[bo
     with SqliteChunks(str(tmp_path / "store")) as store:
 
         def start(token_required: bool) -> Post:
-            servers.append(SharedServer(store, metadata_store, token_required, lambda: NOW))
+            servers.append(
+                build_server(
+                    store, metadata_store, ServerOptions(token_required=token_required, clock=lambda: NOW)
+                )
+            )
 
             def post(**headers: str) -> httpx.Response:
                 async def send() -> httpx.Response:

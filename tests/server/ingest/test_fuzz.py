@@ -20,7 +20,7 @@ from fastapi import FastAPI
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from runvitals.server.app import application
+from runvitals.server.app import application, local_services
 from runvitals.server.http.body_limits import Limits
 from runvitals.server.library.stored.run_library import StoredLibrary
 from tests.server.client import Client
@@ -268,7 +268,7 @@ def test_everything_that_was_stored_can_be_read(server: Server) -> None:
         for path in (("records", 0, 2, "config", "lr"), ("records", 1, 2, "more"), ("about", "labels", "a")):
             answer = server.json(changed(whole(f"deep-{depth}"), path, nested(depth)))
             assert answer.status_code == status, answer.text
-    app = application(StoredLibrary(server.store, server.metadata_store, lambda: NOW + 5))
+    app = application(local_services(StoredLibrary(server.store, server.metadata_store, lambda: NOW + 5)))
     client = Reader(app)
     rows = client.ask("runs", limit=40)["runs"]
     assert rows

@@ -28,7 +28,7 @@ def status(client: httpx.Client) -> int:
 @pytest.mark.parametrize("second", [RUN, RUNS])
 def test_an_account_has_as_many_streams_as_it_may_have(tmp_path: Path, second: str) -> None:
     with served_organisation(tmp_path) as served, ExitStack() as stack:
-        served.served.app.api.state.open_streams.most = 2
+        served.served.app.services.open_streams.most = 2
         bob, carol = (stack.enter_context(client(served, name)) for name in ("bob", "carol"))
         stack.enter_context(bob.stream("GET", RUN))
         opened = stack.enter_context(bob.stream("GET", second))

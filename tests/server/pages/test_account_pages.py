@@ -127,8 +127,8 @@ def test_the_first_administrator_sets_up_the_server(
     ):
         accounts = served.metadata_store.accounts
         stranger = Actor("system", "system", ip="127.0.0.1")  # as earlier versions recorded it
-        accounts.settings.put({"signup": "open"}, stranger, served.app.access.clock())
-        secret = accounts.one_time_tokens.create("setup", served.app.access.clock())
+        accounts.settings.put({"signup": "open"}, stranger, served.app.services.access.clock())
+        secret = accounts.one_time_tokens.create("setup", served.app.services.access.clock())
         browser.open(f"/-/setup#{secret}")
         shown(browser, "Set up this server")
         fill(browser, "Username", "Lovelace")

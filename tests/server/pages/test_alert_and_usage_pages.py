@@ -222,7 +222,7 @@ def test_a_user_and_a_team_choose_their_alerts(page: Browser, people: People) ->
     click(page, ".message button", "Undo")
     shown(page, "vision/muted", "section:last-of-type table")
 
-    key = people.served.app.api.state.account_services.box.derived_key(PURPOSE)
+    key = people.served.app.services.account_services.box.derived_key(PURPOSE)
     page.call("Network.clearBrowserCookies")
     page.resize(390, 800, dark=True)
     check(page, f"/-/mute#{MuteLink(bob, writer.run_id).text(key)}", AXE)
@@ -339,7 +339,7 @@ def test_billing_is_managed_in_the_page(page: Browser, people: People) -> None:
     shown(page, "The usage alerts were saved.")
     assert store.usage.documents.get("alerts")["percent"] == [90, 100]
 
-    people.served.app.api.state.statements.compute(Month.named("2027-01"))
+    people.served.app.services.statements.compute(Month.named("2027-01"))
     page.open("/-/billing/statements")
     click(page, "main button", "Issue")
     shown(page, "It never changes again", "dialog")

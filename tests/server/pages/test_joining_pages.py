@@ -97,7 +97,7 @@ def test_who_may_not_make_teams_asks_for_one(page: Browser, teams: People) -> No
     click(page, "dialog button", "Ask")
     shown(page, "this server sends no mail; ask an administrator yourself: rita", "dialog")
     box = SecretBox({"k": bytes(32)})
-    services = teams.served.app.api.state.account_services
+    services = teams.served.app.services.account_services
     services.mailer = Mailer(teams.served.metadata_store, box, lambda: teams.now_ms, ENVIRONMENT)
     click(page, "dialog button", "Ask")
     shown(page, "The administrators were asked for a team.")

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from runvitals.model.ending import Ending
+from runvitals.server.build import ServerOptions, build_server
 from runvitals.server.http.serve import Server, listen
 from runvitals.server.runs.storage.sections import SectionUpdate
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
 from runvitals.server.runs.storage.writers import WriterEnd
-from runvitals.server.shared_server import SharedServer
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor, Training
 from tests.server.browser import Browser
@@ -36,7 +36,7 @@ def server(tmp_path: Path) -> Iterator[StoredServer]:
 
 @contextmanager
 def serving(shared: StoredServer, static: str, **how: bool) -> Iterator[str]:  # noqa: F811
-    app = SharedServer(shared.store, shared.metadata_store, static=static, **how)
+    app = build_server(shared.store, shared.metadata_store, ServerOptions(static=static, **how))
     listener = listen(0)
     running = Server(app)
     with listener:

@@ -155,7 +155,7 @@ class Walk:
         return self.server.ask(who, method, path, status, json=body)
 
     def remove_expired(self, now_ms: int) -> None:
-        mailer = self.server.app.api.state.account_services.mailer
+        mailer = self.server.app.services.account_services.mailer
         AccountHousekeeping(self.accounts, mailer).remove_expired(now_ms)
 
     def sign_in(self) -> None:
@@ -171,7 +171,10 @@ class Walk:
             assert browser.post("auth/sudo", json={"password": PASSWORD}).status_code == 200
             assert browser.delete("account/sessions").status_code in (200, 204)
             self.accounts.sessions.create(
-                self.id("ada"), T0, self.server.app.access.directory.session_life(), method="password"
+                self.id("ada"),
+                T0,
+                self.server.app.services.access.directory.session_life(),
+                method="password",
             )
             assert browser.delete("account/sessions").status_code in (200, 204)
             assert browser.post("auth/logout", json={}).status_code == 204

@@ -18,9 +18,9 @@ from schemathesis.specs.openapi.checks import response_schema_conformance, statu
 from starlette.types import Receive, Scope, Send
 
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
-from runvitals.server.app import application
+from runvitals.server.app import application, local_services
+from runvitals.server.build import ServerOptions, build_server
 from runvitals.server.metadata_store import open_metadata_store
-from runvitals.server.shared_server import SharedServer
 from runvitals.store.samples.sqlite import SqliteChunks
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import T0, Training
@@ -46,7 +46,7 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         SqliteChunks(str(folder / "store")),
         open_metadata_store(str(folder / "catalogue.db")),
     )
-    app = SharedServer(store, metadata_store, clock=lambda: T0 + 10_000)
+    app = build_server(store, metadata_store, ServerOptions(clock=lambda: T0 + 10_000))
     app.closing.set()  # event streams end after what there is
 
     async def on_loopback(scope: Scope, receive: Receive, send: Send) -> None:
@@ -139,6 +139,6 @@ def test_schemas_have_plain_names(tmp_path: Path) -> None:
 
 def test_no_schema_is_named_after_its_module(tmp_path: Path) -> None:
     """FastAPI does so for two classes of one name, which makes long names in generated clients."""
-    library = Client(tmp_path).app.state.library
-    document = application(library, routers=ACCOUNT_ROUTERS).openapi()
+    library = Client(tmp_path).app.state.services.library
+    document = application(local_services(library), routers=ACCOUNT_ROUTERS).openapi()
     assert [name for name in document["components"]["schemas"] if "__" in name] == []

@@ -132,7 +132,7 @@ def test_a_plan_stays_the_same_object_while_nothing_in_it_changes(
     training.advance(10)
     seen = stored.take(tmp_path)
     stored.ask("runs/abc/plan")
-    plans: StoredPlans = stored.app.state.library._plans
+    plans: StoredPlans = stored.app.state.services.library._plans
     (number,) = plans._plans
     first = plans.of(number).plan
     training.advance(10)
@@ -145,7 +145,7 @@ def test_the_plans_that_were_used_last_are_kept(tmp_path: Path, stored: StoredSe
     for run in ("one", "two", "three"):
         Monitor(tmp_path, run).sample(T0, {f"m{i}": 1.0 for i in range(10)})
         stored.take(tmp_path, run)
-    stored.app.state.library._plans = plans = StoredPlans(max_series=25)
+    stored.app.state.services.library._plans = plans = StoredPlans(max_series=25)
     for run in ("one", "two", "three", "one"):
         assert stored.ask(f"runs/{run}/plan")["total"] == 10
     assert len(plans._plans) == 3

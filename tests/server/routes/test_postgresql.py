@@ -52,5 +52,5 @@ def kind() -> str:
 def server(tmp_path: Path, address: str, request: pytest.FixtureRequest) -> Iterator[AccountsServer]:
     with accounts_server(tmp_path, address) as running:
         beginning(request)(running.metadata_store)
-        running.app.access.rights_changed()
+        running.app.services.access.rights_changed()
         yield running

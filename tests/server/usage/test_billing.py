@@ -99,7 +99,7 @@ DECEMBER = 1_796_104_800_000  # 2026-12-01 06:00 UTC
 def drafts(server: AccountsServer, now_ms: int = DECEMBER) -> list[dict[str, Any]]:
     """The statements after the drafts were computed."""
     server.clock.now_ms = now_ms
-    server.app.statements.update(server.app.api.state.usage_reports.settings(), now_ms)
+    server.app.services.statements.update(server.app.services.usage_reports.settings(), now_ms)
     found: list[dict[str, Any]] = server.ask("olga", "GET", "billing/statements")["statements"]
     return found
 

@@ -45,7 +45,7 @@ def check(server: AccountsServer) -> list[str]:
 
 
 def sent(server: AccountsServer) -> list[tuple[str, str]]:
-    settings = server.app.api.state.usage_reports.settings()
+    settings = server.app.services.usage_reports.settings()
     now_ms = settings.calendar.day(date(2026, 11, 20)).start_ms
     server.clock.now_ms = now_ms
     outbox = server.metadata_store.alerts.outbox
@@ -77,7 +77,7 @@ def test_limits_warn_and_then_refuse_new_runs(server: AccountsServer) -> None:
     with server.client() as client:
         ada = server.accounts.users.by_name("ada").id
         key, _ = server.accounts.keys.create("k", CLI, 1, user_id=ada)
-        server.app.access.rights_changed()
+        server.app.services.access.rights_changed()
         headers = {"authorization": f"Bearer {key}"}
         new = client.post("ingest", json={**envelope, "run": "new"}, headers=headers)
         assert new.status_code == 403

@@ -98,7 +98,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountsServer]
         price = {"category": "device_hours", "price": 2.5, "valid_from": "2026-10-01"}
         running.ask("olga", "POST", "billing/rates", 201, json=price)
         running.accounts.settings.put({"url": "https://runs.example"}, CLI, 1)
-        statements = running.app.api.state.statements
+        statements = running.app.services.statements
         statements.compute(Month.named("2026-10"))
         [draft] = running.ask("bella", "GET", "billing/statements")["statements"]
         running.ask("bella", "POST", f"billing/statements/{draft['id']}/issue")
@@ -110,7 +110,7 @@ def test_a_payment_is_requested_once_and_then_paid(server: AccountsServer, strip
     path = f"billing/statements/{issued['number']}/payment"
     assert server.ask("bella", "GET", "billing/payments") == {"provider": None}
     assert "RUNVITALS_PAYMENTS" in server.ask("bella", "POST", path, 409)["error"]
-    server.app.api.state.payments = stripe.provider
+    server.app.services.payments = stripe.provider
     server.ask("olga", "POST", path, 403)
     server.ask("bella", "GET", path, 404)
     made = server.ask("bella", "POST", path)

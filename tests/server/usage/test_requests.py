@@ -34,7 +34,7 @@ def keys(server: AccountsServer) -> tuple[str, str]:
     nightly = accounts.service_accounts.create("nightly", vision.id, CLI, now_ms)
     of_ada = accounts.keys.create("mine", CLI, now_ms, user_id=ada.id)[0]
     of_nightly = accounts.keys.create("its", CLI, now_ms, service_account_id=nightly.id)[0]
-    server.app.access.rights_changed()
+    server.app.services.access.rights_changed()
     return of_ada, of_nightly
 
 

@@ -249,8 +249,8 @@ def test_the_command_line_prints_the_same(server: AccountsServer, capsys: pytest
 
 
 def test_gauges_of_this_month_are_for_those_who_see_all_usage(server: AccountsServer) -> None:
-    gauges = server.app.usage_gauges
-    reports = server.app.api.state.usage_reports
+    gauges = server.app.services.health.usage_gauges
+    reports = server.app.services.usage_reports
     gauges.update(reports.settings(), reports.settings().calendar.day(date(2026, 11, 20)).start_ms)
     line = f'runvitals_usage_device_hours{{month="{MONTH}",team="vision",model="{H100}"}} 6.0'
     assert line in gauges.text

@@ -41,6 +41,7 @@ from runvitals.server.account_store import AccountStore
 from runvitals.server.http.errors import DetailedError
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.projects.storage.projects import project_name
+from runvitals.server.services import shared_services_of
 from runvitals.store.errors import NotFound
 
 _MAX_CHECKS: Final = 8
@@ -55,7 +56,7 @@ _OF_OPERATOR: Final = ("run:delete", "run:move", "run:stop", "run:update")
 
 
 class AccessControl:
-    """Decides for requests, and answers with the status that a decision means: `app.state.access`.
+    """Decides for requests, and answers with the status that a decision means.
 
     A decision reads the database where its facts are not cached: call it in a thread, from a route that is
     no `async def`.
@@ -443,8 +444,7 @@ def _only_reads(principal: Principal) -> bool:
 
 def access_of(request: Request) -> AccessControl:
     """The access control of the application."""
-    control: AccessControl = request.app.state.access
-    return control
+    return shared_services_of(request).access
 
 
 TheAccess = Annotated[AccessControl, Depends(access_of)]

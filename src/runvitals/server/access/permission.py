@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Protocol
 from fastapi import Depends, HTTPException, Request
 
 from runvitals.model.run import Run
+from runvitals.server.services import services_of
 
 PUBLIC: Final = "public"
 """A route that anyone may call: it shows nothing of anyone, or checks a secret of its own."""
@@ -38,7 +39,7 @@ Mode = Literal["open", "tokens", "accounts"]
 
 
 class RouteCheck(Protocol):
-    """Checks a request for a route: `app.state.access` of a shared server."""
+    """Checks a request for a route."""
 
     def mode(self) -> Mode:
         """What requests need at the moment."""
@@ -110,8 +111,7 @@ async def _check_accounts(request: Request) -> None:
 
 def route_check(request: Request) -> RouteCheck | None:
     """The access control of a shared server; None on the local server."""
-    access: RouteCheck | None = getattr(request.app.state, "access", None)
-    return access
+    return services_of(request).access
 
 
 def recording(request: Request, action: str, **after: Any) -> Callable[[], None]:

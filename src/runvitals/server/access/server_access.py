@@ -33,10 +33,10 @@ class ServerAccess:
     Args:
         monotonic: seconds that only grow.
         requested: told of each request of a user or service account.
-        token_required, first_team, offers_setup, trusted_proxies: as those of `SharedServer`.
+        token_required, first_team, offers_setup, trusted_proxies: as in `build.ServerOptions`.
 
     Attributes:
-        control: decides for the routes: `app.state.access`.
+        control: decides for the routes.
         ingest: decides for envelopes.
         thread: notices what other processes changed; the caller starts and closes it.
     """

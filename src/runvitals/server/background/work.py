@@ -26,13 +26,14 @@ def start_background(
     files: ReceivedFiles,
 ) -> None:
     """Start the threads of a server. They end with the stack, and `/readyz` reports their failures."""
+    services, health = app.services, app.services.health
 
     def after(settings: UsageSettings, now_ms: int) -> None:
         check_limits(metadata_store, settings, now_ms)
-        app.usage_gauges.update(settings, now_ms)
-        app.statements.update(settings, now_ms)
+        health.usage_gauges.update(settings, now_ms)
+        services.statements.update(settings, now_ms)
 
-    leads = app.others.leads
+    leads = health.others.leads
     usage = UsageRollup(store, metadata_store, clock, after, leads)
     housekeeping = Housekeeping(
         store,
@@ -40,12 +41,12 @@ def start_background(
         retention,
         app.forget,
         clock.earliest,
-        app.mailer,
+        services.account_services.mailer,
         files.collect,
         usage.keep_before,
         leads,
     )
-    app.housekeeping = housekeeping.totals
+    health.housekeeping = housekeeping.totals
     for work in (housekeeping, StatisticsUpdater(store, metadata_store, clock, leads=leads), usage):
-        app.threads.append(work.thread)
+        health.threads.append(work.thread)
         stack.enter_context(work)

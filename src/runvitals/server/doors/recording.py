@@ -23,6 +23,7 @@ from runvitals.server.ingest.envelope import NOT_SENT, Ack, Envelope, WriterDesc
 from runvitals.server.ingest.envelope_access import EnvelopeAccess, IngestAccess
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.ingest.validation import ValidEnvelope
+from runvitals.server.services import shared_services_of
 
 _MAX_WRITERS: Final = 50_000
 _NUMBERS_PER_MS: Final = 1 << 20
@@ -167,8 +168,7 @@ class DoorRecorder:
 
 def door_recorder(request: Request) -> DoorRecorder:
     """The recorder of the server that got a request."""
-    recorder: DoorRecorder = request.app.state.door_recorder
-    return recorder
+    return shared_services_of(request).door_recorder
 
 
 def samples(

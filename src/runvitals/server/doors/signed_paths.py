@@ -24,6 +24,7 @@ from runvitals.server.access.identity import CredentialOwner
 from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester, Via, requester_of
 from runvitals.server.http.request_errors import HttpRejection
+from runvitals.server.services import shared_services_of
 
 T = TypeVar("T", bound=msgspec.Struct)
 DOWNLOAD_MS: Final = 3_600_000
@@ -136,8 +137,8 @@ def address_in_use(request: Request, kind: type[T]) -> AddressInUse[T]:
 
 
 def _paths(request: Request) -> SignedPaths:
-    state = request.app.state
-    return SignedPaths(state.account_services.box.derived_key("addresses of files"), state.access.clock)
+    services = shared_services_of(request)
+    return SignedPaths(services.account_services.box.derived_key("addresses of files"), services.clock)
 
 
 def base_url(request: Request) -> str:

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runvitals.agent.environment import redaction
 from runvitals.base.terminal_text import inert
+from runvitals.server.services import app_services
 
 LogFormat = Literal["text", "json"]
 SLOW_S = 1.0
@@ -103,7 +104,9 @@ class AccessLog:
         self._refilled_s = clock_s()
         self._left_out = 0
         self.fast_path = getattr(app, "fast_path", None)
-        self.closing: anyio.Event = app.state.closing if isinstance(app, FastAPI) else app.closing  # type: ignore[attr-defined]
+        self.closing: anyio.Event = (
+            app_services(app).closing if isinstance(app, FastAPI) else app.closing  # type: ignore[attr-defined]
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -22,6 +22,7 @@ from runvitals.server.http.allocator import share_arenas
 from runvitals.server.http.connection import ConnectionConfig, check_timeouts
 from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.http.logs import AccessLog, LogFormat, configure
+from runvitals.server.services import app_services
 
 HOST = "127.0.0.1"
 _BACKLOG = 1024
@@ -130,7 +131,7 @@ class Server(uvicorn.Server):
             proxy_headers=False,  # not needed for ingest; `SharedServer` adds them for the page
         )
         super().__init__(config)
-        self._closing = app.state.closing if isinstance(app, FastAPI) else app.closing
+        self._closing = app_services(app).closing if isinstance(app, FastAPI) else app.closing
         self._stops = stops
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -11,6 +11,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from runvitals.server.http.errors import too_many
+from runvitals.server.services import services_of
 
 CLIENT_KEY: Final = "runvitals.client"
 """Where the ASGI scope of a shared server has whose streams are counted together."""
@@ -56,7 +57,7 @@ class EventStream(StreamingResponse):
 
     def __init__(self, request: Request, events: AsyncIterator[bytes]) -> None:
         super().__init__(events, headers={"cache-control": "no-store"})
-        self._streams: OpenStreams = request.app.state.open_streams
+        self._streams = services_of(request).open_streams
         self._client = _client_of(request)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

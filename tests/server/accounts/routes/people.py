@@ -103,7 +103,7 @@ class People:
 
     def rights_changed(self) -> None:
         """Have the server notice a change that was made directly in its database."""
-        self.served.app.access.rights_changed()
+        self.served.app.services.access.rights_changed()
 
     def set(self, **settings: Any) -> None:
         """Change settings of the organisation."""

@@ -219,7 +219,7 @@ def test_beta_features_are_switched_by_each_user(people: People) -> None:
     assert browser.get("/account/beta").json() == {"features": [], "total": 0, "next": None}
     assert browser.put("/account/beta/unknown", json={"on": True}).status_code == 404
     features = (BetaFeature("maps", "Draws maps.", "0.9"), BetaFeature("old", "Goes.", "0.5", "retiring"))
-    people.served.app.api.state.account_services.beta_features = features
+    people.served.app.services.account_services.beta_features = features
     assert browser.put("/account/beta/maps", json={"on": True}).json() == {"name": "maps", "on": True}
     listed = browser.get("/account/beta").json()["features"]
     assert [(feature["name"], feature["on"]) for feature in listed] == [("maps", True), ("old", False)]

@@ -231,7 +231,7 @@ def test_without_an_address_by_tls_there_are_no_passkeys(people: People) -> None
 
 def test_the_last_way_to_sign_in_stays(at_home: People, phone: Authenticator) -> None:
     user = at_home.accounts.users.create("grace", CLI, at_home.now_ms)
-    life = at_home.served.app.access.directory.session_life()
+    life = at_home.served.app.services.access.directory.session_life()
     secret = at_home.accounts.sessions.create(user.id, at_home.now_ms, life, method="lab")
     at_home.rights_changed()
     grace = at_home.browser(cookies={COOKIE: secret})

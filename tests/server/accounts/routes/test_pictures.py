@@ -148,7 +148,7 @@ def showing(tmp_path: Path, site: Site) -> Iterator[People]:
 
 
 def test_images_from_elsewhere(showing: People, site: Site) -> None:
-    links = showing.served.app.api.state.outside_services.image_links()
+    links = showing.served.app.services.outside_services.image_links()
     site.answers["/a.png"] = (200, {}, PNG)
     site.answers["/a.svg"] = (200, {}, b"<svg><script>alert(1)</script></svg>")
     with httpx.Client(base_url=showing.url, timeout=PATIENCE_S) as visitor:

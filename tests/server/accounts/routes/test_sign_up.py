@@ -220,7 +220,7 @@ def test_links_cannot_be_guessed_forever(people: People) -> None:
 
 def test_what_was_planted_before_the_set_up_is_removed_and_listed(tmp_path: Path) -> None:
     with serving(tmp_path, passwords=Passwords(CountingHasher())) as served:
-        accounts, now_ms = served.metadata_store.accounts, served.app.access.clock()
+        accounts, now_ms = served.metadata_store.accounts, served.app.services.access.clock()
         stranger = Actor("system", "system", ip="127.0.0.1")  # as earlier versions recorded it
         secret = accounts.scim.new_secret(stranger, now_ms)
         accounts.settings.put({"signup": "open"}, stranger, now_ms)
@@ -249,7 +249,7 @@ def test_what_was_planted_before_the_set_up_is_removed_and_listed(tmp_path: Path
 def test_the_first_administrator_comes_by_a_link(tmp_path: Path) -> None:
     with serving(tmp_path, passwords=Passwords(CountingHasher())) as served:
         accounts = served.metadata_store.accounts
-        token = accounts.one_time_tokens.create("setup", served.app.access.clock())
+        token = accounts.one_time_tokens.create("setup", served.app.services.access.clock())
         setup = f"{served.url}/api/v1/auth/setup"
         body = {
             "token": token,

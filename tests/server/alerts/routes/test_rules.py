@@ -37,7 +37,7 @@ def store_samples(server: AccountsServer, values: list[float], uid: str = "otter
     t = T0 - 1000 * np.arange(len(values), dtype=np.int64)[::-1]
     batch = SampleBatch(writer.lane_id, writer.writer_id, 0, keys.metric_ids, t, np.array(values)[:, None])
     server.store.append([batch])
-    server.app.access.rights_changed()
+    server.app.services.access.rights_changed()
     return batch
 
 
@@ -186,7 +186,7 @@ def test_a_dry_run_of_a_silent_rank(vision: AccountsServer) -> None:
         t = T0 - 1000 * np.arange(first, 600, dtype=np.int64)[::-1]
         rows = np.ones((len(t), 1))
         vision.store.append([SampleBatch(writer.lane_id, writer.writer_id, 0, keys.metric_ids, t, rows)])
-    vision.app.access.rights_changed()
+    vision.app.services.access.rights_changed()
     [found] = tried(vision, {"kind": "silence", "of": "rank"}, **{"for": "2m"})
     assert (found["key"], found["fired_ms"], found["ended_ms"]) == ("rank 1", T0 - 180_000, None)
 
@@ -202,7 +202,7 @@ def test_a_dry_run_of_a_straggler(vision: AccountsServer) -> None:
     rows[40:200, 2] = 150.0
     t = T0 - 1000 * np.arange(250, dtype=np.int64)[::-1]
     vision.store.append([SampleBatch(writer.lane_id, writer.writer_id, 0, keys.metric_ids, t, rows)])
-    vision.app.access.rights_changed()
+    vision.app.services.access.rights_changed()
     condition = {
         "kind": "spread",
         "metric": "gpu.*.powerWatts",
@@ -219,7 +219,7 @@ def test_a_dry_run_of_a_straggler(vision: AccountsServer) -> None:
 def test_a_rule_fires_on_the_server(vision: AccountsServer) -> None:
     vision.ask("ada", "POST", RULES, 201, json={"rule": {**IDLE, "for": 0, "tell": ["author"]}})
     vision.clock.now_ms += 10_000
-    queue = vision.app.alerting.rule_watch.queue
+    queue = vision.app.services.alerting.rule_watch.queue
     eventually(lambda: queue.is_used)
     queue.add([store_samples(vision, [1.0])])
     vision.clock.now_ms += 10_000

@@ -20,7 +20,7 @@ def run_of(server: AccountsServer, name: str, uid: str = "otter-1") -> int:
     sender = Sender(team.id, author_id=server.accounts.users.by_name(name).id)
     registration = WriterRegistration(uid, "monitor.a.1", "digits", sender=sender)
     [writer] = server.metadata_store.writers.join([registration], T0)
-    server.app.access.rights_changed()
+    server.app.services.access.rights_changed()
     return writer.run_id
 
 
@@ -84,7 +84,7 @@ def test_alerts_of_a_team(vision: AccountsServer) -> None:
 def test_a_mail_program_mutes_a_project_by_its_link(vision: AccountsServer) -> None:
     run_id = run_of(vision, "bob")
     user = vision.accounts.users.by_name("bob")
-    key = vision.app.api.state.account_services.box.derived_key(PURPOSE)
+    key = vision.app.services.account_services.box.derived_key(PURPOSE)
     link = f"{vision.url}/api/v1/mute/{MuteLink(user.id, run_id).text(key)}"
     with httpx.Client(timeout=PATIENCE_S) as client:
         shown = client.get(link).json()
@@ -98,10 +98,10 @@ def test_a_mail_program_mutes_a_project_by_its_link(vision: AccountsServer) -> N
         assert client.post(link, json={"scope": "planet"}).status_code == 422
         assert client.get(link + "x").status_code == 404
         vision.accounts.members.remove("vision", "bob", CLI, T0)
-        vision.app.access.rights_changed()
+        vision.app.services.access.rights_changed()
         assert client.get(link).status_code == 404  # the run may have other names by now
         vision.accounts.members.add("vision", "bob", "member", CLI, T0)
-        vision.app.access.rights_changed()
+        vision.app.services.access.rights_changed()
         assert client.post(link.replace(f"/{user.id}.", "/1."), json={}).status_code in (200, 404)
 
 

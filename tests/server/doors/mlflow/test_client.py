@@ -73,13 +73,13 @@ def check(found: dict[str, Any], name: str) -> str:
 def test_the_newest_client(served: Served) -> None:
     found = session(served, sys.executable, "newest", "system")
     run = check(found["session"], "newest")
-    row = served.metadata_store.runs.find(run, served.app.access.clock())
+    row = served.metadata_store.runs.find(run, served.app.services.access.clock())
     assert row is not None
     assert (row.name, row.project, row.state) == ("first", "newest-renamed", "finished")
     system = found["system"]
     assert "system/cpu_utilization_percentage" in system["keys"]
     assert system["steps"] == list(range(len(system["steps"])))
-    row = served.metadata_store.runs.find(system["run"], served.app.access.clock())
+    row = served.metadata_store.runs.find(system["run"], served.app.services.access.clock())
     assert row is not None
     assert row.state == "finished"
 

@@ -23,7 +23,7 @@ def organisation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ser
             user = accounts.users.create(name, CLI, NOW, org_role=role, verified=True)
             keys[name], _ = accounts.keys.create("a", CLI, NOW, user_id=user.id)
             keys[f"{name}, reading"], _ = accounts.keys.create("r", CLI, NOW, user_id=user.id, scope="read")
-        served.app.access.rights_changed()
+        served.app.services.access.rights_changed()
         yield served, keys
 
 
@@ -141,7 +141,7 @@ def test_the_registry_of_a_team_for_its_viewers(organisation: tuple[Served, dict
     vera = accounts.users.create("vera", CLI, NOW, verified=True)
     keys["vera"], _ = accounts.keys.create("v", CLI, NOW, user_id=vera.id)
     accounts.members.add("vision", "vera", "viewer", CLI, NOW)
-    served.app.access.rights_changed()
+    served.app.services.access.rights_changed()
     assert ask(organisation, "vision", "registered-models/create", name="detector").status_code == 200
     version = {"name": "detector", "source": "s3://models/detector"}
     assert ask(organisation, "vision", "model-versions/create", **version).status_code == 200
@@ -162,7 +162,7 @@ def test_the_registry_of_a_team_for_its_viewers(organisation: tuple[Served, dict
     assert ask(organisation, "bob", "registered-models/set-tag", **tag).status_code == 404
 
     accounts.members.add("speech", "vera", "viewer", CLI, NOW)
-    served.app.access.rights_changed()
+    served.app.services.access.rights_changed()
     assert ask(organisation, "vera", "registered-models/get", name="reader").status_code == 200
     assert ask(organisation, "speech", "registered-models/create", name="detector").status_code == 200
     several = ask(organisation, "vera", "registered-models/get", name="detector")

@@ -98,7 +98,7 @@ def test_what_we_make_of_it(call: Call, experiment: str, served: Served) -> None
     call("POST", "runs/log-batch", run_id=run, params=[{"key": "lr", "value": "0.1"}])
     for status, state in (("FAILED", "failed"), ("RUNNING", "running"), ("KILLED", "stopped")):
         call("POST", "runs/update", run_id=run, status=status)
-        row = served.metadata_store.runs.find(run, served.app.access.clock())
+        row = served.metadata_store.runs.find(run, served.app.services.access.clock())
         assert row is not None
         assert row.state == state
     assert served.metadata_store.sections.read([row.id])[row.id].shared["config"] == {"lr": 0.1}
@@ -116,9 +116,9 @@ def test_after_a_restart_rows_keep_their_times(call: Call, experiment: str, serv
     run = created(call, experiment)
     metrics = [metric("loss", float(step), T0, step) for step in range(50)]
     call("POST", "runs/log-batch", run_id=run, metrics=metrics)
-    row = served.metadata_store.runs.find(run, served.app.access.clock())
+    row = served.metadata_store.runs.find(run, served.app.services.access.clock())
     assert row is not None
-    served.app.api.state.mlflow_door.sessions.drop(row.id)
+    served.app.services.mlflow_door.sessions.drop(row.id)
     call("POST", "runs/log-batch", run_id=run, metrics=[*metrics, metric("loss", 9.0, T0, 99)])
     assert [step for _, _, step in history(call, run, "loss")] == [*range(50), 99]
 
@@ -126,12 +126,12 @@ def test_after_a_restart_rows_keep_their_times(call: Call, experiment: str, serv
 def test_several_values_with_the_same_timestamp_and_step(call: Call, experiment: str, served: Served) -> None:
     run = created(call, experiment)
     sent = [metric("loss", value) for value in (3.0, 1.0, "NaN", 3.0)] + [metric("acc", 0.5)]
-    row = served.metadata_store.runs.find(run, served.app.access.clock())
+    row = served.metadata_store.runs.find(run, served.app.services.access.clock())
     assert row is not None
     for more in ([], [metric("loss", 2.0), metric("acc", 0.25), metric("f1", 1.0)]):
         for _ in range(2):  # as a client that does not get the answer
             assert call("POST", "runs/log-batch", run_id=run, metrics=sent + more) == {}
-        served.app.api.state.mlflow_door.sessions.drop(row.id)
+        served.app.services.mlflow_door.sessions.drop(row.id)
     assert call("POST", "runs/log-metric", run_id=run, **metric("loss", 1.5)) == {}
     assert history(call, run, "loss") == [(value, T0, 0) for value in (1.0, 1.5, 2.0, 3.0, "NaN")]
     assert history(call, run, "acc") == [(0.25, T0, 0), (0.5, T0, 0)]
@@ -175,7 +175,7 @@ def test_system_metrics_have_our_keys_too(call: Call, experiment: str, served: S
         ]
         call("POST", "runs/log-batch", run_id=run, metrics=sent)
     assert history(call, run, name) == [(1000.5 + step, T0 + step * 1000, step) for step in range(3)]
-    row = served.metadata_store.runs.find(run, served.app.access.clock())
+    row = served.metadata_store.runs.find(run, served.app.services.access.clock())
     assert row is not None
     lists = served.metadata_store.metrics.lists_of_run(row.id)
     numbers = [number for of_writer in lists.values() for one in of_writer for number in one.metric_ids]

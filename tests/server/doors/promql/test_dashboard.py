@@ -60,7 +60,7 @@ def viewers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewers]:
             user = server.user(name)
             keys[name], _ = accounts.keys.create(name, CLI, now_ms, user_id=user.id, scope="full")
         accounts.teams.create("vision", CLI, now_ms, administrator=accounts.users.by_name("alice").id)
-        server.app.access.rights_changed()
+        server.app.services.access.rights_changed()
         times = [now_ms - STEP_MS * tick for tick in range(40, 0, -1)]
         send(server.url, keys["alice"], times)
         yield Viewers(Grafana(server.url, keys["alice"]), Grafana(server.url, keys["otto"]))

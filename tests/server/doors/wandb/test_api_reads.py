@@ -55,7 +55,7 @@ class Lab:
         self.key = accounts.keys.create("k", CLI, T0, user_id=ada.id, scope="full")[0]
         self.reader = accounts.keys.create("r", CLI, T0, user_id=ada.id, scope="read")[0]
         self.stranger = accounts.keys.create("k", CLI, T0, user_id=bob.id, scope="full")[0]
-        server.app.access.rights_changed()
+        server.app.services.access.rights_changed()
         for number in range(4):
             self._send(number)
 
@@ -352,7 +352,7 @@ def test_a_small_query_cannot_read_everything_many_times(lab: Lab) -> None:
 
 
 def test_a_refused_query_is_worked_on_no_longer(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    library = lab.server.app.api.state.library
+    library = lab.server.app.services.library
     opened = []
     open_run = library.open
 

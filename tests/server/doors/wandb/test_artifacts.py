@@ -51,7 +51,7 @@ class Owners:
                 name, CLI, T0, address=f"{name}@example.org", verified=True, org_role=role
             )
             self.keys[name], _ = accounts.keys.create(f"{name}'s", CLI, T0, user_id=user.id)
-        served.app.access.rights_changed()
+        served.app.services.access.rights_changed()
 
     def graphql(self, query: str, who: str = "ada", **variables: Any) -> Any:
         body = {"query": query, "variables": variables}
@@ -342,7 +342,7 @@ def test_who_only_views_a_project_sees_names_of_files_and_downloads_none(owners:
     accounts.teams.create("vision", CLI, T0, administrator=ada.id)
     for name, role in (("member", "member"), ("viewer", "viewer")):
         accounts.members.add("vision", name, role, CLI, T0)
-    owners.served.app.access.rights_changed()
+    owners.served.app.services.access.rights_changed()
     auth = {"authorization": f"Bearer {owners.keys['ada']}"}
     url = f"{owners.served.url}/api/v1/entities/vision/projects"
     httpx.post(url, json={"name": "cars"}, headers=auth, timeout=PATIENCE_S).raise_for_status()
@@ -375,7 +375,7 @@ def test_who_only_views_a_project_sees_names_of_files_and_downloads_none(owners:
     assert sending is not None
 
     accounts.members.remove("vision", "member", CLI, T0)
-    owners.served.app.access.rights_changed()
+    owners.served.app.services.access.rights_changed()
     for address in (node["directUrl"], reading):
         assert httpx.get(address, timeout=PATIENCE_S).status_code in (403, 404)
     assert httpx.put(sending, content=b"b", timeout=PATIENCE_S).status_code in (403, 404)

@@ -65,7 +65,7 @@ def users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Users]:
         ):
             user = accounts.users.create(name, CLI, NOW, org_role=role)
             keys[name], _ = accounts.keys.create("a", CLI, NOW, user_id=user.id, scope=scope)
-        served.app.access.rights_changed()
+        served.app.services.access.rights_changed()
         yield Users(served, keys)
 
 
@@ -146,13 +146,13 @@ def test_the_address_of_an_upload_ends_with_the_right(users: Users) -> None:
     accounts = users.served.metadata_store.accounts
     bo = accounts.users.by_name("bo")
     accounts.users.update(bo.id, CLI, NOW, state="suspended")
-    users.served.app.access.rights_changed()
+    users.served.app.services.access.rights_changed()
     try:
         answer = httpx.put(address, content=b"y", timeout=PATIENCE_S)
         assert (answer.status_code, "may not use it any more" in answer.text) == (403, True)
     finally:
         accounts.users.update(bo.id, CLI, NOW, state="active")
-        users.served.app.access.rights_changed()
+        users.served.app.services.access.rights_changed()
     assert httpx.put(address, content=b"z", timeout=PATIENCE_S).status_code == 200
 
 
@@ -164,7 +164,7 @@ def test_the_address_of_an_upload_ends_with_the_key(users: Users) -> None:
     user = accounts.users.by_name("ina")
     (key,) = accounts.keys.all(user_id=user.id)
     accounts.keys.revoke(key.id, CLI, NOW)
-    users.served.app.access.rights_changed()
+    users.served.app.services.access.rights_changed()
     assert httpx.put(address, content=b"x", timeout=PATIENCE_S).status_code == 403
     users.keys["ina"], _ = accounts.keys.create("b", CLI, NOW, user_id=user.id, scope="ingest")
 

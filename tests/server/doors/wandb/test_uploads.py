@@ -124,7 +124,7 @@ def in_parts(address: str, content: bytes, parts: int) -> httpx.Response:
 
 def test_a_file_of_unknown_size_counts_against_the_limits(door: Door) -> None:
     door.begin()
-    files = door.served.app.api.state.uploads.files
+    files = door.served.app.services.uploads.files
     before = files.limits
     content = bytes(range(256)) * 12_000  # three times as much as is written at once
     files.limits = FileLimits(run_bytes=2_000_000)
@@ -165,7 +165,7 @@ def test_a_large_table_waits_for_memory(door: Door) -> None:
     door.begin()
     address = addresses(door, "t.table.json")["t.table.json"]
     content = json.dumps({"columns": ["a"], "data": [[7]] * 1000}).encode()
-    recorder = door.served.app.api.state.door_recorder
+    recorder = door.served.app.services.door_recorder
     rest = recorder.limits.bytes_in_flight - (3 << 20)
     with recorder.in_flight(rest):
         assert put(address, content + b" " * (1 << 20)).status_code == 429

@@ -31,7 +31,7 @@ def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[People]:
 
 def stored_url(people: People) -> str:
     """The stored URL of the mail server, with its password."""
-    box = people.served.app.api.state.account_services.box
+    box = people.served.app.services.account_services.box
     return opened_smtp_url(people.accounts.settings.all()["smtp_url"], box)
 
 
@@ -130,7 +130,7 @@ def test_times_in_mails_are_in_the_zone_of_the_user_or_else_of_the_organisation(
         server = {**SERVER, **URL, "host": "127.0.0.1", "port": receiver.port, "encryption": "none"}
         assert rita.put(MAIL, json=server).status_code == 200
         people.set(time_zone="Asia/Kolkata")
-        notices = people.served.app.api.state.account_services.notices()
+        notices = people.served.app.services.account_services.notices()
         message = messages.membership_ends_soon("vision", people.now_ms)  # 08:00 UTC
         notices.to_user(ada.id, message)
         receiver.wait_for(2)  # the first: that the sender was changed
@@ -190,7 +190,7 @@ def test_settings_are_stored_and_shown(people: People) -> None:
     assert rita.put(SETTINGS, json=changes).status_code == 200
     shown = rita.get(SETTINGS).json()["settings"]
     assert {name: shown[name]["value"] for name in changes} == changes
-    assert people.served.app.api.state.outside_services.policy().proxy == ("proxy.lab.example", 3128)
+    assert people.served.app.services.outside_services.policy().proxy == ("proxy.lab.example", 3128)
     assert rita.put(SETTINGS, json={"time_zone": "", "outbound_proxy": ""}).status_code == 200
     shown = rita.get(SETTINGS).json()["settings"]
     assert (shown["time_zone"]["value"], shown["outbound_proxy"]["value"]) == ("UTC", "")
@@ -251,7 +251,7 @@ def test_without_the_setting_the_name_stays(people: People) -> None:
 
 
 def test_the_organisation_decides_about_features_under_development(people: People) -> None:
-    services = people.served.app.api.state.account_services
+    services = people.served.app.services.account_services
     services.beta_features = (BetaFeature("fast-lists", "Lists load in parts.", "0.9"),)
     people.add("ada")
     ada = people.browser("ada")

@@ -23,7 +23,12 @@ def housekeep(server: AccountsServer, days: int) -> None:
     server.clock.now_ms += days * DAY
     policy = RetentionPolicy(trash_ms=None)
     Housekeeping(
-        server.store, server.metadata_store, policy, server.app.forget, server.clock, server.app.mailer
+        server.store,
+        server.metadata_store,
+        policy,
+        server.app.forget,
+        server.clock,
+        server.app.services.account_services.mailer,
     ).run_once()
 
 

@@ -67,7 +67,9 @@ def test_strangers_do_not_learn_where_a_project_is(renamed: AccountsServer) -> N
 def test_an_old_address_works_for_ninety_days(renamed: AccountsServer) -> None:
     renamed.clock.now_ms += REDIRECT_MS - 1
     assert answer(renamed, "eve", "GET", DIGITS).status_code == 307
-    AccountHousekeeping(renamed.accounts, renamed.app.mailer).remove_expired(renamed.clock())
+    AccountHousekeeping(renamed.accounts, renamed.app.services.account_services.mailer).remove_expired(
+        renamed.clock()
+    )
     assert answer(renamed, "eve", "GET", DIGITS).status_code == 307
     renamed.clock.now_ms += 1
     assert answer(renamed, "eve", "GET", DIGITS).status_code == 404

@@ -403,7 +403,7 @@ def test_a_program_shows_the_token_of_another_service_instead_of_a_key(people: P
 
 
 def test_a_provider_in_a_private_network_must_be_allowed(people: People) -> None:
-    services = people.served.app.api.state.outside_services
+    services = people.served.app.services.outside_services
     fetcher = Fetcher(services.policy)
     with pytest.raises(Blocked):
         fetcher.check("https://idp.example:8081")

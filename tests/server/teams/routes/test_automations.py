@@ -176,7 +176,7 @@ def test_a_creator_who_lost_the_rights(vision: AccountsServer, leaves: bool) -> 
         members.remove("vision", "ada", CLI, T0)
     else:
         members.set_role("vision", "ada", "viewer", CLI, T0)
-    vision.app.access.rights_changed()
+    vision.app.services.access.rights_changed()
     run_id, _ = run(vision, "a")
 
     def found() -> Any:
@@ -194,7 +194,7 @@ def test_events_of_a_project_that_the_creator_may_not_read(vision: AccountsServe
     assert place is not None
     settled(vision, 1)
     vision.accounts.owned_projects.update(place.project_id, CLI, T0, visibility="restricted")
-    vision.app.access.rights_changed()
+    vision.app.services.access.rights_changed()
     fail(vision, "after")
     eventually(lambda: not store.alerts.automations.waiting())
     assert [row["title"] for row in settled(vision, 1)] == ["[vision/digits] before is failed"]
@@ -204,7 +204,7 @@ def test_a_metric_that_ingest_receives(vision: AccountsServer) -> None:
     create(vision, event={"kind": "metric.threshold", "metric": "loss", "value": 10})
     bob = vision.accounts.users.by_name("bob").id
     secret, _ = vision.accounts.keys.create("cli", CLI, T0, user_id=bob)
-    vision.app.access.rights_changed()
+    vision.app.services.access.rights_changed()
     headers = {"Authorization": f"Bearer {secret}"}
     with vision.client() as client:
         for seq, value in enumerate((1.0, 12.5, 13.0), 1):

@@ -39,7 +39,7 @@ def test_a_secret_is_set_replaced_and_never_shown(vision: AccountsServer) -> Non
     listed = vision.ask("ada", "GET", SECRETS)
     assert listed == {"secrets": [answer], "total": 1, "next": None}
     assert "value" not in json.dumps(listed)
-    team, box = team_id(vision), vision.app.api.state.outside_services.box
+    team, box = team_id(vision), vision.app.services.outside_services.box
     sealed = vision.accounts.team_secrets.sealed(team, "API_TOKEN")
     assert b"second" not in sealed
     assert box.open(sealed, team_secret_purpose(team, "API_TOKEN")).decode() == "second-välue"
@@ -175,7 +175,7 @@ def test_a_slack_destination(vision: AccountsServer) -> None:
     changed = vision.ask("ada", "PATCH", one, json={"webhook_url": URL[:-4] + "WxYz"})
     assert (changed["channel"], changed["shown"]) == ("#training", "hooks.slack.com/…/WxYz")
     assert vision.ask("ada", "GET", SLACK)["slack_destinations"] == [changed]
-    team, box = team_id(vision), vision.app.api.state.outside_services.box
+    team, box = team_id(vision), vision.app.services.outside_services.box
     sealed = vision.accounts.slack_destinations.sealed(team, created["id"])
     assert box.open(sealed, slack_purpose(team)).decode() == URL[:-4] + "WxYz"
     vision.ask("ada", "DELETE", one, 204)

@@ -103,7 +103,7 @@ def test_administrators_of_the_organisation_do_not_let_each_other_in(vision: Acc
     vision.accounts.settings.put({"admin_team_access": False}, CLI, T0)
     rita = vision.user("rita")
     vision.accounts.users.update(rita.id, CLI, T0, org_role="admin")
-    vision.app.access.rights_changed()
+    vision.app.services.access.rights_changed()
     invitations, requests = "teams/vision/invitations", "teams/vision/join-requests"
 
     def invite(by: str, **body: object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the routes of accounts work with: `app.state.account_services`."""
+"""What the routes of accounts work with."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from runvitals.server.mail.notices import Notices
 from runvitals.server.mail.settings import URL_ENVIRONMENT
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.services import shared_services_of
 from runvitals.store.errors import NoLongerValid
 
 T = TypeVar("T")
@@ -165,8 +166,7 @@ _RATES: Final[dict[str, tuple[RateLimit, ...]]] = {
 
 def services_of(request: Request) -> AccountServices:
     """The services of the application."""
-    services: AccountServices = request.app.state.account_services
-    return services
+    return shared_services_of(request).account_services
 
 
 TheServices = Annotated[AccountServices, Depends(services_of)]

@@ -37,6 +37,7 @@ from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
+from runvitals.server.services import shared_services_of
 from runvitals.server.teams.routes.parameters import TheTeam, entity_of
 from runvitals.server.teams.storage.teams import TeamRow
 from runvitals.store.errors import NameTaken, NotFound
@@ -57,15 +58,14 @@ _PARTS: Final = ("event", "filter", "actions", "cooldown_h")
 
 
 class Feed(Protocol):
-    """Passes values of metrics from ingest to the automations: `app.state.metric_feed`."""
+    """Passes values of metrics from ingest to the automations."""
 
     def watch(self, metric: str) -> None:
         """Watch a metric from now on."""
 
 
 def _feed(request: Request) -> Feed:
-    feed: Feed = request.app.state.metric_feed
-    return feed
+    return shared_services_of(request).metric_feed
 
 
 TheFeed = Annotated[Feed, Depends(_feed)]

@@ -19,6 +19,7 @@ from runvitals.server.events.outbox import ChannelResponse, OutboxTable, StoredN
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import PageRequest, ThePage
 from runvitals.server.http.router import Router
+from runvitals.server.services import shared_services_of
 from runvitals.server.teams.routes.parameters import TheTeam
 
 NotificationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
@@ -28,8 +29,7 @@ router = Router()
 
 def channels_of(request: Request) -> Channels:
     """Those of the application."""
-    channels: Channels = request.app.state.channels
-    return channels
+    return shared_services_of(request).channels
 
 
 TheChannels = Annotated[Channels, Depends(channels_of)]

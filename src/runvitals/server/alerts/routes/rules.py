@@ -28,6 +28,7 @@ from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.project_parameters import TheEntity
+from runvitals.server.services import shared_services_of
 from runvitals.store.errors import NameTaken
 
 RuleId = Annotated[int, Path(ge=1, le=2**31 - 1)]
@@ -111,7 +112,9 @@ def try_rule(
     from_ms = to_ms - body.days * DAY_MS
     store = access.metadata_store
     found = _within_limits(
-        lambda: dry_run(store, request.app.state.sample_store, entity.id, checked, from_ms, to_ms, readable)
+        lambda: dry_run(
+            store, shared_services_of(request).sample_store, entity.id, checked, from_ms, to_ms, readable
+        )
     )
     return {
         "times": len(found.firings),
@@ -171,7 +174,7 @@ def test_rule(
 ) -> dict[str, Any]:
     """Send yourself what the rule would send."""
     stored = access.metadata_store.alerts.rules.get(entity.id, rule)
-    notices = request.app.state.shared_server.alerting.rule_notices
+    notices = shared_services_of(request).alerting.rule_notices
     sent = notices.test(stored, _parsed(stored.definition), owner.id)
     return {"target": sent.target}
 

@@ -15,12 +15,12 @@ from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.routes.services import AccountServices, TheServices
 from runvitals.server.alerts.delivery.channel import DeliveryFailed
-from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.settings import team_alerts
 from runvitals.server.events.outbox import ChannelResponse, Notification, StoredNotification
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.services import shared_services_of
 from runvitals.server.teams.routes.parameters import TheTeam
 
 router = Router()
@@ -45,7 +45,7 @@ async def test_own_alerts(
 ) -> dict[str, Any]:
     """Send yourself a message. Of a mail, the answer says whether it was passed to the queue of mail."""
     services.limit("trial_message", str(owner.id))
-    channels: Channels = request.app.state.channels
+    channels = shared_services_of(request).channels
     if body.channel == "slack":
         notification = _notification(access, f"user-slack:{owner.id}", "to your channel")
         return await _sent(outside, lambda: channels.slack.deliver_to_user(notification))
@@ -70,7 +70,7 @@ async def test_team_alerts(
     destination = team_alerts(await run_in_threadpool(settings.of_team, team.id)).slack_destination
     if destination is None:
         raise InvalidFields({"channel": "the team has chosen no Slack destination for its alerts"})
-    channels: Channels = request.app.state.channels
+    channels = shared_services_of(request).channels
     notification = _notification(access, f"slack:{destination}", f"of team {team.name}", team.id)
     return await _sent(outside, lambda: channels.slack.deliver_to_team(notification))
 

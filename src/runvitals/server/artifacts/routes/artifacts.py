@@ -19,6 +19,7 @@ from runvitals.server.http.content_response import content_response
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import ProjectNumber
+from runvitals.server.services import shared_services_of
 
 _OWNED: Final = "/entities/{entity}/projects/{project}/artifacts"
 _PLAIN: Final = "/projects/{project:path}/artifacts"
@@ -168,7 +169,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 def _shown(request: Request, row: CollectionVersion, users: Sequence[int] = ()) -> dict[str, Any]:
     """A version without the runs that the requester may not read."""
-    access = request.app.state.access
+    access = shared_services_of(request).access
     number = row.version.run_id
     wanted = [*users, *([] if number is None else [number])]
     readable = access.readable_runs(request)

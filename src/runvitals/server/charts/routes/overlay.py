@@ -31,6 +31,7 @@ from runvitals.server.live.changed_runs import ChangedRuns
 from runvitals.server.live.open_streams import EventStream
 from runvitals.server.runs.named_runs import NamedRun, NamedRuns
 from runvitals.server.runs.routes.parameters import TheLibrary, requested_place
+from runvitals.server.services import services_of
 
 T = TypeVar("T")
 router = Router(prefix="/overlay", responses=INVALID_PARAMETER)
@@ -314,4 +315,4 @@ async def _in_time(work: Callable[[], T]) -> T:
     description=changed_runs.__doc__,
 )
 async def overlay_live(request: Request, runs: TheRuns) -> EventStream:
-    return EventStream(request, changed_runs.stream(ChangedRuns(runs.find), request.app.state.closing))
+    return EventStream(request, changed_runs.stream(ChangedRuns(runs.find), services_of(request).closing))

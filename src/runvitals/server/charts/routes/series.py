@@ -22,6 +22,7 @@ from runvitals.server.live import follower as live
 from runvitals.server.live.feed import CHECK_INTERVAL_S
 from runvitals.server.runs.routes import models
 from runvitals.server.runs.routes.parameters import MaxPoints, Millis, TheLibrary, TheSelection
+from runvitals.server.services import services_of
 
 router = Router(responses=RUN_ERRORS)
 MAX_WAIT_S = 30
@@ -113,7 +114,7 @@ async def _changes_since(
         follower = live.Follower(after, library.clock)
     except ValueError as error:
         raise HTTPException(422, f"after: {error}") from None
-    closing: anyio.Event = request.app.state.closing
+    closing = services_of(request).closing
     until_s = time.monotonic() + wait_s
     changes: dict[str, Any] = {}
     read_version, read_s = None, 0.0

@@ -17,6 +17,7 @@ from runvitals.server.doors.mlflow.pages import max_results, page_of
 from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_router
 from runvitals.server.doors.mlflow.run_numbers import find_run
 from runvitals.server.registry.storage.logged_models import LoggedModel
+from runvitals.server.services import shared_services_of
 
 DEFAULT_PAGE: Final = 100
 MAX_PAGE: Final = 1000
@@ -84,7 +85,7 @@ def _answer(models: LoggedModels, model: LoggedModel) -> Response:
 def delete(request: Request, model_id: ModelId, models: TheLoggedModels) -> Response:
     model = models.find(model_id, Action.ARTIFACT_DELETE)
     models.table.delete(model.uid)
-    files = request.app.state.access.metadata_store.mlflow_files
+    files = shared_services_of(request).access.metadata_store.mlflow_files
     files.remove(model.project_id, f"models/{model.uid}")
     return answer({})
 

@@ -30,10 +30,11 @@ from runvitals.server.doors.mlflow.requests import (
 )
 from runvitals.server.doors.mlflow.run_reads import RunReads
 from runvitals.server.doors.mlflow.run_routes import READS, SENDS, existing, run_id_of
-from runvitals.server.doors.mlflow.run_writes import NO_METRICS, MlflowDoor, RunWrites
+from runvitals.server.doors.mlflow.run_writes import NO_METRICS, RunWrites
 from runvitals.server.doors.mlflow.runs import TheRuns
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.http.responses import json_response
+from runvitals.server.services import shared_services_of
 
 PAGE: Final = 25_000
 MAX_HISTORY: Final = 250_000
@@ -193,7 +194,7 @@ async def _answer(
             metrics += some if run_id is None else [{**point, "run_id": run_id} for point in some]
         return encode({"metrics": metrics, **(more or {})})
 
-    door: MlflowDoor = request.app.state.mlflow_door
+    door = shared_services_of(request).mlflow_door
     return await json_response(request, await door.workers.run(put_together))
 
 

@@ -18,9 +18,9 @@ from runvitals.server.doors.mlflow.metric_history import (
     latest_point,
 )
 from runvitals.server.doors.mlflow.run_sessions import RunSessions
-from runvitals.server.doors.mlflow.run_writes import MlflowDoor
 from runvitals.server.doors.mlflow.runs import TrackedRun
-from runvitals.server.library.run_library import Library, RunView
+from runvitals.server.library.run_library import RunView
+from runvitals.server.services import shared_services_of
 
 T = TypeVar("T")
 
@@ -29,8 +29,8 @@ class RunReads:
     """Reads of one request."""
 
     def __init__(self, request: Request) -> None:
-        self._library: Library = request.app.state.library
-        door: MlflowDoor = request.app.state.mlflow_door
+        self._library = shared_services_of(request).library
+        door = shared_services_of(request).mlflow_door
         self._sessions: RunSessions = door.sessions
         self._clock = access_of(request).clock
 

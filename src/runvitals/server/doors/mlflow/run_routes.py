@@ -21,11 +21,11 @@ from runvitals.server.doors.mlflow.limits import checked_tag, sent_tags
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
 from runvitals.server.doors.mlflow.run_reads import RunReads
 from runvitals.server.doors.mlflow.run_search import RunSearch, RunSearcher
-from runvitals.server.doors.mlflow.run_writes import MlflowDoor, RunWrites
+from runvitals.server.doors.mlflow.run_writes import RunWrites
 from runvitals.server.doors.mlflow.runs import NAME_TAG, STATUS_NUMBERS, STATUSES, Runs, TheRuns, not_active
 from runvitals.server.doors.mlflow.search_text import RUN_ATTRIBUTES, parse_filter, parse_order
 from runvitals.server.doors.recording import door_recorder
-from runvitals.server.library.editable_library import EditableLibrary
+from runvitals.server.services import shared_services_of
 
 DEFAULT_PAGE: Final = 1000
 HISTORY_TAG: Final = "mlflow.log-model.history"
@@ -104,7 +104,7 @@ async def _set_deleted(run_id: str, deleted: bool, runs: Runs, request: Request)
     """Move a run to the trash, or out of it."""
     number = await anyio.to_thread.run_sync(runs.in_stage, run_id, not deleted)
     request.state.run_number = number
-    library: EditableLibrary = request.app.state.library
+    library = shared_services_of(request).library
     if deleted:
         await library.delete(run_id, number, recording(request, "run.delete"))
     else:
@@ -190,7 +190,7 @@ async def search(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     ids = sent.texts("experiment_ids")
     projects = await anyio.to_thread.run_sync(runs.experiments.numbers, ids)
     access = access_of(request)
-    door: MlflowDoor = request.app.state.mlflow_door
+    door = shared_services_of(request).mlflow_door
     searcher = RunSearcher(
         access.metadata_store, runs, access.clock(), RunReads(request).latest, door.workers
     )

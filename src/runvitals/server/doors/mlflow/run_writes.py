@@ -37,6 +37,7 @@ from runvitals.server.doors.recording import DoorRecorder, door_recorder
 from runvitals.server.http.workers import Workers
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.services import shared_services_of
 from runvitals.store.samples.interface import SampleStore
 
 _ENDINGS: Final[Mapping[str, dict[str, Any]]] = {
@@ -114,7 +115,7 @@ class RunWrites:
         self._scope: Scope = request.scope
         self._request = request
         self._recorder: DoorRecorder = door_recorder(request)
-        self.door: MlflowDoor = request.app.state.mlflow_door
+        self.door = shared_services_of(request).mlflow_door
         self._access = access_of(request)
         self._runs: Runs = runs_of(request)
 

@@ -23,6 +23,7 @@ from runvitals.server.http.router import Router
 from runvitals.server.http.workers import Busy, Workers
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.routes.parameters import readable_runs
+from runvitals.server.services import shared_services_of
 from runvitals.store.samples.interface import SampleStore
 
 router: Final = Router(prefix="/prometheus/api/v1")
@@ -36,7 +37,7 @@ Parameters = dict[str, list[str]]
 
 
 class PromqlServer:
-    """What the routes work with: `app.state.promql`.
+    """What the routes work with.
 
     Args:
         clock: the time now, ms UTC.
@@ -54,7 +55,7 @@ class PromqlServer:
 
 
 async def _answered(request: Request, work: Callable[[SeriesSource, Parameters], Any]) -> Response:
-    server: PromqlServer = request.app.state.promql
+    server = shared_services_of(request).promql
     try:
         parameters = await _parameters(request)
         data = await server.workers.run(lambda: work(server.source(request), parameters))
@@ -143,7 +144,7 @@ def _span(parameters: Parameters, now_ms: int) -> tuple[list[str], int, int]:
 @router.post("/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def query(request: Request) -> Response:
     """An expression at one time."""
-    return await _answered(request, partial(_query, request.app.state.promql.clock()))
+    return await _answered(request, partial(_query, shared_services_of(request).promql.clock()))
 
 
 @router.get("/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
@@ -222,7 +223,7 @@ Listing = Callable[[SeriesSource, list[str], int, int], list[Any]]
 
 async def _listed(request: Request, find: Listing) -> Response:
     """A list of what the series between two times have, as many as are asked for."""
-    now_ms = request.app.state.promql.clock()
+    now_ms = shared_services_of(request).promql.clock()
 
     def found(source: SeriesSource, given: Parameters) -> Any:
         return find(source, *_span(given, now_ms))[: _limit(given)]

@@ -8,10 +8,11 @@ from fastapi import Request
 from starlette.responses import PlainTextResponse, Response
 
 from runvitals.server.access.permission import needs
-from runvitals.server.doors.remote_write.receiver import RemoteWrite, WriteStatistics
+from runvitals.server.doors.remote_write.receiver import WriteStatistics
 from runvitals.server.http.request_body import ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.router import Router
+from runvitals.server.services import shared_services_of
 
 PATHS: Final = ("/api/v1/write", "/prometheus/api/v1/write")
 _WRITTEN: Final = "X-Prometheus-Remote-Write-{}-Written"
@@ -28,7 +29,7 @@ router: Final = Router(include_in_schema=False)
 @router.post(PATHS[1], dependencies=[needs("authenticated")])
 async def write(request: Request) -> Response:
     """Store samples. What it rejects for good is 400, which senders do not repeat."""
-    receiver: RemoteWrite = request.app.state.remote_write
+    receiver = shared_services_of(request).remote_write
     try:
         return _answer(await receiver.receive(request))
     except HttpRejection as error:

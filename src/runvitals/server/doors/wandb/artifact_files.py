@@ -44,6 +44,7 @@ from runvitals.server.http.errors import http_error
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import OpenedContent
+from runvitals.server.services import shared_services_of
 
 T = TypeVar("T", bound=msgspec.Struct)
 MANIFEST_BYTES: Final = 128 << 20
@@ -83,7 +84,7 @@ async def put_file(request: Request, name: str) -> Response:
     allowed = await run_in_threadpool(_file_to_send, request)
     files = _files(request)
     contents = _artifacts(request).contents
-    clock = request.app.state.access.clock
+    clock = shared_services_of(request).access.clock
 
     def keep(incoming: Incoming) -> None:
         if incoming.md5 != allowed.digest:
@@ -223,7 +224,7 @@ def _require_of_version(who: GraphQLContext, version_id: int, action: Action) ->
 def _open(request: Request, entry: Entry) -> OpenedContent | None:
     if entry.sha256 is None:
         return None
-    file = request.app.state.access.metadata_store.stored_files.stored(entry.sha256)
+    file = shared_services_of(request).access.metadata_store.stored_files.stored(entry.sha256)
     return None if file is None else _files(request).open_file(file)
 
 
@@ -342,5 +343,4 @@ def _files(request: Request) -> ReceivedFiles:
 
 
 def _artifacts(request: Request) -> ArtifactStore:
-    found: ArtifactStore = request.app.state.access.metadata_store.artifacts
-    return found
+    return shared_services_of(request).access.metadata_store.artifacts

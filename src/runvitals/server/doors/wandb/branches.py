@@ -24,7 +24,6 @@ from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT
 from runvitals.server.doors.wandb.run_nodes import find_project, find_run
 from runvitals.server.doors.wandb.run_writers import MONITOR, TRAIN, RunWriters
 from runvitals.server.library.run_library import RunView, TooMuch
-from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.runs.storage.run_rows import RunRow
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ async def _rows(
             raise TooMuch(f"it has {len(rows):,} rows up to step {branch.step:g}: at most {MAX_COPIED:,}")
         return rows
 
-    library: StoredLibrary = context.state.library
+    library = context.services.library
     opened = await library.open(row.uid, row.id)
     try:
         return await opened.use(read)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 import anyio
 from fastapi import HTTPException, Request
-from starlette.datastructures import State
 
 from runvitals.base import deadline
 from runvitals.server.access.control import AccessControl, access_of
@@ -21,13 +20,13 @@ from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.http.workers import DEADLINE_S
 from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.services import SharedServices, shared_services_of
 
 if TYPE_CHECKING:
     from graphql import GraphQLResolveInfo
 
     from runvitals.server.access.resources import Entity
     from runvitals.server.library.run_library import RunView
-    from runvitals.server.library.stored.run_library import StoredLibrary
     from runvitals.server.runs.storage.run_rows import RunRow
 
     Info = GraphQLResolveInfo["GraphQLContext"]
@@ -199,15 +198,14 @@ class GraphQLContext:
 
         async with self._reading:
             self.check()
-            library: StoredLibrary = self.state.library
+            library = self.services.library
             opened = await library.open(row.uid, row.id)
             return await opened.use(timed, quick=quick)
 
     @property
-    def state(self) -> State:
-        """That of the application."""
-        state: State = self.request.app.state
-        return state
+    def services(self) -> SharedServices:
+        """Those of the server."""
+        return shared_services_of(self.request)
 
     @property
     def access(self) -> AccessControl:

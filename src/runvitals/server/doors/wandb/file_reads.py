@@ -23,7 +23,6 @@ from runvitals.server.doors.wandb.run_nodes import RunNode, find_project, find_r
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import OpenedContent, RunView
-from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.runs.storage.run_rows import RunRow
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ async def download(request: Request, entity: str, project: str, name: str, file:
     row = await run_in_threadpool(readable)
     if row is None:
         raise HTTPException(404, f"there is no run {name!r} in {entity}/{project}")
-    library: StoredLibrary = context.state.library
+    library = context.services.library
     opened = await library.open(row.uid, row.id)
 
     def content(view: RunView) -> tuple[SavedFile, OpenedContent] | None:

@@ -54,7 +54,6 @@ from runvitals.server.doors.wandb.run_writers import (
 from runvitals.server.doors.wandb.storage.clients import WandbClient
 from runvitals.server.doors.wandb.stream_body import NewLines, StreamBody, StreamFile, new_lines
 from runvitals.server.ingest.envelope import Ack, Envelope
-from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.runs.storage.console import ConsoleLine
 
 CLIENT_HEADER: Final = "x-wandb-async-client-id"
@@ -242,7 +241,7 @@ def _counts_from_others(context: GraphQLContext, client: WandbClient) -> bool:
 
 
 def _merged_history(context: GraphQLContext, client: WandbClient, file: StreamFile, now_ms: int) -> _History:
-    library: StoredLibrary = context.state.library
+    library = context.services.library
     parsed = parse_history(NewLines(file.offset, file.content), 0, now_ms)
     media = context.metadata_store.media.times(client.run_id)
     merged = merge_rows(parsed.rows, library.stored_rows(client.run_id), media)

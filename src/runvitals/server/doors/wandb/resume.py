@@ -84,7 +84,7 @@ def bucket(
     lines = client.history_lines
     if was_offline(internal) and not context.follows_viewer:
         # A run whose last session was recorded most likely has another one, whose rows keep their steps.
-        context.state.resuming_clients.note_synced(context, run_id)
+        context.services.resuming_clients.note_synced(context, run_id)
         stored, lines = {key: value for key, value in stored.items() if key != STEP}, 0
     tail = {key: value for key, value in stored.items() if _is_own(key, value)}
     about = sections.shared.get("run", {})

@@ -41,7 +41,7 @@ async def graphql(request: Request) -> Response:
         with recorder.in_flight() as in_flight:
             wanted = decoded_request(await read_body(request, recorder, in_flight))
             context = GraphQLContext(request)
-            context.state.resuming_clients.begin_request(context)
+            context.services.resuming_clients.begin_request(context)
             answer = await _EXECUTOR.execute(wanted, context)
     except InvalidArgument as error:
         answer = GraphQLAnswer(errors_body(str(error)), 400)

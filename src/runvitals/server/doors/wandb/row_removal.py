@@ -18,7 +18,6 @@ from runvitals.server.doors.wandb.recorded_sessions import MergedRows
 from runvitals.server.doors.wandb.run_writers import MONITOR, RunWriters, event_number
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.library.run_library import RunView, TooMuch
-from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.library.stored.writer_rows import WriterRows
 from runvitals.server.runs.storage.log_summaries import LoggedValues, replace_logged_rows
 from runvitals.server.runs.storage.sections import SectionUpdate
@@ -58,7 +57,7 @@ def rows_to_remove(context: GraphQLContext, run_id: int, step: float) -> list[Wr
     Raises:
         TooMuch: they have too many values to be removed.
     """
-    library: StoredLibrary = context.state.library
+    library = context.services.library
     later = [rows.where(rows.steps > step) for rows in library.stored_rows(run_id)]
     if sum(len(rows.t) * len(rows.keys) for rows in later) > _MAX_REMOVED:
         raise TooMuch(f"has more than {_MAX_REMOVED:,} values after step {step:g}")
@@ -83,7 +82,7 @@ async def remove_rows(
     await _overwrite(context, writers, removed)
     await _note(context, writers, name, text)
     run_id = writers.client.run_id
-    library: StoredLibrary = context.state.library
+    library = context.services.library
     opened = await library.open(writers.run.uid, run_id)
     opened.invalidate()
     left = await opened.use(_summaries)

@@ -19,7 +19,6 @@ from runvitals.server.doors.wandb.context import WITHOUT_ACCOUNTS, EntityNode, G
 from runvitals.server.doors.wandb.history_rows import json_safe
 from runvitals.server.doors.wandb.run_settings import INTERNAL, wrapped_config
 from runvitals.server.doors.wandb.run_states import THEIRS
-from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.runs.storage.log_summaries import summary_of
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.runs.storage.search_columns import LOGGED
@@ -210,7 +209,7 @@ def run_nodes(
     """The nodes of runs, with the values of these fields of `Run`. Call it in a thread."""
     context.count_reads(len(rows))
     ids = [row.id for row in rows]
-    library: StoredLibrary = context.state.library
+    library = context.services.library
     wanted = [
         "run",
         run_ids.SECTION,

@@ -21,7 +21,6 @@ from runvitals.server.doors.wandb.run_nodes import (
     run_to_change,
     selected_fields,
 )
-from runvitals.server.library.stored.run_library import StoredLibrary
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
@@ -123,7 +122,7 @@ async def delete_run(_: None, info: Info, input: dict[str, Any]) -> dict[str, An
     context = info.context
     number = number_of("Run", input["id"])
     row = await run_in_threadpool(run_to_change, context, number, Action.RUN_DELETE)
-    library: StoredLibrary = context.state.library
+    library = context.services.library
     await library.delete(
         row.uid, row.id, lambda: context.access.record_of_run(context.requester, row.id, "run.delete")
     )
@@ -136,7 +135,7 @@ async def stop_run(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]
     context = info.context
     number = number_of("Run", input["id"])
     row = await run_in_threadpool(run_to_change, context, number, Action.RUN_STOP)
-    library: StoredLibrary = context.state.library
+    library = context.services.library
     if row.state == "running":
         await library.stop(
             row.uid, row.id, lambda: context.access.record_of_run(context.requester, row.id, "run.stop")
@@ -152,7 +151,7 @@ async def update_run_state(_: None, info: Info, input: dict[str, Any]) -> dict[s
     if input["state"] != "failed":
         raise InvalidArgument(f"invalid state {input['state'][:100]!r}; expected 'failed'")
     row = await run_in_threadpool(run_to_change, context, number, Action.RUN_UPDATE)
-    library: StoredLibrary = context.state.library
+    library = context.services.library
     try:
         await library.fail(
             row.uid,

@@ -24,7 +24,6 @@ from runvitals.server.doors.wandb.run_settings import (
     removed_config,
     run_values,
 )
-from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.runs.storage.log_summaries import summary_of
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.runs.storage.search_columns import LOGGED
@@ -40,7 +39,7 @@ async def update_run(info: Info, sent: Mapping[str, Any]) -> dict[str, Any]:
     row = await run_in_threadpool(run_to_change, context, number, Action.RUN_UPDATE)
     sections, removed = await run_in_threadpool(_changes, context, row, sent)
     if sections or removed:
-        library: StoredLibrary = context.state.library
+        library = context.services.library
         changed = sorted({*sections.get("run", {}), *(name for name in sections if name != "run"), *removed})
         record = partial(
             context.access.record_of_run, context.requester, number, "run.update", {"fields": changed}

@@ -13,7 +13,6 @@ from runvitals.sdk.run_names import names_of
 from runvitals.server.access.actions import Action
 from runvitals.server.access.envelope_rights import ONLY_READS
 from runvitals.server.access.principals import SCOPE_ACTIONS, ServiceAccount, User
-from runvitals.server.doors.recording import DoorRecorder
 from runvitals.server.doors.wandb.branches import branch_point, copy_media, copy_rows
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
@@ -83,7 +82,7 @@ async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str,
     branch = branch_point(values.get(SECTION, {}).get("config", {}))
     if wanted.client is None and branch is not None:
         client = replace(client, row_ms=await copy_rows(context, writers, input.get("entity_name"), branch))
-    recorder: DoorRecorder = context.state.door_recorder
+    recorder = context.services.door_recorder
     info_record = (0, "info", {"t": now_ms, **values})
     await recorder.record(context.request.scope, [writers.records(MONITOR, [info_record])], 0)
     if wanted.client is None and branch is not None:
@@ -105,7 +104,7 @@ def _resumed_lines(context: GraphQLContext, wanted: _Wanted, values: Mapping[str
     """
     if wanted.run.place is None or wanted.client is None:
         return 0
-    clients = context.state.resuming_clients
+    clients = context.services.resuming_clients
     if not clients.was_synced(context, wanted.run.place.run_id):
         return wanted.client.history_lines
     if not was_offline(values.get(SECTION, {}).get("config", {})):

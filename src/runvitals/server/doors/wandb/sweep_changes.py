@@ -173,7 +173,7 @@ async def agent_heartbeat(_: None, info: Info, input: dict[str, Any]) -> dict[st
     if agent is None or sweep is None:
         commands = [] if running else _EXIT
     else:
-        todo = AgentCommands(context.metadata_store, context.state.library)
+        todo = AgentCommands(context.metadata_store, context.services.library)
         commands = await todo.after(agent, sweep, running, context.now_ms())
     return {"agent": {"id": input["id"]}, "commands": json.dumps(commands)}
 

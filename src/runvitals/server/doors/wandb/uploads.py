@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from fastapi import HTTPException, Request
+from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -27,7 +27,7 @@ from runvitals.server.doors.wandb.file_facts import decoding_bytes, facts_of_fil
 from runvitals.server.doors.wandb.file_stream import writers_of
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_writers import MONITOR
-from runvitals.server.files.routes.uploads import ServerFiles
+from runvitals.server.files.routes.uploads import ServerFiles, server_files
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.http.errors import http_error
 from runvitals.server.http.request_errors import HttpRejection
@@ -115,9 +115,7 @@ def _name_fault(name: str) -> str | None:
 async def receive(request: Request, name: str) -> Response:
     """Keep the file that a request uploads. It is on the disk when this is answered."""
     context = GraphQLContext(request)
-    server: ServerFiles | None = getattr(context.state, "uploads", None)
-    if server is None:
-        raise HTTPException(404, "this server keeps no files")
+    server = server_files(request)
     recorder = door_recorder(request)
     try:
         upload = await run_in_threadpool(_allowed, request, context)

@@ -20,6 +20,7 @@ from runvitals.server.http.errors import DetailedError, http_error
 from runvitals.server.http.router import Router
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.routes.parameters import CheckedRunId, RunNumber
+from runvitals.server.services import shared_services_of
 from runvitals.store.files.uploads import ContentDiffers, WrongOffset
 
 _MOST_FILES = 1000
@@ -51,7 +52,7 @@ class UploadStates(BaseModel):
 
 
 class ServerFiles:
-    """What the routes of uploads work with: `app.state.uploads`."""
+    """What the routes of uploads work with."""
 
     def __init__(self, files: ReceivedFiles, metadata_store: MetadataStore) -> None:
         self.files = files
@@ -72,9 +73,15 @@ class ServerFiles:
 
 
 def server_files(request: Request) -> ServerFiles:
-    """The files of the application."""
-    found: ServerFiles = request.app.state.uploads
-    return found
+    """The files of the application.
+
+    Raises:
+        HTTPException: 404 on a server that keeps none.
+    """
+    files = shared_services_of(request).uploads
+    if files is None:
+        raise HTTPException(404, "this server keeps no files")
+    return files
 
 
 TheServerFiles = Annotated[ServerFiles, Depends(server_files)]

@@ -98,7 +98,7 @@ class StoredLibrary(StoredChanges):
         files: the files that runs sent; None: there are none.
 
     Example:
-        >>> app.state.library = StoredLibrary(store, metadata store, now_ms)
+        >>> application(local_services(StoredLibrary(store, metadata store, now_ms)))
     """
 
     kind: Literal["local", "server"] = "server"

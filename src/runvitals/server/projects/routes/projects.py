@@ -20,6 +20,7 @@ from runvitals.server.runs.routes.parameters import (
     TheLibrary,
     TheReadableRuns,
 )
+from runvitals.server.services import shared_services_of
 
 ProjectName = Annotated[str, Path(description="The project's name.", max_length=256)]
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -84,7 +85,7 @@ async def delete_project(
         if runs is None:
             runs = await library.delete_project(project, number)
         else:
-            request.app.state.library.refresh()
+            shared_services_of(request).library.refresh()
     except UnknownProject as error:
         raise HTTPException(404, str(error)) from None
     return {"project": project, "done": "delete", "runs": runs}

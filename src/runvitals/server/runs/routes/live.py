@@ -14,6 +14,7 @@ from runvitals.server.http.router import Router
 from runvitals.server.live import follower as live
 from runvitals.server.live.open_streams import EventStream
 from runvitals.server.runs.routes.parameters import TheLibrary, TheRun
+from runvitals.server.services import services_of
 
 router = Router(responses=RUN_ERRORS)
 
@@ -45,4 +46,4 @@ async def run_live(
         follower = live.Follower(begin, library.clock)
     except ValueError as error:
         raise HTTPException(422, f"after: {error}") from None
-    return EventStream(request, request.app.state.feeds.stream(run, follower))
+    return EventStream(request, services_of(request).feeds.stream(run, follower))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from fastapi import Depends, HTTPException, Path, Query, Request
 
@@ -15,19 +15,12 @@ from runvitals.model.run import State
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.library.editable_library import EditableLibrary
 from runvitals.server.library.run_library import Library, OpenedRun, SeriesSelection
-
-
-class ReadableRunsOf(Protocol):
-    """Knows what each requester may read: `app.state.access` of a shared server."""
-
-    def readable_runs(self, request: Request) -> ReadableRuns | None:
-        """The runs that the requester may read; None: all."""
+from runvitals.server.services import services_of
 
 
 def the_library(request: Request) -> Library:
     """The library of the application."""
-    of_app: Library = request.app.state.library
-    return of_app
+    return services_of(request).library
 
 
 TheLibrary = Annotated[Library, Depends(the_library)]
@@ -154,7 +147,7 @@ TheSelection = Annotated[SeriesSelection, Depends(selected_series)]
 
 def readable_runs(request: Request) -> ReadableRuns | None:
     """The runs that the requester may read; None on a server without accounts, where it is all of them."""
-    access: ReadableRunsOf | None = getattr(request.app.state, "access", None)
+    access = services_of(request).access
     return None if access is None else access.readable_runs(request)
 
 

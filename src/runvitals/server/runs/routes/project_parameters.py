@@ -17,6 +17,7 @@ from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.outside_services import OutsideServices
 from runvitals.server.projects.storage.owned_projects import ProjectDetail
 from runvitals.server.runs.routes.parameters import ProjectNumber
+from runvitals.server.services import shared_services_of
 from runvitals.server.user_content.markdown import MAX_CHARACTERS, html_of
 
 PATH = "/entities/{entity}/projects/{project}"
@@ -117,4 +118,4 @@ def trash_ms(access: AccessControl) -> int:
 
 def refresh_runs(request: Request) -> None:
     """Have open runs read again where they are, after a change of their project. Call it in a route."""
-    anyio.from_thread.run_sync(request.app.state.library.refresh)
+    anyio.from_thread.run_sync(shared_services_of(request).library.refresh)

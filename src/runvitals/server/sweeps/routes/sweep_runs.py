@@ -15,6 +15,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.runs.storage.run_rows import RunRow
+from runvitals.server.services import shared_services_of
 from runvitals.server.sweeps.commands import MAX_REPORTED, AgentCommands, Command
 from runvitals.server.sweeps.outcomes import values_so_far
 from runvitals.server.sweeps.routes.sweeps import PATHS, READS, TheSweep
@@ -152,7 +153,7 @@ async def report(
 ) -> Any:
     """What an agent is to do next. It reports every few seconds; without runs it gets the next one. The same
     report can be sent again."""
-    todo = AgentCommands(access.metadata_store, request.app.state.library)
+    todo = AgentCommands(access.metadata_store, shared_services_of(request).library)
     try:
         if sent.ends:
             commands = await run_in_threadpool(todo.leave, sweep, access.clock())

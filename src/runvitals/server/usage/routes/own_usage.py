@@ -11,8 +11,9 @@ from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.http.router import Router
-from runvitals.server.library.measured_library import KINDS, MeasuredLibrary, ProjectStorage
+from runvitals.server.library.measured_library import KINDS, ProjectStorage
 from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.services import shared_services_of
 
 router = Router()
 
@@ -20,7 +21,7 @@ router = Router()
 @router.get("/account/usage", dependencies=[needs("account:read")])
 async def usage(request: Request, access: TheAccess, owner: TheOwner) -> Any:
     """The storage that the projects of the user's own space take. Runs in teams count for the team."""
-    library: MeasuredLibrary = request.app.state.library
+    library = shared_services_of(request).library
     user = await run_in_threadpool(access.accounts.users.get, owner.id)
     limit = await run_in_threadpool(storage_limit, access)
     return {"storage": storage_json(await library.storage(user.entity_id), limit)}

@@ -11,6 +11,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.services import shared_services_of
 from runvitals.server.usage.charges import MICRO
 from runvitals.server.usage.payments import Payment, PaymentFailed, PaymentProvider, PaymentRequest
 from runvitals.server.usage.routes.statements import Number
@@ -80,8 +81,7 @@ def payment(number: Number, request: Request, access: TheAccess) -> dict[str, An
 
 
 def _provider(request: Request) -> PaymentProvider | None:
-    found: PaymentProvider | None = request.app.state.payments
-    return found
+    return shared_services_of(request).payments
 
 
 def _needed(request: Request) -> PaymentProvider:

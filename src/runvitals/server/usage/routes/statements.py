@@ -19,6 +19,7 @@ from runvitals.server.accounts.routes.services import AccountServices, TheServic
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.mail.message import Message, one_line
+from runvitals.server.services import shared_services_of
 from runvitals.server.usage.charges import MICRO
 from runvitals.server.usage.printed_statements import html_of, pdf_of
 from runvitals.server.usage.routes.billing_text import PlainText
@@ -40,8 +41,7 @@ class Cancellation(BaseModel):
 
 
 def _statements(request: Request) -> Statements:
-    found: Statements = request.app.state.statements
-    return found
+    return shared_services_of(request).statements
 
 
 @router.get("/billing/statements", dependencies=[needs(_READS)])

@@ -15,7 +15,8 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Entity, Organisation, Project, ProjectItem
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
-from runvitals.server.library.measured_library import KINDS, MeasuredLibrary, RunStorage
+from runvitals.server.library.measured_library import KINDS, RunStorage
+from runvitals.server.services import shared_services_of
 from runvitals.server.usage.routes.own_usage import project_storage_json
 
 router = Router()
@@ -58,7 +59,7 @@ async def projects(
 ) -> dict[str, Any]:
     """What the projects of a team or user store now, the largest first."""
     found = await run_in_threadpool(_entity, access, requester, entity)
-    library: MeasuredLibrary = request.app.state.library
+    library = shared_services_of(request).library
     known = await run_in_threadpool(_known_projects, access, requester, found)
     stored = [one for one in await library.storage(found.id) if known is None or one.project_id in known]
     return page_in_order("projects", [project_storage_json(one) for one in stored], page)
@@ -76,7 +77,7 @@ async def runs(
 ) -> dict[str, Any]:
     """What the runs of a project store now. `may` has `run:delete` for those they may delete."""
     place = await run_in_threadpool(_project, access, requester, entity, project)
-    library: MeasuredLibrary = request.app.state.library
+    library = shared_services_of(request).library
     found = await library.run_storage(place.entity.id, place.id)
     if sort == "name":
         found.sort(key=lambda one: (one.place.name, one.place.uid))

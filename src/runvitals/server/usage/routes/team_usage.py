@@ -12,7 +12,7 @@ from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.http.router import Router
-from runvitals.server.library.measured_library import MeasuredLibrary
+from runvitals.server.services import shared_services_of
 from runvitals.server.teams.routes.parameters import TheTeam
 from runvitals.server.usage.routes.own_usage import storage_json, storage_limit
 
@@ -23,7 +23,7 @@ router = Router()
 async def usage(request: Request, team: TheTeam, access: TheAccess, requester: TheRequester) -> Any:
     """The storage that the projects of a team take. `by_project` names those that the requester may know of;
     the sums contain all."""
-    library: MeasuredLibrary = request.app.state.library
+    library = shared_services_of(request).library
     projects = await library.storage(team.id)
     known = await run_in_threadpool(_known_projects, access, requester, team.id)
     storage = storage_json(projects, await run_in_threadpool(storage_limit, access))

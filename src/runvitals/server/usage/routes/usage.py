@@ -17,6 +17,7 @@ from runvitals.server.http.csv_response import csv_text
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.services import shared_services_of
 from runvitals.server.usage.focus import COLUMNS, focus_rows
 from runvitals.server.usage.report import UsageSelection
 from runvitals.server.usage.reports import BY_DEFAULT, UsageReports, dimensions, range_of
@@ -30,8 +31,7 @@ not know of all of them."""
 
 def usage_reports(request: Request) -> UsageReports:
     """What makes the reports of this server."""
-    reports: UsageReports = request.app.state.usage_reports
-    return reports
+    return shared_services_of(request).usage_reports
 
 
 TheReports = Annotated[UsageReports, Depends(usage_reports)]

@@ -1,0 +1,113 @@
+"""What the routes of a server work with.
+
+It loads nothing of what it names: the local page needs no database.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import anyio
+
+    from runvitals.server.access.control import AccessControl
+    from runvitals.server.access.permission import RouteCheck
+    from runvitals.server.accounts.routes.services import AccountServices
+    from runvitals.server.alerts.alerting import Alerting
+    from runvitals.server.alerts.delivery.channels import Channels
+    from runvitals.server.alerts.routes.automations import Feed
+    from runvitals.server.doors.mlflow.run_writes import MlflowDoor
+    from runvitals.server.doors.otlp.receiver import OtlpReceiver
+    from runvitals.server.doors.project_rules import ProjectRules
+    from runvitals.server.doors.promql.routes import PromqlServer
+    from runvitals.server.doors.recording import DoorRecorder
+    from runvitals.server.doors.remote_write.receiver import RemoteWrite
+    from runvitals.server.doors.wandb.resuming_clients import ResumingClients
+    from runvitals.server.files.routes.uploads import ServerFiles
+    from runvitals.server.http.response_memory import ResponseMemory
+    from runvitals.server.library.run_library import Library
+    from runvitals.server.library.stored.run_library import StoredLibrary
+    from runvitals.server.live.feed import RunFeeds
+    from runvitals.server.live.open_streams import OpenStreams
+    from runvitals.server.metadata_store import MetadataStore
+    from runvitals.server.outside_services import OutsideServices
+    from runvitals.server.server_health import ServerHealth
+    from runvitals.server.usage.payments import PaymentProvider
+    from runvitals.server.usage.reports import UsageReports
+    from runvitals.server.usage.statements import Statements
+    from runvitals.store.samples.interface import SampleStore
+
+
+@dataclass(slots=True, kw_only=True)
+class Services:
+    """What the routes of every server work with.
+
+    Attributes:
+        access: decides who may do what; None on the local server, where everyone may do everything.
+        closing: is set when the server ends.
+        response_memory: what responses that are being sent hold.
+    """
+
+    library: Library
+    closing: anyio.Event
+    feeds: RunFeeds
+    open_streams: OpenStreams
+    response_memory: ResponseMemory
+    access: RouteCheck | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class SharedServices(Services):
+    """What the routes of a shared server work with.
+
+    Attributes:
+        clock: the time now, ms UTC.
+        uploads: the files that runs send; None: they are not accepted.
+        metric_feed: passes values of metrics from ingest to the automations.
+        payments: None: nothing is paid on the page.
+    """
+
+    library: StoredLibrary
+    access: AccessControl
+    clock: Callable[[], int]
+    sample_store: SampleStore
+    metadata_store: MetadataStore
+    health: ServerHealth
+    account_services: AccountServices
+    outside_services: OutsideServices
+    uploads: ServerFiles | None
+    channels: Channels
+    alerting: Alerting
+    metric_feed: Feed
+    usage_reports: UsageReports
+    statements: Statements
+    payments: PaymentProvider | None
+    door_recorder: DoorRecorder
+    project_rules: ProjectRules
+    mlflow_door: MlflowDoor
+    resuming_clients: ResumingClients
+    promql: PromqlServer
+    remote_write: RemoteWrite
+    otlp: OtlpReceiver
+
+
+def services_of(request: Request) -> Services:
+    """The services of the application that got a request."""
+    return app_services(request.app)
+
+
+def app_services(app: FastAPI) -> Services:
+    """The services of an application."""
+    services: Services = app.state.services
+    return services
+
+
+def shared_services_of(request: Request) -> SharedServices:
+    """The services of the shared server that got a request."""
+    services: SharedServices = request.app.state.services
+    return services
