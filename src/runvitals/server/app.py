@@ -18,42 +18,28 @@ from starlette.middleware.gzip import GZipMiddleware
 
 import runvitals
 from runvitals.agent.environment import redaction
-from runvitals.base.deadline import ClientLeft, TooSlow
 from runvitals.journal.paths import data_dir
-from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.readers.journals.run_handle import now_ms
 from runvitals.server import routes as api
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.same_origin import LoopbackOnly
-from runvitals.server.health.disk_space import NO_SPACE
+from runvitals.server.error_table import CLIENT_LEFT, STATUSES, meaning_of
 from runvitals.server.http import page
 from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.http.component_names import use_plain_names
 from runvitals.server.http.errors import DetailedError, field_name
 from runvitals.server.http.known_parameters import check_known_parameters
-from runvitals.server.http.request_body import ClientDisconnected
 from runvitals.server.http.response_memory import BoundedResponses, ResponseMemory
 from runvitals.server.http.responses import REFUSALS, SHARED_ERRORS, ErrorResponses
 from runvitals.server.http.router import ImportedRoutes, LazyRoute, Router, RouterModule, lazy_routes
 from runvitals.server.http.secret_fields import is_secret_field
 from runvitals.server.http.unknown_paths import ANY_METHOD, refuse_other_methods
-from runvitals.server.http.workers import DEADLINE_S, Busy
 from runvitals.server.library.local.run_library import JournalLibrary
 from runvitals.server.library.run_library import Library
 from runvitals.server.live.feed import RunFeeds
 from runvitals.server.live.open_streams import OpenStreams
 from runvitals.server.services import Services
-from runvitals.store.errors import (
-    LastAdministrator,
-    LimitReached,
-    MetadataStoreUnavailable,
-    NameTaken,
-    NoLongerValid,
-    NotAllowed,
-    NotAnAdministrator,
-    NotFound,
-    StoreError,
-)
+from runvitals.store.errors import MetadataStoreUnavailable
 
 log = logging.getLogger("runvitals.server")
 
@@ -160,19 +146,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
 def _add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _invalid_parameter)
     app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(UnknownRun, _unknown)
-    app.add_exception_handler(UnknownProject, _unknown)
-    app.add_exception_handler(NotFound, _unknown)
-    app.add_exception_handler(NotAllowed, _unknown)
-    for conflict in (AmbiguousName, LastAdministrator, LimitReached, NameTaken, NotAnAdministrator):
-        app.add_exception_handler(conflict, _conflict)
-    app.add_exception_handler(NoLongerValid, _gone)
-    app.add_exception_handler(ClientDisconnected, _nobody_reads)
-    app.add_exception_handler(ClientLeft, _nobody_reads)
-    app.add_exception_handler(TooSlow, _too_slow)
-    app.add_exception_handler(Busy, _busy)
-    app.add_exception_handler(OSError, _io_error)
-    app.add_exception_handler(MetadataStoreUnavailable, _metadata_store_unavailable)
+    for kind in STATUSES:
+        app.add_exception_handler(kind, _meant)
     app.add_exception_handler(Exception, _internal_error)
 
 
@@ -232,43 +207,14 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": error.detail, **more}, status_code=error.status_code, headers=error.headers)
 
 
-async def _unknown(request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"error": str(error)}, status_code=404)
-
-
-async def _conflict(request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"error": str(error)}, status_code=409)
-
-
-async def _gone(request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"error": str(error)}, status_code=410)
-
-
-async def _nobody_reads(request: Request, error: Exception) -> Response:
-    """The response to a client that has left. It is logged as such."""
-    return Response(status_code=499)
-
-
-async def _too_slow(request: Request, error: Exception) -> JSONResponse:
-    text = (
-        f"the request took longer than {DEADLINE_S:g} s and was cancelled: request fewer keys, fewer runs "
-        "or a shorter time"
-    )
-    return JSONResponse({"error": text}, status_code=503)
-
-
-async def _busy(request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"error": str(error)}, status_code=503, headers={"retry-after": "1"})
-
-
-async def _io_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, OSError)
-    if isinstance(error, StoreError):  # its text names the folder, or the engine and its address
-        text = f"the samples cannot be read: {error}"
-        return JSONResponse({"error": text}, status_code=503, headers={"retry-after": "5"})
-    done = "written" if error.errno in NO_SPACE else "read"
-    text = f"the data folder cannot be {done}: {error}"
-    return JSONResponse({"error": text}, status_code=503, headers={"retry-after": "5"})
+async def _meant(request: Request, error: Exception) -> Response:
+    """The response to an error that `error_table` names."""
+    meaning = meaning_of(error)
+    if isinstance(error, MetadataStoreUnavailable):
+        log.error("the metadata store is unavailable: %s", error)
+    if meaning.status == CLIENT_LEFT:
+        return Response(status_code=CLIENT_LEFT)
+    return JSONResponse({"error": meaning.text}, meaning.status, meaning.headers)
 
 
 async def _internal_error(request: Request, error: Exception) -> JSONResponse:
@@ -276,12 +222,4 @@ async def _internal_error(request: Request, error: Exception) -> JSONResponse:
 
     uvicorn closes the connection after it, so that the client must not send another request on it.
     """
-    text = "the server failed to answer this request: see its log"
-    return JSONResponse({"error": text}, status_code=500, headers={"connection": "close"})
-
-
-async def _metadata_store_unavailable(request: Request, error: Exception) -> JSONResponse:
-    """Its disk is full or its database cannot be reached, which may be temporary."""
-    log.error("the metadata store is unavailable: %s", error)
-    text = "the metadata store is unavailable: see the server's log"
-    return JSONResponse({"error": text}, status_code=503, headers={"retry-after": "5"})
+    return JSONResponse({"error": meaning_of(error).text}, status_code=500, headers={"connection": "close"})

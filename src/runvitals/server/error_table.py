@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from fastapi import HTTPException
+from starlette.exceptions import HTTPException
 
 from runvitals.base.deadline import ClientLeft, TooSlow
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
@@ -25,6 +25,9 @@ from runvitals.store.errors import (
     StoreError,
 )
 
+FAILED: Final = 500
+CLIENT_LEFT: Final = 499
+"""Nobody reads the response. It is logged as such."""
 STATUSES: Final[Mapping[type[Exception], int]] = {
     UnknownRun: 404,
     UnknownProject: 404,
@@ -36,8 +39,8 @@ STATUSES: Final[Mapping[type[Exception], int]] = {
     NameTaken: 409,
     NotAnAdministrator: 409,
     NoLongerValid: 410,
-    ClientDisconnected: 499,  # nobody reads the response; it is logged as such
-    ClientLeft: 499,
+    ClientDisconnected: CLIENT_LEFT,
+    ClientLeft: CLIENT_LEFT,
     TooSlow: 503,
     Busy: 503,
     StoreError: 503,
@@ -61,8 +64,8 @@ class ErrorMeaning(NamedTuple):
     headers: dict[str, str]
 
 
-def meaning_of(error: Exception) -> ErrorMeaning | None:
-    """What an error means to the client; None for an error of the server itself.
+def meaning_of(error: Exception) -> ErrorMeaning:
+    """What an error means to the client: 500 for one that the table does not name, which is the server's.
 
     Example:
         >>> meaning_of(NotFound("there is no user 'ada'"))
@@ -74,7 +77,7 @@ def meaning_of(error: Exception) -> ErrorMeaning | None:
         return ErrorMeaning(error.status, error.text, _retry_after(error.retry_after_s))
     kind = next((one for one in type(error).__mro__ if one in STATUSES), None)
     if kind is None:
-        return None
+        return ErrorMeaning(FAILED, "the server failed to answer this request: see its log", {})
     return ErrorMeaning(STATUSES[kind], _text(error), _retry_after(_RETRY_AFTER_S.get(kind)))
 
 
@@ -87,8 +90,8 @@ def _text(error: Exception) -> str:
         return "the metadata store is unavailable: see the server's log"
     if isinstance(error, TooSlow):
         return (
-            f"the request took longer than {DEADLINE_S:g} s and was cancelled: request fewer keys, fewer runs "
-            "or a shorter time"
+            f"the request took longer than {DEADLINE_S:g} s and was cancelled: request fewer keys, fewer "
+            "runs or a shorter time"
         )
     if isinstance(error, StoreError):  # its text names the folder, or the engine and its address
         return f"the samples cannot be read: {error}"

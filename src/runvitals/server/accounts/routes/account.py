@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import HTTPException, Request
+from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,7 +20,6 @@ from runvitals.server.accounts.routes.session_cookies import end_session
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
-from runvitals.store.errors import LastAdministrator
 
 router = Router()
 
@@ -73,15 +72,12 @@ def delete_account(
         raise InvalidFields({"confirm": f"expected {owner.name}"})
     accounts, now_ms = access.accounts, access.clock()
     primary = accounts.emails.primary(owner.id)
-    try:
-        if body.wait_days:
-            accounts.users.request_deletion(owner.id, owner.actor, now_ms, body.wait_days * DAY_MS)
-            until_ms = now_ms + body.wait_days * DAY_MS
-            services.notices().to_user(owner.id, messages.deletion_requested(owner.name, until_ms))
-            return JSONResponse({"delete_after_ms": until_ms}, 202)
-        accounts.users.delete(owner.id, owner.actor, now_ms)
-    except LastAdministrator as error:
-        raise HTTPException(409, str(error)) from None
+    if body.wait_days:
+        accounts.users.request_deletion(owner.id, owner.actor, now_ms, body.wait_days * DAY_MS)
+        until_ms = now_ms + body.wait_days * DAY_MS
+        services.notices().to_user(owner.id, messages.deletion_requested(owner.name, until_ms))
+        return JSONResponse({"delete_after_ms": until_ms}, 202)
+    accounts.users.delete(owner.id, owner.actor, now_ms)
     access.rights_changed()
     if primary is not None and primary.verified_ms is not None:
         services.mailer.send(messages.account_deleted(owner.name), primary.address, now_ms)

@@ -120,12 +120,9 @@ def answer(
 ) -> None:
     """Let the device with this code have a key of the account, or deny it."""
     login = _waiting(body.code, owner, access, services)
-    try:
-        access.accounts.device_logins.answer(
-            login.code, owner.id, body.scope, body.allow, owner.actor, access.clock()
-        )
-    except NoLongerValid as error:
-        raise HTTPException(410, str(error)) from None
+    access.accounts.device_logins.answer(
+        login.code, owner.id, body.scope, body.allow, owner.actor, access.clock()
+    )
 
 
 def _waiting(code: str, owner: Owner, access: AccessControl, services: AccountServices) -> DeviceLogin:

@@ -18,7 +18,7 @@ from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
-from runvitals.store.errors import LimitReached, NameTaken, NotFound
+from runvitals.store.errors import LimitReached, NameTaken
 
 router = Router()
 
@@ -80,8 +80,6 @@ def rename_passkey(passkey: PasskeyId, body: PasskeyChanges, access: TheAccess, 
     """Rename a passkey."""
     try:
         row = access.accounts.passkeys.rename(owner.id, passkey, body.name, owner.actor, access.clock())
-    except NotFound as error:
-        raise HTTPException(404, str(error)) from None
     except ValueError as error:
         raise InvalidFields({"name": str(error)}) from None
     return _as_json(row)
@@ -94,8 +92,6 @@ def remove_passkey(
     """Remove a passkey, unless it is the last way to sign in."""
     try:
         row = access.accounts.passkeys.remove(owner.id, passkey, owner.actor, access.clock())
-    except NotFound as error:
-        raise HTTPException(404, str(error)) from None
     except ValueError as error:
         raise HTTPException(409, str(error)) from None
     services.notices().to_user(owner.id, messages.login_unlinked(owner.name, f"the passkey {row.name}"))

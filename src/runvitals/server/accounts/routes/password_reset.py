@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import BackgroundTasks, HTTPException
+from fastapi import BackgroundTasks
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.model.account_names import address_key
@@ -89,16 +89,13 @@ def _reset(
 ) -> UserRow:
     accounts, now_ms = access.accounts, access.clock()
     tokens = accounts.one_time_tokens
-    try:
-        token = services.of_link(requester.ip, lambda: tokens.peek(body.token, "reset_password", now_ms))
-        if token.user_id is None:
-            raise NoLongerValid("this link was used, or has expired")
-        user = accounts.users.get(token.user_id)
-        check_new_password(services, user.id, user.name, body.password, "password")
-        hashed = services.passwords.hash(body.password)
-        tokens.use(body.token, "reset_password", now_ms)
-    except NoLongerValid as error:
-        raise HTTPException(410, str(error)) from None
+    token = services.of_link(requester.ip, lambda: tokens.peek(body.token, "reset_password", now_ms))
+    if token.user_id is None:
+        raise NoLongerValid("this link was used, or has expired")
+    user = accounts.users.get(token.user_id)
+    check_new_password(services, user.id, user.name, body.password, "password")
+    hashed = services.passwords.hash(body.password)
+    tokens.use(body.token, "reset_password", now_ms)
     actor = requester.as_user(user.id, user.name, "link")
     accounts.credentials.set_password(user.id, hashed, actor, now_ms)
     access.rights_changed()

@@ -21,7 +21,6 @@ from runvitals.server.accounts.routes.sign_up import Token
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
-from runvitals.store.errors import NameTaken, NoLongerValid
 
 router = Router()
 
@@ -69,10 +68,7 @@ def _create(body: Setup, requester: Requester, access: AccessControl, services: 
     if accounts.users.any_administrator():
         raise HTTPException(409, "this server has an administrator already")
     tokens = accounts.one_time_tokens
-    try:
-        services.of_link(requester.ip, lambda: tokens.peek(body.token, "setup", now_ms))
-    except NoLongerValid as error:
-        raise HTTPException(410, str(error)) from None
+    services.of_link(requester.ip, lambda: tokens.peek(body.token, "setup", now_ms))
     actor = replace(requester.actor, kind="anonymous", name="setup", via="link")
     accounts.remove_planted(actor, now_ms)  # first, because it may have the name or the team
     check_new_user(services, body.name, body.email, body.password, body.display_name, team=body.team)
@@ -99,9 +95,4 @@ def _create(body: Setup, requester: Requester, access: AccessControl, services: 
             accounts.settings.put({"name": body.organisation.strip()}, actor, now_ms)
         return user
 
-    try:
-        return accounts.in_one_transaction(create)
-    except NoLongerValid as error:
-        raise HTTPException(410, str(error)) from None
-    except NameTaken as error:  # by users and teams of the command line
-        raise HTTPException(409, str(error)) from None
+    return accounts.in_one_transaction(create)

@@ -73,28 +73,20 @@ def _create(body: SignUp, requester: Requester, access: AccessControl, services:
     invitation = None
     if body.invitation is not None:
         secret = body.invitation
-        try:
-            invitation = services.of_link(
-                requester.ip, lambda: accounts.invitations.by_secret(secret, now_ms)
-            )
-        except NoLongerValid as error:
-            raise HTTPException(410, str(error)) from None
+        invitation = services.of_link(requester.ip, lambda: accounts.invitations.by_secret(secret, now_ms))
     _check_open(body, invitation, services)
     services.limit("sign_up", network_of(requester.ip))
     hashed = services.passwords.hash(body.password)
-    try:
-        user = accounts.users.create(
-            body.name,
-            requester.actor,
-            now_ms,
-            display_name=body.display_name,
-            address=body.email,
-            access=services.settings()["default_access"],
-            hashed_password=hashed,
-            via="open" if invitation is None else "invitation",
-        )
-    except NameTaken as error:
-        raise HTTPException(409, str(error)) from None
+    user = accounts.users.create(
+        body.name,
+        requester.actor,
+        now_ms,
+        display_name=body.display_name,
+        address=body.email,
+        access=services.settings()["default_access"],
+        hashed_password=hashed,
+        via="open" if invitation is None else "invitation",
+    )
     if invitation is not None:
         actor = requester.as_user(user.id, user.name, "link")
         try:
@@ -171,9 +163,6 @@ def verify(
 
 
 def _token(secret: str, requester: Requester, services: AccountServices, now_ms: int) -> OneTimeToken:
-    try:
-        return services.of_link(
-            requester.ip, lambda: services.accounts.one_time_tokens.peek(secret, "verify_email", now_ms)
-        )
-    except NoLongerValid as error:
-        raise HTTPException(410, str(error)) from None
+    return services.of_link(
+        requester.ip, lambda: services.accounts.one_time_tokens.peek(secret, "verify_email", now_ms)
+    )

@@ -11,9 +11,10 @@ from starlette.responses import JSONResponse, Response
 
 from runvitals.base.deadline import TooSlow
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
+from runvitals.server.error_table import meaning_of
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.workers import Busy
-from runvitals.store.errors import NotFound
+from runvitals.store.errors import NotAllowed, NotFound
 
 INVALID_PARAMETER_VALUE: Final = "INVALID_PARAMETER_VALUE"
 RESOURCE_ALREADY_EXISTS: Final = "RESOURCE_ALREADY_EXISTS"
@@ -52,9 +53,18 @@ _CODES: Final[Mapping[int, str]] = {
     429: "REQUEST_LIMIT_EXCEEDED",
     503: "TEMPORARILY_UNAVAILABLE",
 }
-_BUSY: Final = (TooSlow, Busy)
-_UNKNOWN: Final = (UnknownRun, UnknownProject, NotFound)
-ANSWERED: Final = (HTTPException, HttpRejection, RequestValidationError, AmbiguousName, *_UNKNOWN, *_BUSY)
+ANSWERED: Final = (
+    HTTPException,
+    HttpRejection,
+    RequestValidationError,
+    AmbiguousName,
+    UnknownRun,
+    UnknownProject,
+    NotAllowed,
+    NotFound,
+    TooSlow,
+    Busy,
+)
 """What routes raise besides `MlflowError` that means an answer."""
 
 
@@ -88,22 +98,14 @@ def unknown_experiment(experiment_id: str) -> MlflowError:
 
 def error_response(error: Exception) -> Response:
     """The response to a request that raised `MlflowError` or one of `ANSWERED`."""
-    headers: dict[str, str] = {}
     if isinstance(error, MlflowError):
-        return _response(error.status, error.code, error.message, headers)
-    if isinstance(error, HttpRejection):
-        if error.retry_after_s is not None:
-            headers["retry-after"] = str(error.retry_after_s)
-        return _response(error.status, "", error.text, headers)
-    if isinstance(error, HTTPException):
-        return _response(error.status_code, "", str(error.detail), dict(error.headers or {}))
-    if isinstance(error, _UNKNOWN):
-        return _response(404, "", str(error), headers)
-    if isinstance(error, _BUSY):
-        return _response(503, "", str(error) or "the request takes too long: search fewer runs", headers)
-    if isinstance(error, AmbiguousName):
-        return _response(409, "", str(error), headers)
-    return _response(400, INVALID_PARAMETER_VALUE, "invalid request", headers)
+        return _response(error.status, error.code, error.message, {})
+    if isinstance(error, TooSlow):
+        return _response(503, "", str(error) or "the request takes too long: search fewer runs", {})
+    if isinstance(error, RequestValidationError):
+        return _response(400, INVALID_PARAMETER_VALUE, "invalid request", {})
+    meaning = meaning_of(error)
+    return _response(meaning.status, "", meaning.text, meaning.headers)
 
 
 def _response(status: int, code: str, message: str, headers: dict[str, str]) -> Response:

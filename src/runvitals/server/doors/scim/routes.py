@@ -25,12 +25,21 @@ from runvitals.server.doors.scim.messages import (
     scim_response,
 )
 from runvitals.server.doors.scim.users import SCIM, ScimUsers
+from runvitals.server.error_table import meaning_of
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.store.errors import LastAdministrator, LimitReached, NameTaken, NoLongerValid, NotFound
+from runvitals.store.errors import (
+    LastAdministrator,
+    LimitReached,
+    NameTaken,
+    NoLongerValid,
+    NotAllowed,
+    NotFound,
+)
 
 T = TypeVar("T")
 _NEEDS = (needs("public"), with_accounts())
+_ANSWERED = (HTTPException, LastAdministrator, LimitReached, NameTaken, NotAllowed, NotFound)
 _CORE = "urn:ietf:params:scim:schemas:core:2.0:"
 
 
@@ -47,12 +56,9 @@ class ScimRoute(APIRoute):
                 return error_response(error.status, str(error), error.kind)
             except RequestValidationError:
                 return error_response(400, "the body or a parameter is not valid", "invalidSyntax")
-            except NotFound as error:
-                return error_response(404, str(error))
-            except (LastAdministrator, LimitReached, NameTaken) as error:
-                return error_response(409, str(error))
-            except HTTPException as error:
-                return error_response(error.status_code, str(error.detail))
+            except _ANSWERED as error:
+                meaning = meaning_of(error)
+                return error_response(meaning.status, meaning.text)
 
         return with_scim_errors
 

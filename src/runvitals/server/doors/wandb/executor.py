@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple, Protocol
 import anyio
 import anyio.to_thread
 import msgspec
-from fastapi import HTTPException
 from graphql import (
     DocumentNode,
     ExecutionResult,
@@ -31,10 +30,7 @@ from graphql import (
 
 from runvitals.base.deadline import TooSlow
 from runvitals.model import json_values
-from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
-from runvitals.server.http.request_errors import HttpRejection
-from runvitals.server.http.workers import Busy
-from runvitals.store.errors import MetadataStoreUnavailable, NameTaken, NotFound
+from runvitals.server.error_table import FAILED, meaning_of
 
 _MAX_CHARACTERS: Final = 100_000
 _MAX_TOKENS: Final = 10_000
@@ -286,33 +282,24 @@ def _shown(error: GraphQLError) -> dict[str, Any]:
     if cause is None:
         return formatted
     message, code = _reason(cause)
-    if code == 500:
+    if code == FAILED:
         log.error("a GraphQL operation failed", exc_info=cause)
     return {**formatted, "message": message, "extensions": {"code": code}}
 
 
 def _reason(cause: Exception) -> tuple[str, int]:
-    if isinstance(cause, HTTPException):
-        return str(cause.detail), cause.status_code
-    if isinstance(cause, HttpRejection):
-        return cause.text, cause.status
-    if isinstance(cause, MetadataStoreUnavailable):
-        return "the metadata store is unavailable: see the server's log", 503
-    if isinstance(cause, OSError):  # the sample store, or the disk
-        return str(cause), 503
-    if isinstance(cause, (UnknownRun, UnknownProject, NotFound)):
-        return str(cause), 404
-    if isinstance(cause, (AmbiguousName, NameTaken)):
-        return str(cause), 409
     if isinstance(cause, TooSlow):
         return "this takes too long: narrow the filter, or request fewer values", 422
-    if isinstance(cause, Busy):
+    if isinstance(cause, OSError):  # the sample store, or the disk
         return str(cause), 503
     if isinstance(cause, InvalidArgument):
         return str(cause), 422
     if isinstance(cause, GraphQLError):  # a variable that the schema does not allow
         return cause.message, 422
-    return "the server failed to answer this operation: see its log", 500
+    meaning = meaning_of(cause)
+    if meaning.status == FAILED:
+        return "the server failed to answer this operation: see its log", FAILED
+    return meaning.text, meaning.status
 
 
 class InvalidArgument(ValueError):

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from fastapi import HTTPException, Path, Request
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.model.errors import UnknownProject
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
 from runvitals.server.access.permission import needs, recording, route_check
 from runvitals.server.http.errors import InvalidFields
@@ -58,8 +57,6 @@ async def rename_project(
     try:
         recorded = recording(request, "project.update", fields=["name"])
         await library.rename_project(project, changes.name, number, recorded)
-    except UnknownProject as error:
-        raise HTTPException(404, str(error)) from None
     except ValueError as error:
         raise HTTPException(409, str(error)) from None
     return {"project": changes.name, "done": "rename"}
@@ -81,11 +78,8 @@ async def delete_project(
     """
     access = route_check(request)
     runs = None if access is None else await run_in_threadpool(access.trash_project, request)
-    try:
-        if runs is None:
-            runs = await library.delete_project(project, number)
-        else:
-            shared_services_of(request).library.refresh()
-    except UnknownProject as error:
-        raise HTTPException(404, str(error)) from None
+    if runs is None:
+        runs = await library.delete_project(project, number)
+    else:
+        shared_services_of(request).library.refresh()
     return {"project": project, "done": "delete", "runs": runs}

@@ -8,7 +8,6 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Path, Query, Request
 
 from runvitals.journal.paths import check_run_id
-from runvitals.model.errors import UnknownRun
 from runvitals.model.filter import Filter, Predicate, ReadableRuns, Term
 from runvitals.model.filter_text import MAX_LENGTH, FilterError, parse
 from runvitals.model.run import State
@@ -82,12 +81,9 @@ async def opened_run(run: CheckedRunId, library: TheLibrary, number: RunNumber) 
     """The run of the path.
 
     Raises:
-        HTTPException: 404 if there is no such run.
+        UnknownRun: there is no such run.
     """
-    try:
-        return await library.open(run, number)
-    except UnknownRun as error:
-        raise HTTPException(404, str(error)) from None
+    return await library.open(run, number)
 
 
 TheRun = Annotated[OpenedRun, Depends(opened_run)]

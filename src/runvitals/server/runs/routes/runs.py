@@ -10,7 +10,6 @@ from fastapi import HTTPException, Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.model.errors import UnknownRun
 from runvitals.model.run_json import run_as_dict
 from runvitals.readers.journals.key_filter import KeyFilter
 from runvitals.server.access.permission import needs, recording, route_check
@@ -144,8 +143,6 @@ async def stop(request: Request, library: TheEditableLibrary, run: CheckedRunId,
     """Request the end of a run: its training gets a KeyboardInterrupt, as if a user had pressed Ctrl-C."""
     try:
         await library.stop(run, number, recording(request, "run.stop"))
-    except UnknownRun as error:
-        raise HTTPException(404, str(error)) from None
     except ValueError as error:
         raise HTTPException(409, str(error)) from None
     return {"run": run, "done": "stop"}
@@ -159,10 +156,7 @@ async def stop(request: Request, library: TheEditableLibrary, run: CheckedRunId,
 )
 async def delete(request: Request, library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
     """Move a run to the trash. `POST /runs/{run}/restore` restores it until it is removed for good."""
-    try:
-        await library.delete(run, number, recording(request, "run.delete"))
-    except UnknownRun as error:
-        raise HTTPException(404, str(error)) from None
+    await library.delete(run, number, recording(request, "run.delete"))
     return {"run": run, "done": "delete"}
 
 
@@ -174,10 +168,7 @@ async def delete(request: Request, library: TheEditableLibrary, run: CheckedRunI
 )
 async def restore(request: Request, library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
     """Restore a run from the trash."""
-    try:
-        await library.restore(run, number, recording(request, "run.restore"))
-    except UnknownRun as error:
-        raise HTTPException(404, str(error)) from None
+    await library.restore(run, number, recording(request, "run.restore"))
     return {"run": run, "done": "restore"}
 
 
@@ -211,8 +202,6 @@ async def edit(
         writes.append(recording(request, "run.move", project=values["project"]))
     try:
         await library.edit(run, values, number, partial(_do_all, writes))
-    except UnknownRun as error:
-        raise HTTPException(404, str(error)) from None
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
     return {"run": run, "done": "edit"}

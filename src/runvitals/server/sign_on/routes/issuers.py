@@ -19,7 +19,7 @@ from runvitals.server.outside_services import TheOutsideServices
 from runvitals.server.sign_on.discovery import ProviderFailed
 from runvitals.server.sign_on.storage.jwt_issuers import JwtIssuerRow
 from runvitals.server.sign_on.tokens import checked_keys
-from runvitals.store.errors import NameTaken, NotFound
+from runvitals.store.errors import NameTaken
 
 router = Router()
 
@@ -108,18 +108,15 @@ def change_issuer(issuer: IssuerId, body: IssuerChanges, access: TheAccess, requ
     }
     if blank:
         raise InvalidFields(blank)
-    try:
-        row = access.accounts.jwt_issuers.update(
-            issuer,
-            requester.actor,
-            access.clock(),
-            name=body.name,
-            audience=body.audience,
-            enabled=body.enabled,
-            pasted_keys="" if body.keys == "" else _checked(body.keys),
-        )
-    except NotFound as error:
-        raise HTTPException(404, str(error)) from None
+    row = access.accounts.jwt_issuers.update(
+        issuer,
+        requester.actor,
+        access.clock(),
+        name=body.name,
+        audience=body.audience,
+        enabled=body.enabled,
+        pasted_keys="" if body.keys == "" else _checked(body.keys),
+    )
     access.rights_changed()
     return _as_json(row)
 
@@ -129,8 +126,6 @@ def remove_issuer(issuer: IssuerId, access: TheAccess, requester: TheRequester) 
     """Remove an issuer that no service account uses."""
     try:
         access.accounts.jwt_issuers.delete(issuer, requester.actor, access.clock())
-    except NotFound as error:
-        raise HTTPException(404, str(error)) from None
     except ValueError as error:
         raise HTTPException(409, str(error)) from None
 
@@ -155,8 +150,6 @@ def put_subject(issuer: IssuerId, body: IssuerSubject, access: TheAccess, reques
         team_id = None if body.team is None else accounts.teams.by_name(body.team).id
         account = accounts.service_accounts.by_name(body.service_account, team_id)
         accounts.jwt_issuers.assign(account.id, issuer, body.subject, requester.actor, access.clock())
-    except NotFound as error:
-        raise HTTPException(404, str(error)) from None
     except NameTaken as error:
         raise HTTPException(409, str(error)) from None
     except ValueError as error:
@@ -177,10 +170,7 @@ def remove_subject(
     requester: TheRequester,
 ) -> None:
     """Stop tokens with this subject from acting as a service account."""
-    try:
-        access.accounts.jwt_issuers.unassign(issuer, subject, requester.actor, access.clock())
-    except NotFound as error:
-        raise HTTPException(404, str(error)) from None
+    access.accounts.jwt_issuers.unassign(issuer, subject, requester.actor, access.clock())
     access.rights_changed()
 
 

@@ -17,7 +17,6 @@ from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.outside_services import TheOutsideServices
 from runvitals.server.sign_on.routes.redirects import begin
-from runvitals.store.errors import NotFound
 
 router = Router()
 
@@ -88,8 +87,6 @@ def unlink(login: LoginId, access: TheAccess, notices: TheNotices, owner: Signed
     label = next((row.provider for row in accounts.logins.of_user(owner.id) if row.id == login), "")
     try:
         accounts.logins.unlink(owner.id, login, owner.actor, now_ms)
-    except NotFound as error:
-        raise HTTPException(404, str(error)) from None
     except ValueError as error:
         raise HTTPException(409, str(error)) from None
     notices.to_user(owner.id, messages.login_unlinked(owner.name, label))

@@ -44,7 +44,6 @@ from runvitals.server.sign_on.outcomes import (
     SignOnStart,
 )
 from runvitals.server.sign_on.sign_on import COOKIE, COOKIE_S, UnknownProvider
-from runvitals.store.errors import NameTaken, NoLongerValid
 
 PAGE: Final = "/-/login"
 SECOND_FACTOR: Final = "second-factor"
@@ -183,10 +182,6 @@ async def confirm_link(
 
     try:
         return {"account": await services.hashing(check_and_link), "next": "/"}
-    except NoLongerValid as error:
-        raise HTTPException(410, str(error)) from None
-    except NameTaken as error:
-        raise HTTPException(409, str(error)) from None
     except SignInRefused as error:
         raise refusal(error, request, services) from None
 
@@ -222,10 +217,6 @@ def finish_with_second_factor(
         if pending.offer is not None:
             linked = outside.sign_on.confirm(pending.offer, ip=requester.ip, agent=requester.agent)
             notices.to_user(user.id, messages.login_linked(user.name, linked.login.provider))
-    except NoLongerValid as error:
-        raise HTTPException(410, str(error)) from None
-    except NameTaken as error:
-        raise HTTPException(409, str(error)) from None
     except SignInRefused as error:
         raise refusal(error, request, services) from None
     account = signed_in(request, response, tasks, requester, access, services, user, pending.provider)

@@ -28,7 +28,6 @@ from runvitals.server.sweeps.configuration import InvalidConfiguration
 from runvitals.server.sweeps.sources import from_json
 from runvitals.server.sweeps.storage.rows import NewSweep, State, Sweep, SweepConflict
 from runvitals.server.sweeps.stored_configurations import shown_configuration
-from runvitals.store.errors import LimitReached
 
 MAX_PRIOR_RUNS: Final = 1000
 PATHS: Final = ("/entities/{entity}/projects/{project}/sweeps", "/projects/{project:path}/sweeps")
@@ -143,10 +142,7 @@ def create_sweep(
         author_id=principal.id if isinstance(principal, User) else None,
         service_account_id=principal.id if isinstance(principal, ServiceAccount) else None,
     )
-    try:
-        row = access.metadata_store.sweeps.sweeps.create(new, access.clock())
-    except LimitReached as error:
-        raise HTTPException(409, str(error)) from None
+    row = access.metadata_store.sweeps.sweeps.create(new, access.clock())
     for run in prior:
         access.metadata_store.sweeps.runs.begin(row.id, run.uid, run.run_id, access.clock())
     return _shown(access, requester, access.metadata_store.sweeps.sweeps.get(row.id))

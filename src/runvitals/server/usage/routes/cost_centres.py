@@ -80,8 +80,6 @@ def change_cost_centre(
     changes = change.model_dump(exclude_unset=True)
     try:
         changed = reports.cost_centres.change(code, changes, requester.actor, access.clock())
-    except LookupError as error:
-        raise HTTPException(404, str(error)) from None
     except NameTaken as error:
         raise InvalidFields({"code": str(error)}) from None
     return _cost_centre_json(changed)
@@ -94,8 +92,6 @@ def delete_cost_centre(code: Code, reports: TheReports, access: TheAccess, reque
     409 if that would change a month of which a statement was issued."""
     try:
         reports.cost_centres.delete(code, requester.actor, access.clock())
-    except LookupError as error:
-        raise HTTPException(404, str(error)) from None
     except PeriodIssued as error:
         raise HTTPException(409, str(error)) from None
 

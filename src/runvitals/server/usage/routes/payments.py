@@ -92,10 +92,7 @@ def _needed(request: Request) -> PaymentProvider:
 
 
 def _payable(access: AccessControl, number: str) -> Statement:
-    try:
-        found = access.metadata_store.usage.statements.find(number)
-    except LookupError as error:
-        raise HTTPException(404, str(error)) from None
+    found = access.metadata_store.usage.statements.find(number)
     if found.state != "issued" or found.total_micro <= 0:
         raise HTTPException(409, f"{number} cannot be paid: expected an issued statement of more than 0")
     return found

@@ -95,8 +95,6 @@ def remove_plan(plan: PlanName, reports: TheReports, access: TheAccess, requeste
     """Remove a plan that nobody has."""
     try:
         reports.plans.remove(plan, requester.actor, access.clock())
-    except LookupError as error:
-        raise HTTPException(404, str(error)) from None
     except PlanInUse as error:
         raise HTTPException(409, str(error)) from None
 

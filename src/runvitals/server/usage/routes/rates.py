@@ -77,8 +77,6 @@ def end_rate(
     """Let a price end with a day."""
     try:
         ended = reports.rates.end(rate, change.valid_to.isoformat(), requester.actor, access.clock())
-    except LookupError as error:
-        raise HTTPException(404, str(error)) from None
     except PeriodIssued as error:
         raise HTTPException(409, str(error)) from None
     except ValueError as error:
@@ -91,8 +89,6 @@ def remove_rate(rate: RateId, reports: TheReports, access: TheAccess, requester:
     """Remove a price that no statement used."""
     try:
         reports.rates.remove(rate, requester.actor, access.clock())
-    except LookupError as error:
-        raise HTTPException(404, str(error)) from None
     except PeriodIssued as error:
         raise HTTPException(409, str(error)) from None
 

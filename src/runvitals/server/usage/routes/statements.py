@@ -125,8 +125,6 @@ def issue(
     try:
         found, tell = _table(access).find(str(draft)), _telling(access, services)
         issued = _statements(request).issue(found, requester.actor, tell)
-    except LookupError as error:
-        raise HTTPException(404, str(error)) from None
     except StatementConflict as error:
         raise HTTPException(409, str(error)) from None
     return _shown(access, [issued])[0]
@@ -145,8 +143,6 @@ def cancel(
     try:
         tell = _telling(access, services)
         cancelling = _statements(request).cancel(number, why.reason, requester.actor, tell)
-    except LookupError as error:
-        raise HTTPException(404, str(error)) from None
     except StatementConflict as error:
         raise HTTPException(409, str(error)) from None
     return _shown(access, [cancelling])[0]
