@@ -25,8 +25,8 @@ from functools import partial
 from runvitals.model.ending import Ending
 from runvitals.model.filter import Filter, Predicate
 from runvitals.model.filter_text import parse
-from runvitals.model.run import State
 from runvitals.model.run_sort import RunSort
+from runvitals.model.run_state import State
 from runvitals.model.system_statistics import statistic_names
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
 from runvitals.server.runs.storage.run_statistics import ComputedStatistics

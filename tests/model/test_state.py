@@ -9,7 +9,7 @@ import pytest
 
 from runvitals.model.ending import Ending, ProcessExit
 from runvitals.model.host import Host, hosts_of
-from runvitals.model.run import State
+from runvitals.model.run_state import State
 from runvitals.model.state import (
     ENDED_STATES,
     STATES,

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from runvitals.model.run import State
+    from runvitals.model.run_state import State
 
 _STOP_SIGNALS = frozenset({1, 2, 15})  # HUP, INT, TERM
 _STOP_EXIT_CODES = frozenset({128 + 2, 128 + 15})  # of a shell whose child was ended by INT or TERM

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from runvitals.model.ending import Ending
 from runvitals.model.event import Event
 from runvitals.model.host import Host
 from runvitals.model.run_author import RunAuthor, RunServiceAccount
-
-State = Literal["running", "finished", "failed", "crashed", "stopped", "lost"]
-"""`runvitals.model.state` explains them."""
+from runvitals.model.run_state import State
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from typing import Final, Protocol, TypeGuard, TypeVar
 
     from runvitals.model.ending import ProcessExit
-    from runvitals.model.run import State
+    from runvitals.model.run_state import State
 
     class StateWriter(Protocol):
         """What the rule needs to know about a writer; `ending` is None until it has recorded its end."""

@@ -149,7 +149,7 @@ def _configure(run: Run, config: Mapping[str, Any] | None) -> None:
     if _IN_SWEEP in os.environ:
         from runvitals.sdk import sweep_parameters
 
-        sweep_parameters.apply(run)
+        sweep_parameters.apply(run.id, run.config)
 
 
 def _finishes_open_run(others: Mapping[str, Any], reinit: bool | str | None) -> bool:

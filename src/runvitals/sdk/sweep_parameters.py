@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from runvitals.sdk.messages import notify
 
 if TYPE_CHECKING:
-    from runvitals.sdk.run import Run
+    from runvitals.sdk.recorded_dict import RecordedDict
 
 SWEEP: Final = "RUNVITALS_SWEEP"
 PARAMETERS: Final = "RUNVITALS_SWEEP_PARAMETERS"
@@ -29,15 +29,15 @@ def placed(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in ignored}
 
 
-def apply(run: Run) -> None:
-    """Put the parameters into the config of a run, if it is the one that the agent has started. They replace
+def apply(run_id: str, config: RecordedDict) -> None:
+    """Put the parameters into the config of a run, if it is the run that the agent has started. They replace
     what the script has given under the same names.
 
     Raises:
         ValueError: the variable is not what an agent has set.
     """
-    if sweep_of(run.id) is not None:
-        run.config.update(_parameters(os.environ[PARAMETERS]))
+    if sweep_of(run_id) is not None:
+        config.update(_parameters(os.environ[PARAMETERS]))
 
 
 def sweep_of(run_id: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from runvitals.sdk.run import Run
+    from collections.abc import Callable
 
 _LINKS = "an alias; W&B's own client links artifacts on a server of runvitals, too"
 _CHARTS = "log a Table, or a figure of matplotlib or plotly itself"
@@ -97,22 +97,25 @@ def absent(owner: str, name: str) -> AttributeError:
     return AttributeError(f"{what} has no attribute {name!r}")
 
 
-def of_run(run: Run, name: str) -> Any:
+def of_run(name: str, run_id: str, project: str, entity: str | None, url: Callable[[], str | None]) -> Any:
     """An attribute of W&B's run that is another one of ours.
+
+    Args:
+        name: of the attribute.
 
     Raises:
         AttributeError: see `absent`.
     """
     if name == "path":
-        return "/".join([*([run.entity] if run.entity else []), run.project, run.id])
+        return "/".join([*([entity] if entity else []), project, run_id])
     if name == "get_url":
-        return lambda: run.url
+        return url
     if name == "project_name":
-        return lambda: run.project
+        return lambda: project
     if name == "sweep_id":
         from runvitals.sdk import sweep_parameters
 
-        return sweep_parameters.sweep_of(run.id)
+        return sweep_parameters.sweep_of(run_id)
     raise absent("run", name)
 
 

@@ -26,7 +26,7 @@ class WandbRunName:
             return self
         from runvitals.sdk import wandb_names
 
-        return wandb_names.of_run(run, self._name)
+        return wandb_names.of_run(self._name, run.id, run.project, run.entity, lambda: run.url)
 
 
 class WandbRun:

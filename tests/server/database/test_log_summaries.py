@@ -11,7 +11,7 @@ from runvitals.model.errors import UnknownRun
 from runvitals.model.fields import MAX_FIELDS
 from runvitals.readers.journals.run_builder import MergedSection
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.runs.storage.log_summaries import LoggedRows, LoggedValues, add_logged_rows, summary_of
+from runvitals.server.runs.storage.log_summaries import LoggedRows, LoggedValues, add_logged_rows
 from runvitals.server.runs.storage.sections import SectionUpdate
 from tests.server.database.runs import T0, joined, uids, where
 
@@ -29,7 +29,7 @@ def log(
 
 
 def summary(metadata_store: MetadataStore, run_id: int) -> dict[str, Any]:
-    return summary_of(metadata_store.sections.read([run_id])[run_id])
+    return metadata_store.sections.read([run_id])[run_id].summary()
 
 
 def define(metadata_store: MetadataStore, run_id: int, **kinds: str) -> None:

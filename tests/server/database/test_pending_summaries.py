@@ -9,7 +9,6 @@ import numpy as np
 from runvitals.server.database.database import Database
 from runvitals.server.ingest.logged_rows import RowStatistics
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.runs.storage.log_summaries import summary_of
 from runvitals.server.runs.storage.pending_summaries import PendingSummaries
 from runvitals.server.runs.storage.sections import SectionUpdate
 from tests.server.database.runs import T0, joined, uids, where
@@ -33,7 +32,7 @@ def rows(metadata_store: MetadataStore, run_id: int, seq: int, **values: list[fl
 
 
 def summary(metadata_store: MetadataStore, run_id: int) -> dict[str, Any]:
-    return summary_of(metadata_store.sections.read([run_id])[run_id])
+    return metadata_store.sections.read([run_id])[run_id].summary()
 
 
 def test_readers_see_gathered_rows(metadata_store: MetadataStore) -> None:

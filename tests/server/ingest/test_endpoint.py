@@ -20,7 +20,6 @@ from runvitals.model.run_sort import RunSort
 from runvitals.server.http.body_limits import Limits
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.ingest.openapi import JsonEnvelope
-from runvitals.server.runs.storage.log_summaries import summary_of
 from tests.server.ingest.server import NOW, Server
 
 ROW = {"run": "abc", "writer": "curl", "seq": 1, "keys": ["cpu", "disk"], "t": [NOW, NOW + 1000]}
@@ -136,7 +135,7 @@ def test_repeated_rows_count_once_in_the_summary(server: Server) -> None:
     assert server.json({**writer, "seq": 5, **sampled}).status_code == 200
     wanted = Filter(where=(Predicate.parse("summary.cpu = 3"),))
     [run] = server.metadata_store.runs.page(wanted, RunSort("summary.disk"), NOW, 10, None).runs
-    assert summary_of(server.metadata_store.sections.read([run.id])[run.id]) == {"cpu": 3.0, "disk": 3.0}
+    assert server.metadata_store.sections.read([run.id])[run.id].summary() == {"cpu": 3.0, "disk": 3.0}
 
 
 def test_keys_are_removed_from_facts(server: Server) -> None:

@@ -16,7 +16,6 @@ from runvitals.server.ingest.endpoint import IngestEndpoint
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.ingest.summary_recovery import restore_summaries
 from runvitals.server.metadata_store import open_metadata_store
-from runvitals.server.runs.storage.log_summaries import summary_of
 from runvitals.server.runs.storage.pending_summaries import PendingSummaries
 from runvitals.store.samples.sqlite import SqliteChunks
 from tests.patience import PATIENCE_S, eventually
@@ -41,10 +40,10 @@ def test_rows_that_were_only_gathered(tmp_path: Path, monkeypatch: pytest.Monkey
     assert server.json({**sampled, "about": {"role": "monitor", "host": "n1"}}).status_code == 200
     with open_metadata_store(str(tmp_path / "catalogue.db")) as metadata_store:
         [run_id] = metadata_store.pending_summaries.incomplete()
-        assert summary_of(metadata_store.sections.read([run_id])[run_id])["max"] == 5.0
+        assert metadata_store.sections.read([run_id])[run_id].summary()["max"] == 5.0
         for _ in range(2):
             restore_summaries(server.store, metadata_store)
-            found = summary_of(metadata_store.sections.read([run_id])[run_id])
+            found = metadata_store.sections.read([run_id])[run_id].summary()
             assert found == {"min": 1.0, "max": 9.0, "mean": 5.0, "last": 5.0}
         metadata_store.pending_summaries.close_idle(0.0)
         assert metadata_store.pending_summaries.incomplete() == []
@@ -61,7 +60,7 @@ def test_a_server_that_ends_leaves_nothing(tmp_path: Path) -> None:
         assert metadata_store.pending_summaries.incomplete() == []
         run_id = metadata_store.runs.find("abc", NOW)
         assert run_id is not None
-        assert summary_of(metadata_store.sections.read([run_id.id])[run_id.id]) == {"loss": 2.0}
+        assert metadata_store.sections.read([run_id.id])[run_id.id].summary() == {"loss": 2.0}
 
 
 def test_a_request_that_is_sent_again_after_a_crash_counts_once(
@@ -84,7 +83,7 @@ def test_a_request_that_is_sent_again_after_a_crash_counts_once(
         assert server.json(row).status_code == 200
     found = server.metadata_store.runs.find("abc", NOW)
     assert found is not None
-    assert summary_of(server.metadata_store.sections.read([found.id])[found.id]) == {"mean": 12.0}
+    assert server.metadata_store.sections.read([found.id])[found.id].summary() == {"mean": 12.0}
     server.close()
 
 
@@ -125,7 +124,7 @@ class SharedServer(Server):
         found = self.metadata_store.runs.find("abc", NOW)
         assert found is not None
         self.metadata_store.pending_summaries.flush()
-        return float(summary_of(self.metadata_store.sections.read([found.id])[found.id])["mean"])
+        return float(self.metadata_store.sections.read([found.id])[found.id].summary()["mean"])
 
     def restore(self) -> None:
         restore_summaries(self.store, self.metadata_store, while_running=True)

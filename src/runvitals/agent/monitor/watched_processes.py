@@ -27,7 +27,6 @@ import os
 from errno import ESRCH
 
 from runvitals.agent.collectors.base import PseudoFile, open_if_there
-from runvitals.agent.monitor.workers import ancestors
 from runvitals.model.ending import ProcessExit
 
 TYPE_CHECKING = False
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 # ioctl PIDFD_GET_INFO, Linux 6.15 and later (include/uapi/linux/pidfd.h), with a 64-byte struct pidfd_info.
 # Its first word is the mask of the fields requested and returned; its last is the wait status of a reaped
 # process.
+_MAX_ANCESTORS = 32
 _PIDFD_GET_INFO = 0xC040FF0B
 _PIDFD_INFO_SIZE = 64
 _PIDFD_INFO_EXIT = 1 << 3
@@ -94,7 +94,7 @@ class WatchedProcess:
         self.role = str(about.get("role", "train"))
         self.pidfd = pidfd
         self.state = RUNNING
-        self.ancestors = ancestors(pid)
+        self.ancestors = _ancestors_of(pid)
         self.exit = ProcessExit(None, None)
         self.oom_killed = False
         self._announced_code: int | None = None  # by a closing process
@@ -287,3 +287,16 @@ def stop_signal(pid: int) -> int:
     except OSError:
         return _SIGINT  # no /proc, or the process has ended: sending the signal shows which
     return _SIGTERM if ignored and int(ignored[0], 16) & 1 << (_SIGINT - 1) else _SIGINT
+
+
+def _ancestors_of(pid: int) -> list[int]:
+    """The processes that have started a process, from its parent on; empty where there is no /proc."""
+    found: list[int] = []
+    while pid > 1 and len(found) < _MAX_ANCESTORS:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                pid = int(file.read().rpartition(b")")[2].split()[1])
+        except (OSError, IndexError):
+            break
+        found.append(pid)
+    return found

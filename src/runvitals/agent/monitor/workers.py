@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from runvitals.agent.monitor.watched_processes import WatchedProcess
     from runvitals.model.ending import Ending
 
-_MOST_ANCESTORS = 32
-
 
 class EarlierProcess:
     """A process of the run that a previous monitor watched.
@@ -70,16 +68,3 @@ def _main_of(
         return known[parent, "command"]
     pids = process.ancestors if parent is None else [parent, *process.ancestors]
     return next((known[pid, "train"] for pid in pids if (pid, "train") in known), None)
-
-
-def ancestors(pid: int) -> list[int]:
-    """The processes that have started a process, from its parent on; empty where there is no /proc."""
-    found: list[int] = []
-    while pid > 1 and len(found) < _MOST_ANCESTORS:
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                pid = int(file.read().rpartition(b")")[2].split()[1])
-        except (OSError, IndexError):
-            break
-        found.append(pid)
-    return found

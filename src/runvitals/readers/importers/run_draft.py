@@ -17,7 +17,7 @@ from runvitals.journal.records import CONSOLE_HEAD
 from runvitals.journal.writer import JournalWriter
 from runvitals.model import media
 from runvitals.model.limits import RECORD_BYTES, TIME_MS
-from runvitals.model.run import State
+from runvitals.model.run_state import State
 from runvitals.model.values import Sanitizer
 from runvitals.sdk.logged_values import Values
 from runvitals.sdk.media.run_files import RunFiles

@@ -14,7 +14,8 @@ from runvitals.journal.reader import read_run
 from runvitals.model.errors import UnknownRun
 from runvitals.model.event import Event
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
-from runvitals.model.run import Run, State
+from runvitals.model.run import Run
+from runvitals.model.run_state import State
 from runvitals.readers.journals import console
 from runvitals.readers.journals.console import ConsoleText
 from runvitals.readers.journals.reader import RunReader

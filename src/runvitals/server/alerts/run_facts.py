@@ -7,7 +7,6 @@ from typing import Final
 from runvitals.agent.environment import redaction
 from runvitals.server.alerts.texts import MAX_CONSOLE_LINES, AlertFacts, console_lines
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.runs.storage.log_summaries import summary_of
 from runvitals.server.runs.storage.run_places import RunPlace
 
 _CONSOLE_BYTES: Final = MAX_CONSOLE_LINES * 1024
@@ -23,7 +22,7 @@ def run_facts(store: MetadataStore, place: RunPlace, now_ms: int, with_console: 
     row = store.runs.get([place.run_id], now_ms).get(place.run_id)
     if row is None:  # purged meanwhile
         return AlertFacts(place.entity, place.project, place.uid, place.uid, 0, "unknown")
-    step = summary_of(store.sections.read([place.run_id])[place.run_id]).get(_STEP)
+    step = store.sections.read([place.run_id])[place.run_id].summary().get(_STEP)
     console: tuple[str, ...] = ()
     if with_console:
         pieces = store.console.tail(place.run_id, _CONSOLE_BYTES).pieces

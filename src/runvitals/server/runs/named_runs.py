@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from runvitals.model.filter import Filter
-from runvitals.model.run import State
+from runvitals.model.run_state import State
 from runvitals.server.library.run_library import OpenedRun
 
 

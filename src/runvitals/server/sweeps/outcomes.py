@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from runvitals.model.state import RUNNING
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.runs.storage.log_summaries import summary_of
 from runvitals.server.runs.storage.search_columns import LOGGED
 from runvitals.server.sweeps.configuration import SweepConfiguration
 from runvitals.server.sweeps.search import Trial
@@ -73,7 +72,7 @@ def _outcomes(
         if run.run_id in sections:
             of_run = sections[run.run_id]
             if configuration.metric is not None:
-                value = _number(summary_of(of_run), configuration.metric.name)
+                value = _number(of_run.summary(), configuration.metric.name)
             if run.parameters is None:
                 config = of_run.shared.get("config", {})
                 names = {parameter.path[0] for parameter in configuration.parameters}

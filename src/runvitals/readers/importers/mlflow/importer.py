@@ -13,7 +13,7 @@ from typing import Any
 
 from runvitals.journal import paths
 from runvitals.model.metrics.mlflow import PREFIX, from_mlflow
-from runvitals.model.run import State
+from runvitals.model.run_state import State
 from runvitals.readers.importers.mlflow.run import MlflowMetric, MlflowStore, MlflowStoreRun
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft, run_id_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from runvitals.journal import paths
 from runvitals.model import media
-from runvitals.model.run import State
+from runvitals.model.run_state import State
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft
 from runvitals.readers.importers.tensorboard.event_file import EventFile, LoggedEvent, LoggedValue

@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 from runvitals.journal import paths
 from runvitals.journal.json_codec import loads
 from runvitals.model.metrics import DEFINITIONS
-from runvitals.model.run import State
+from runvitals.model.run_state import State
 from runvitals.readers.importers.json_api import ApiError
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft, run_id_of

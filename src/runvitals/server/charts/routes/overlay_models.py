@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from runvitals.model.run import State
+from runvitals.model.run_state import State
 from runvitals.server.runs.routes.models import Number
 
 

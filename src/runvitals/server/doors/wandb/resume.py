@@ -21,7 +21,6 @@ from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
 from runvitals.server.doors.wandb.run_settings import INTERNAL, was_offline
 from runvitals.server.doors.wandb.run_writers import MONITOR, event_number
 from runvitals.server.doors.wandb.storage.clients import WandbClient
-from runvitals.server.runs.storage.log_summaries import summary_of
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
@@ -93,7 +92,7 @@ def bucket(
         "name": run.name,
         "displayName": row.name,
         "project": project,
-        "summaryMetrics": json.dumps({**summary_of(sections), **stored}),
+        "summaryMetrics": json.dumps({**sections.summary(), **stored}),
         "config": json.dumps(config),
         "historyLineCount": lines,
         "eventsLineCount": client.event_lines,

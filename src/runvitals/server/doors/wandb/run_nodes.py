@@ -19,7 +19,6 @@ from runvitals.server.doors.wandb.context import WITHOUT_ACCOUNTS, EntityNode, G
 from runvitals.server.doors.wandb.history_rows import json_safe
 from runvitals.server.doors.wandb.run_settings import INTERNAL, wrapped_config
 from runvitals.server.doors.wandb.run_states import THEIRS
-from runvitals.server.runs.storage.log_summaries import summary_of
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.runs.storage.search_columns import LOGGED
 
@@ -237,7 +236,7 @@ def run_nodes(
             internal = {INTERNAL: own["config"]} if own.get("config") else {}
             node.config = wrapped_config(json_safe({**shared.get("config", {}), **internal}))
         if "summaryMetrics" in fields:
-            values = {**own.get("summary", {}), **summary_of(sections[row.id])}
+            values = {**own.get("summary", {}), **sections[row.id].summary()}
             node.summary_metrics = json.dumps(json_safe(values))
         if "systemMetrics" in fields:
             node.system_metrics = _system_json(newest.get(row.id, {}))

@@ -24,7 +24,6 @@ from runvitals.server.doors.wandb.run_settings import (
     removed_config,
     run_values,
 )
-from runvitals.server.runs.storage.log_summaries import summary_of
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.runs.storage.search_columns import LOGGED
 
@@ -68,7 +67,7 @@ def _changes(
     known = {
         "run": {**present.shared.get("run", {}), "name": row.name, "tags": list(row.tags)},
         "config": present.shared.get("config", {}),
-        "summary": summary_of(present),
+        "summary": present.summary(),
     }
     changes = {
         section: {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from runvitals.model.run import State
+from runvitals.model.run_state import State
 from runvitals.server.hosts.hosts import Flag, HostState
 from runvitals.server.runs.routes.models import Number, RunAuthorSchema
 

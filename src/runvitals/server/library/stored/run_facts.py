@@ -13,7 +13,6 @@ from runvitals.model.state import MONITOR
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.event_authors import EventAuthors
 from runvitals.server.runs.storage.events import StoredEvent
-from runvitals.server.runs.storage.log_summaries import summary_of
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.runs.storage.run_states import StoredWriter, hosts
 from runvitals.server.runs.storage.search_columns import LOGGED
@@ -118,7 +117,7 @@ def _run(
         ended_ms=row.ended_ms,
         duration_ms=row.duration_ms,
         config=sections.shared.get("config", {}),
-        summary=summary_of(sections),
+        summary=sections.summary(),
         settings=sections.shared.get("settings", {}),
         machines=machines,
         sources=sections.by_host.get("sources", {}),

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from runvitals.model.run import State
+from runvitals.model.run_state import State
 
 Number = float | None
 Values = dict[str, list[Number]]

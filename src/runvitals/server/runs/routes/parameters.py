@@ -10,7 +10,7 @@ from fastapi import Depends, HTTPException, Path, Query, Request
 from runvitals.journal.paths import check_run_id
 from runvitals.model.filter import Filter, Predicate, ReadableRuns, Term
 from runvitals.model.filter_text import MAX_LENGTH, FilterError, parse
-from runvitals.model.run import State
+from runvitals.model.run_state import State
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.library.editable_library import EditableLibrary
 from runvitals.server.library.run_library import Library, OpenedRun, SeriesSelection

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -23,9 +23,6 @@ from runvitals.server.database.section_documents import (
 from runvitals.server.runs.storage import search_columns
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 from runvitals.server.runs.storage.search_columns import LOGGED
-
-if TYPE_CHECKING:
-    from runvitals.server.runs.storage.sections import RunSections
 
 TALLY = "tally"
 _STATE, _SEQS, _STORED = "state", "seqs", "stored"
@@ -165,8 +162,3 @@ def _without_included(summary: WriterSummary, metrics: Mapping[str, LoggedValues
             summary.counts.pop(name, None)
         found[name] = values
     return found
-
-
-def summary_of(sections: RunSections) -> dict[str, Any]:
-    """A run's summary: that of its logged rows, overridden by values set explicitly."""
-    return {**sections.shared.get(LOGGED, {}), **sections.shared.get(_SUMMARY, {})}

@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from runvitals.model.ending import Ending
-from runvitals.model.run import State
 from runvitals.model.run_author import RunAuthor, RunServiceAccount
+from runvitals.model.run_state import State
 from runvitals.model.state import RUNNING
 from runvitals.server.database.database import among
 from runvitals.server.database.tables.accounts import entity, service_account, user_account

@@ -85,6 +85,10 @@ class RunSections:
     shared: dict[str, dict[str, Any]] = field(default_factory=dict)
     by_host: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
 
+    def summary(self) -> dict[str, Any]:
+        """The summary of the logged rows, overridden by values set explicitly."""
+        return {**self.shared.get(search_columns.LOGGED, {}), **self.shared.get("summary", {})}
+
 
 class SectionTable:
     """The sections of all runs.

@@ -9,7 +9,7 @@ from fastapi import Depends, HTTPException, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.model.run import State
+from runvitals.model.run_state import State
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.http.listing import ThePage
