@@ -34,7 +34,7 @@ from runvitals.server.access.principals import (
     User,
 )
 from runvitals.server.access.resources import Entity, Project, ProjectItem, Visibility
-from runvitals.server.access.server_access import ServerAccess
+from runvitals.server.access.server_access import Entrances
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.ingest.envelope_access import SentEnvelope
@@ -111,7 +111,7 @@ def on_a_server(times: int) -> float:
 
 def rights_of_ingest(metadata_store: MetadataStore, headers: Headers) -> Callable[[], object]:
     """What the fast path asks about the rights of a request whose key and run are known."""
-    access = ServerAccess(
+    access = Entrances(
         metadata_store,
         lambda: time.time_ns() // 1_000_000,
         time.monotonic,

@@ -16,9 +16,10 @@ from starlette.middleware import Middleware
 from runvitals.server import server_health
 from runvitals.server.access import idempotency_openapi
 from runvitals.server.access.authenticator import KNOWN_WHILE_AWAY_S
+from runvitals.server.access.bound_cursors import BoundCursors
 from runvitals.server.access.idempotency_keys import IdempotencyKeys
-from runvitals.server.access.sender_rights import may_of_sender
-from runvitals.server.access.server_access import ServerAccess
+from runvitals.server.access.recorded_changes import RecordedChanges
+from runvitals.server.access.server_access import Entrances
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
 from runvitals.server.accounts.passwords import Passwords
 from runvitals.server.accounts.routes.services import AccountServices
@@ -129,7 +130,7 @@ def build_server(
     others = OtherServers(store, metadata_store)  # before the first row is logged
     recorder = Recorder(store, metadata_store, clock, options.limits)
     metadata_check = _check_of(metadata_store)
-    access = ServerAccess(
+    access = Entrances(
         metadata_store,
         clock,
         options.monotonic,
@@ -139,7 +140,7 @@ def build_server(
         trusted_proxies=options.trusted_proxies,
         requested=recorder.usage.request,
     )
-    recorder.artifacts.may = partial(may_of_sender, access.control)
+    recorder.artifacts.may = access.control.may_of_sender
     ingest = IngestEndpoint(recorder, options.limits, tally, access.ingest)
     door_recorder = DoorRecorder(recorder, ingest.admission, options.limits, tally, access.ingest)
     services = _services_of(store, metadata_store, options, recorder, door_recorder, access, others, tally)
@@ -195,7 +196,7 @@ def _services_of(
     options: ServerOptions,
     recorder: Recorder,
     door_recorder: DoorRecorder,
-    access: ServerAccess,
+    access: Entrances,
     others: OtherServers,
     tally: SelfMetrics,
 ) -> SharedServices:
@@ -231,6 +232,8 @@ def _services_of(
         open_streams=OpenStreams(),
         response_memory=ResponseMemory(options.response_limits),
         access=control,
+        changes=RecordedChanges(control),
+        cursors=BoundCursors(metadata_store.accounts.cursor_key),
         clock=clock,
         sample_store=store,
         metadata_store=metadata_store,

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     import anyio
 
+    from runvitals.server.access.bound_cursors import BoundCursors
     from runvitals.server.access.control import AccessControl
-    from runvitals.server.access.permission import RouteCheck
+    from runvitals.server.access.recorded_changes import RecordedChanges
     from runvitals.server.accounts.routes.services import AccountServices
     from runvitals.server.alerts.alerting import Alerting
     from runvitals.server.alerts.delivery.channels import Channels
@@ -49,6 +50,8 @@ class Services:
 
     Attributes:
         access: decides who may do what; None on the local server, where everyone may do everything.
+        changes: makes and records changes of runs and projects; None on the local server.
+        cursors: binds cursors to who gets them; None on the local server.
         closing: is set when the server ends.
         response_memory: what responses that are being sent hold.
     """
@@ -58,7 +61,9 @@ class Services:
     feeds: RunFeeds
     open_streams: OpenStreams
     response_memory: ResponseMemory
-    access: RouteCheck | None = None
+    access: AccessControl | None = None
+    changes: RecordedChanges | None = None
+    cursors: BoundCursors | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,6 +79,8 @@ class SharedServices(Services):
 
     library: StoredLibrary
     access: AccessControl
+    changes: RecordedChanges
+    cursors: BoundCursors
     clock: Callable[[], int]
     sample_store: SampleStore
     metadata_store: MetadataStore

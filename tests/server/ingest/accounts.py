@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from runvitals.server.access.directory import Directory
 from runvitals.server.access.identity import Credential
-from runvitals.server.access.ingest_access import AccountIngestAccess, Headers
+from runvitals.server.access.ingest_access import Headers, IngestRightsCache
 from runvitals.server.access.refusals import Refusals
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.audit.storage.audit import CLI
@@ -31,7 +31,7 @@ class AccountServer(Server):
         self.monotonic_s = 0.0
         store = self.metadata_store
         self.directory = Directory(store, lambda: self.now_ms, lambda: self.monotonic_s)
-        self.access = AccountIngestAccess(
+        self.access = IngestRightsCache(
             store,
             self.directory,
             self.known_owner,

@@ -58,7 +58,7 @@ SIGNED_PATHS: Final = (WANDB_SIGNED, MLFLOW_SIGNED)
 """Their routes check the signature of the address, which an authenticated request has asked for."""
 
 
-class Authentication:
+class RequesterMiddleware:
     """Middleware that puts a `Requester` into the scope, or rejects the request.
 
     Args:

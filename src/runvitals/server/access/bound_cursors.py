@@ -5,39 +5,48 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+from collections.abc import Callable
+from functools import cached_property
 from typing import Final
 
-from runvitals.server.access.principals import Anonymous, GuestLink, Principal, ServiceAccount, User
+from fastapi import Request
+
+from runvitals.server.access.principals import GuestLink, Operator, Principal, ServiceAccount, User
+from runvitals.server.access.requester import requester_of
 
 _SIGNATURE_BYTES: Final = 12
 _SIGNATURE_CHARACTERS: Final = 16
 
 
 class BoundCursors:
-    """Signs cursors for a principal, and checks the signatures.
+    """Signs cursors for who makes a request, and checks the signatures. Before there are accounts, cursors
+    stay as they are.
 
     Args:
-        key: signs them.
-
-    Example:
-        >>> cursors = BoundCursors(b"secret")
-        >>> cursors.opened(User(1), cursors.bound(User(1), "WzFd"))
-        'WzFd'
+        read_key: reads what signs them, once.
     """
 
-    def __init__(self, key: bytes) -> None:
-        self._key = key
+    def __init__(self, read_key: Callable[[], bytes]) -> None:
+        self._read_key = read_key
 
-    def bound(self, principal: Principal, cursor: str) -> str:
-        """The cursor for a response to this principal."""
-        return self._signature(principal, cursor) + cursor
+    @cached_property
+    def _key(self) -> bytes:
+        return self._read_key()
 
-    def opened(self, principal: Principal, bound: str) -> str:
-        """The cursor of a request.
+    def bound(self, request: Request, cursor: str) -> str:
+        """The cursor for a response to a request."""
+        principal = requester_of(request).principal
+        return cursor if isinstance(principal, Operator) else self._signature(principal, cursor) + cursor
+
+    def opened(self, request: Request, bound: str) -> str:
+        """The cursor in one that `bound` returned.
 
         Raises:
-            ValueError: it is not one that this principal got.
+            ValueError: it is not one that this requester got.
         """
+        principal = requester_of(request).principal
+        if isinstance(principal, Operator):
+            return bound
         signature, cursor = bound[:_SIGNATURE_CHARACTERS], bound[_SIGNATURE_CHARACTERS:]
         expected = self._signature(principal, cursor)
         if not hmac.compare_digest(signature.encode("utf-8", "replace"), expected.encode("ascii")):
@@ -57,4 +66,4 @@ def _name(principal: Principal) -> str:
         return f"service account {principal.id}"
     if isinstance(principal, GuestLink):
         return f"link {principal.kind} {principal.id}"
-    return "visitor" if isinstance(principal, Anonymous) else "operator"
+    return "visitor"

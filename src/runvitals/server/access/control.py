@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
-from typing import Annotated, Any, Final, NoReturn
+from functools import partial
+from typing import Annotated, Final, NoReturn
 
 import anyio
 import anyio.to_thread
 from fastapi import Depends, HTTPException, Request
 
+from runvitals.model.errors import UnknownProject
 from runvitals.model.filter import ReadableRuns
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
 from runvitals.model.run import Run
-from runvitals.server.access.actions import NEEDS_SUDO, Action
+from runvitals.server.access.actions import NEEDS_SUDO, OPERATOR_ACTIONS, Action
 from runvitals.server.access.authentication import CHECKS_KEY
 from runvitals.server.access.authenticator import is_loopback_client
-from runvitals.server.access.before_accounts import check_before_accounts
-from runvitals.server.access.bound_cursors import BoundCursors
-from runvitals.server.access.change_events import change_event
 from runvitals.server.access.decision import Decision
 from runvitals.server.access.directory import Directory
 from runvitals.server.access.moved_resources import check_moved
@@ -28,6 +26,7 @@ from runvitals.server.access.permission import (
     ACCOUNT,
     AUTHENTICATED,
     FILTERED,
+    NO_ADMINISTRATOR,
     OWN_PASSWORD,
     PUBLIC,
     Mode,
@@ -53,6 +52,9 @@ _RUN_ACTIONS: Final = frozenset(
 """The actions on a run that a response lists in `may`."""
 _OF_OPERATOR: Final = ("run:delete", "run:move", "run:stop", "run:update")
 """Those of everyone on a server without accounts, where runs have no authors."""
+
+_BEFORE_ACCOUNTS: Final = frozenset((AUTHENTICATED, *(action.value for action in OPERATOR_ACTIONS)))
+"""What a server allows before its first administrator exists: only what is about runs."""
 
 
 class AccessControl:
@@ -92,6 +94,22 @@ class AccessControl:
     def may(self, requester: Requester, action: Action, resource: Resource) -> bool:
         """Whether the requester may do an action on a resource."""
         return self.directory.may(requester.principal, action, resource)
+
+    def may_of_sender(self, sender: Principal | None, action: Action, project_id: int) -> bool:
+        """Whether the owner of the key that sent a record may do something with the artifacts of a project,
+        with that key. Without accounts all is allowed.
+
+        A key that only sends runs logs and uses artifacts like one that writes: a record returns no content.
+        """
+        if not self.directory.accounts_exist:
+            return True
+        if sender is None:
+            return False
+        try:
+            project = self.directory.project(project_id)
+        except (NotFound, UnknownProject):  # deleted a moment ago
+            return False
+        return self.directory.may(_with_artifacts(sender), action, ProjectItem("artifact", 0, project))
 
     def may_list(self, requester: Requester, resource: Resource, actions: frozenset[Action]) -> list[str]:
         """Those of some actions that the requester may do on a resource: the `may` of a response."""
@@ -163,14 +181,9 @@ class AccessControl:
             HTTPException: 401, 403, 404 or 409.
         """
         requester = requester_of(request)
-        principal = requester.principal
-        if isinstance(principal, Operator):
+        if isinstance(requester.principal, Operator):
             return
-        run, what, _ = self._resources.find(
-            principal, Action.RUN_MOVE, request.path_params, request.query_params
-        )
-        if run is None or not isinstance(run, ProjectItem):
-            self.hide(requester, what)
+        run, what = self._find_run(request, Action.RUN_MOVE)
         name, entity = project_name(project), run.project.entity
         target = self.directory.project_named(entity.id, name)
         if target == run.project:
@@ -183,78 +196,25 @@ class AccessControl:
         else:
             self.require(requester, Action.RUN_CREATE, target, f"project {name!r}")
 
-    def author_change(self, request: Request, name: str | None) -> Callable[[], None]:
-        """What makes a user the author of the run of the path; None: nobody. It raises HTTPException 422 if
-        the user is no member of the run's team.
+    def run_of_path(self, request: Request, action: Action) -> ProjectItem:
+        """The run of the path, for an action that the requester may do on it.
 
         Raises:
-            HTTPException: 401, 403, 404 or 409; 422 if there are no accounts.
+            HTTPException: 401, 403, 404 or 409.
         """
+        run, what = self._find_run(request, action)
+        self.require(requester_of(request), action, run, what)
+        return run
+
+    def _find_run(self, request: Request, action: Action) -> tuple[ProjectItem, str]:
+        """The run of the path, and how the request names it."""
         requester = requester_of(request)
-        principal = requester.principal
-        if isinstance(principal, Operator):
-            raise HTTPException(422, "author: this server has no accounts")
         run, what, _ = self._resources.find(
-            principal, Action.RUN_SET_AUTHOR, request.path_params, request.query_params
+            requester.principal, action, request.path_params, request.query_params
         )
-        if run is None or not isinstance(run, ProjectItem):
+        if not isinstance(run, ProjectItem):
             self.hide(requester, what)
-        self.require(requester, Action.RUN_SET_AUTHOR, run, what)
-        run_id = run.id
-
-        def change() -> None:
-            try:
-                self.accounts.set_run_author(run_id, name, requester.actor, self.clock())
-            except NotFound as error:
-                raise HTTPException(422, f"author: {error}") from None
-            self._add_event(run_id, requester, "run.set_author", {})
-
-        return change
-
-    def trash_project(self, request: Request) -> int | None:
-        """Move the project that `check_route` found to the trash; returns how many runs it has. None: there
-        are no accounts, where projects have no trash."""
-        requester = requester_of(request)
-        if isinstance(requester.principal, Operator):
-            return None
-        project_id: int = request.state.project_number
-        runs = self.accounts.owned_projects.trash(project_id, requester.actor, self.clock())
-        self.rights_changed()
-        return runs
-
-    def record(self, request: Request, action: str, after: Mapping[str, Any]) -> None:
-        """Add what was done to the run or project that `check_route` found to the audit log, and to the
-        events of the run."""
-        requester = requester_of(request)
-        if isinstance(requester.principal, Operator):
-            return  # there are no accounts
-        place = self._resources.place_of(request.state)
-        self.accounts.audit.record(self.clock(), requester.actor, action, after=dict(after) or None, **place)
-        if (run_id := getattr(request.state, "run_number", None)) is not None:
-            self._add_event(run_id, requester, action, after)
-
-    def record_of_run(
-        self, requester: Requester, run_id: int, action: str, after: Mapping[str, Any] | None = None
-    ) -> None:
-        """The same for a run that the request names otherwise than by its path."""
-        place = self.metadata_store.runs.place(run_id)
-        if isinstance(requester.principal, Operator) or place is None or place.entity_id is None:
-            return
-        self.accounts.audit.record(
-            self.clock(),
-            requester.actor,
-            action,
-            entity=(place.entity_id, place.entity or ""),
-            project=place.project,
-            run=place.uid,
-            after=dict(after or {}) or None,
-        )
-        self._add_event(run_id, requester, action, after or {})
-
-    def _add_event(self, run_id: int, by: Requester, action: str, after: Mapping[str, Any]) -> None:
-        event = change_event(run_id, by.actor, action, after, self.clock())
-        if event is not None:
-            self.metadata_store.events.add([event])
+        return run, what
 
     def may_of_runs(self, request: Request, runs: Sequence[Run], deleted: bool = False) -> list[list[str]]:
         """What the requester may do with each of some runs, all in the trash or all not."""
@@ -278,24 +238,6 @@ class AccessControl:
             found.append(known[key])
         return found
 
-    def bound_cursor(self, request: Request, cursor: str) -> str:
-        """A cursor for the requester only; unchanged on a server without accounts."""
-        principal = requester_of(request).principal
-        return cursor if isinstance(principal, Operator) else self._cursors.bound(principal, cursor)
-
-    def opened_cursor(self, request: Request, bound: str) -> str:
-        """The cursor in one that `bound_cursor` returned.
-
-        Raises:
-            ValueError: another requester got it.
-        """
-        principal = requester_of(request).principal
-        return bound if isinstance(principal, Operator) else self._cursors.opened(principal, bound)
-
-    @cached_property
-    def _cursors(self) -> BoundCursors:
-        return BoundCursors(self.accounts.cursor_key())
-
     def mode(self) -> Mode:
         """What requests need at the moment."""
         if self.directory.accounts_exist:
@@ -303,13 +245,18 @@ class AccessControl:
         return "tokens" if self._token_required else "open"
 
     async def check_route(self, request: Request, permission: str, or_else: str | None = None) -> None:
-        """See `RouteCheck`; also raises 409. The check is made again while the request lasts."""
+        """Check that the requester may do an action on the resource that the path names, or the other one.
+        The check is made again while the request lasts.
+
+        Raises:
+            HTTPException: 401, 403, 404, 409 or 428; 307 if the resource has moved.
+        """
 
         async def check(requester: Requester) -> None:
             if permission == PUBLIC:
                 return
             if isinstance(requester.principal, Operator):
-                check_before_accounts(permission, or_else)
+                _check_before_accounts(permission, or_else)
                 return
             may_read = permission == AUTHENTICATED or self.directory.visitors_may_read() is not False
             if isinstance(requester.principal, Anonymous) and not may_read:
@@ -435,6 +382,21 @@ class PasswordChangeRequired(DetailedError):
 def unauthenticated() -> HTTPException:
     """401: neither a session nor a valid key."""
     return HTTPException(401, "sign in, or send `Authorization: Bearer KEY`", {"www-authenticate": "Bearer"})
+
+
+def _check_before_accounts(permission: str, or_else: str | None) -> None:
+    for needed in (permission, or_else):
+        if needed is not None and needed.removeprefix(FILTERED) not in _BEFORE_ACCOUNTS:
+            raise HTTPException(403, NO_ADMINISTRATOR)
+
+
+def _with_artifacts(sender: Principal) -> Principal:
+    """The sender; one with a key that only sends runs, as if it were a key that writes."""
+    if not isinstance(sender, (User, ServiceAccount)) or sender.key is None:
+        return sender
+    if sender.key.scope is not KeyScope.INGEST:
+        return sender
+    return replace(sender, key=replace(sender.key, scope=KeyScope.WRITE))
 
 
 def _only_reads(principal: Principal) -> bool:

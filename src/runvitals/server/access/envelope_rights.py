@@ -57,10 +57,10 @@ class _Decided:
     ignored_run: tuple[str, str] | None = None
 
 
-class KeyRights:
-    """What one key may send: an `EnvelopeAccess`.
+class KeyIngestRights:
+    """What one key may send: an `IngestRights`.
 
-    Decisions are kept as long as this object; `AccountIngestAccess` drops it when rights change.
+    Decisions are kept as long as this object; `IngestRightsCache` drops it when rights change.
 
     Args:
         principal: the owner of the key, with the key's limits.

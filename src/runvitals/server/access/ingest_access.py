@@ -1,4 +1,4 @@
-"""Who sends envelopes, and what they may send: the `IngestAccess` of a server that may have accounts."""
+"""Who sends envelopes, and what they may send: the `IngestRightsSource` of a server with accounts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import anyio
 from starlette.types import Scope
 
 from runvitals.server.access.directory import Directory
-from runvitals.server.access.envelope_rights import Attribution, KeyRights
+from runvitals.server.access.envelope_rights import Attribution, KeyIngestRights
 from runvitals.server.access.principals import Operator, Principal, ServiceAccount, User
 from runvitals.server.access.refusals import Refusals
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.http.request_errors import HttpRejection
-from runvitals.server.ingest.envelope_access import UNLIMITED, EnvelopeAccess
+from runvitals.server.ingest.envelope_access import UNLIMITED, IngestRights
 from runvitals.server.metadata_store import MetadataStore
 
 _MAX_KEYS: Final = 10_000
@@ -42,12 +42,12 @@ class KeyOwner(Protocol):
 
 
 class _Kept(NamedTuple):
-    rights: KeyRights
+    rights: KeyIngestRights
     generation: int | None
     until_s: float
 
 
-class AccountIngestAccess:
+class IngestRightsCache:
     """Keeps what each key may send, until rights change, and for at most `_LIFE_S`: a run may be moved.
 
     Args:
@@ -80,7 +80,7 @@ class AccountIngestAccess:
         self._kept: dict[Hashable, _Kept] = {}
         self._recent: dict[tuple[tuple[bytes, bytes], ...], _Kept] = {}
 
-    def known(self, headers: Headers) -> EnvelopeAccess | None:
+    def known(self, headers: Headers) -> IngestRights | None:
         """What a request may send, if it is known without a look-up in the database."""
         if not self._accounts_exist():
             return UNLIMITED
@@ -97,7 +97,7 @@ class AccountIngestAccess:
         self._recent[sent] = _Kept(rights, self._directory.generation, now_s + _RECENT_S)
         return rights
 
-    def of_request(self, scope: Scope) -> EnvelopeAccess:
+    def of_request(self, scope: Scope) -> IngestRights:
         """What an authenticated request may send.
 
         Raises:
@@ -112,7 +112,7 @@ class AccountIngestAccess:
             raise _key_required()
         return self._of(requester.principal, requester.name, scope["headers"])
 
-    def _of(self, principal: User | ServiceAccount, name: str, headers: Headers) -> KeyRights:
+    def _of(self, principal: User | ServiceAccount, name: str, headers: Headers) -> KeyIngestRights:
         attribution = _attribution(headers) if isinstance(principal, ServiceAccount) else _NOBODY
         key = (type(principal), principal.id, principal.key, attribution)
         generation, now_s = self._directory.generation, self._monotonic()
@@ -128,7 +128,7 @@ class AccountIngestAccess:
         if len(self._kept) >= _MAX_KEYS:
             self._kept.clear()
         before = kept.rights if kept is not None and kept.rights.principal == principal else None
-        rights = KeyRights(
+        rights = KeyIngestRights(
             principal,
             name,
             attribution,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fastapi import HTTPException
-from starlette.datastructures import State
 
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.server.access.actions import Action
@@ -104,19 +103,6 @@ class NamedResources:
         except (NotFound, UnknownProject):  # removed a moment ago
             return False
         return not project.deleted and self._directory.may(principal, Action.PROJECT_READ, project)
-
-    def place_of(self, found: State) -> dict[str, Any]:
-        """The entity, project and run that `find` found for a request, as the audit log has them."""
-        run_id, project_id = getattr(found, "run_number", None), getattr(found, "project_number", None)
-        if run_id is not None:
-            run = self._metadata_store.runs.place(run_id)
-            if run is None or run.entity_id is None:
-                return {}
-            return {"entity": (run.entity_id, run.entity), "project": run.project, "run": run.uid}
-        if project_id is None:
-            return {}
-        project = self._metadata_store.accounts.owned_projects.get(project_id)
-        return {"entity": (project.entity_id, project.entity), "project": project.name}
 
     def _account(self, principal: Principal, action: Action, path: Mapping[str, str]) -> Named:
         if action is Action.USER_READ and "user" in path:

@@ -1,4 +1,4 @@
-"""Everything about access of a shared server: who makes a request, what it may do, and what changes that."""
+"""The entrances of a shared server: who makes a request, what it may do, and what changes that."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from starlette.types import ASGIApp
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from runvitals.server.access.authentication import Authentication
+from runvitals.server.access.authentication import RequesterMiddleware
 from runvitals.server.access.authenticator import Authenticator
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.decision_cache import CHECK_S
 from runvitals.server.access.directory import Directory
-from runvitals.server.access.envelope_rights import KeyRights
-from runvitals.server.access.ingest_access import AccountIngestAccess
+from runvitals.server.access.envelope_rights import KeyIngestRights
+from runvitals.server.access.ingest_access import IngestRightsCache
 from runvitals.server.access.principals import Principal, ServiceAccount, User
 from runvitals.server.access.request_ids import RequestIds
 from runvitals.server.access.same_origin import SameOrigin, SecurityHeaders
@@ -27,8 +27,8 @@ from runvitals.store.supervised_thread import SupervisedThread
 _LONGEST_PAUSE_S = 5.0
 
 
-class ServerAccess:
-    """Access to a server, from what it requires of requests to the thread that notices changes of rights.
+class Entrances:
+    """What stands before ingest, the API and the page, and the thread that notices changes of rights.
 
     Args:
         monotonic: seconds that only grow.
@@ -64,7 +64,7 @@ class ServerAccess:
         self._authenticator = Authenticator(self._directory, monotonic)
         self.control = AccessControl(metadata_store, self._directory, clock, token_required)
         self.control.rights_changed()
-        self.ingest = AccountIngestAccess(
+        self.ingest = IngestRightsCache(
             metadata_store,
             self._directory,
             self._authenticator.known_key,
@@ -92,16 +92,18 @@ class ServerAccess:
         guarded = SameOrigin(self._authenticated(app, browsers=True))
         return self._behind_proxies(RequestIds(SecurityHeaders(guarded)))
 
-    def _authenticated(self, app: ASGIApp, browsers: bool) -> Authentication:
+    def _authenticated(self, app: ASGIApp, browsers: bool) -> RequesterMiddleware:
         tokens = (
             TokenRequired(app, self._metadata_store.tokens, self._clock) if self._token_required else None
         )
-        return Authentication(app, self._authenticator, tokens, browsers, self._offers_setup, self._count)
+        return RequesterMiddleware(
+            app, self._authenticator, tokens, browsers, self._offers_setup, self._count
+        )
 
     def count_ingest(self, headers: Headers) -> None:
         """Count a request that was answered without the application."""
         access = self.ingest.known(headers)
-        if isinstance(access, KeyRights):
+        if isinstance(access, KeyIngestRights):
             self._count(access.principal)
 
     def _count(self, principal: Principal) -> None:

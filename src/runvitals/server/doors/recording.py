@@ -20,7 +20,7 @@ from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.ingest.endpoint import IngestCounters
 from runvitals.server.ingest.envelope import NOT_SENT, Ack, Envelope, WriterDescription
-from runvitals.server.ingest.envelope_access import EnvelopeAccess, IngestAccess
+from runvitals.server.ingest.envelope_access import IngestRights, IngestRightsSource
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.ingest.validation import ValidEnvelope
 from runvitals.server.services import shared_services_of
@@ -81,7 +81,7 @@ class DoorRecorder:
         admission: Admission,
         limits: Limits,
         counters: IngestCounters,
-        access: IngestAccess,
+        access: IngestRightsSource,
     ) -> None:
         self._recorder = recorder
         self._admission = admission
@@ -147,7 +147,7 @@ class DoorRecorder:
         return acks
 
     async def _record_samples(
-        self, envelopes: Sequence[ValidEnvelope], access: EnvelopeAccess
+        self, envelopes: Sequence[ValidEnvelope], access: IngestRights
     ) -> list[Ack] | None:
         """Store envelopes that have only samples, of registered writers and keys; None if they were not
         stored."""

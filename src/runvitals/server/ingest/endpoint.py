@@ -19,7 +19,7 @@ from runvitals.server.http.request_body import BodyReader, ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection, malformed
 from runvitals.server.ingest.decompression import decompress
 from runvitals.server.ingest.envelope import Ack, decode_envelopes
-from runvitals.server.ingest.envelope_access import EnvelopeAccess, IngestAccess, WithoutAccounts
+from runvitals.server.ingest.envelope_access import IngestRights, IngestRightsSource, WithoutAccounts
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.ingest.validation import ValidEnvelope
 
@@ -52,9 +52,9 @@ class IngestEndpoint:
         recorder: Recorder,
         limits: Limits,
         counters: IngestCounters,
-        access: IngestAccess | None = None,
+        access: IngestRightsSource | None = None,
     ) -> None:
-        self._access: IngestAccess = access or WithoutAccounts()
+        self._access: IngestRightsSource = access or WithoutAccounts()
         self.admission = Admission(limits)
         self._recorder = recorder
         self._limits = limits
@@ -144,7 +144,7 @@ class IngestEndpoint:
         return _encode({"acks": acks}) if is_list else _encode(acks[0])
 
     async def _decode(
-        self, body: bytes, access: EnvelopeAccess, content_type: str, encoding: str
+        self, body: bytes, access: IngestRights, content_type: str, encoding: str
     ) -> tuple[list[ValidEnvelope], bool]:
         """The envelopes of a body, and whether it was a list. Large ones are decoded in a thread."""
         limits, small = self._limits, self._limits.thread_bytes
@@ -168,7 +168,7 @@ class IngestEndpoint:
     def _decode_within(
         self,
         body: bytes,
-        access: EnvelopeAccess,
+        access: IngestRights,
         content_type: str,
         encoding: str,
         message_bytes: int,

@@ -40,7 +40,7 @@ class SentEnvelope(NamedTuple):
     projects: tuple[str, ...] = ()
 
 
-class EnvelopeAccess(Protocol):
+class IngestRights(Protocol):
     """What one key may send."""
 
     def known(self, envelope: Envelope) -> AdmittedEnvelope | None:
@@ -55,13 +55,13 @@ class EnvelopeAccess(Protocol):
         """
 
 
-class IngestAccess(Protocol):
+class IngestRightsSource(Protocol):
     """Knows what the key of each request may send."""
 
-    def known(self, headers: Iterable[tuple[bytes, bytes]]) -> EnvelopeAccess | None:
+    def known(self, headers: Iterable[tuple[bytes, bytes]]) -> IngestRights | None:
         """What a request may send, if it is known without a look-up in the database."""
 
-    def of_request(self, scope: Scope) -> EnvelopeAccess:
+    def of_request(self, scope: Scope) -> IngestRights:
         """What an authenticated request may send."""
 
 
@@ -69,7 +69,7 @@ _ADMITTED = AdmittedEnvelope(UNKNOWN_SENDER)
 
 
 class Unlimited:
-    """An `EnvelopeAccess` that admits everything: there are no accounts."""
+    """An `IngestRights` that admits everything: there are no accounts."""
 
     def known(self, envelope: Envelope) -> AdmittedEnvelope | None:
         return _ADMITTED
@@ -82,10 +82,10 @@ UNLIMITED = Unlimited()
 
 
 class WithoutAccounts:
-    """The `IngestAccess` of a server without accounts."""
+    """The `IngestRightsSource` of a server without accounts."""
 
-    def known(self, headers: Iterable[tuple[bytes, bytes]]) -> EnvelopeAccess | None:
+    def known(self, headers: Iterable[tuple[bytes, bytes]]) -> IngestRights | None:
         return UNLIMITED
 
-    def of_request(self, scope: Scope) -> EnvelopeAccess:
+    def of_request(self, scope: Scope) -> IngestRights:
         return UNLIMITED

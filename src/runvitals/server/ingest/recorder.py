@@ -21,7 +21,7 @@ from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.request_errors import HttpRejection, out_of_range, unavailable
 from runvitals.server.ingest.artifact_commits import ArtifactCommits
 from runvitals.server.ingest.envelope import Ack, Envelope
-from runvitals.server.ingest.envelope_access import AdmittedEnvelope, EnvelopeAccess, SentEnvelope
+from runvitals.server.ingest.envelope_access import AdmittedEnvelope, IngestRights, SentEnvelope
 from runvitals.server.ingest.envelope_registration import EnvelopeRegistration, RegisteredEnvelope
 from runvitals.server.ingest.heartbeats import Heartbeats
 from runvitals.server.ingest.logged_rows import RowStatistics, logged_columns
@@ -164,7 +164,7 @@ class Recorder:
             self._all_versions += 1
 
     def validate(
-        self, envelopes: Sequence[Envelope], access: EnvelopeAccess, max_bytes: int
+        self, envelopes: Sequence[Envelope], access: IngestRights, max_bytes: int
     ) -> list[ValidEnvelope]:
         """Validate envelopes; writes nothing.
 
@@ -196,7 +196,7 @@ class Recorder:
     def record_samples(
         self,
         envelopes: Sequence[ValidEnvelope],
-        access: EnvelopeAccess,
+        access: IngestRights,
         on_done: Callable[[list[Ack] | None], None],
     ) -> bool:
         """Store envelopes that have only samples, of registered writers and keys.
@@ -281,7 +281,7 @@ class Recorder:
         self.feed.take(run_id, valid)
         self.usage.receive(run_id, envelope_bytes(valid), 0 if columns is None else columns.values.size)
 
-    async def record(self, envelopes: Sequence[ValidEnvelope], access: EnvelopeAccess) -> list[Ack]:
+    async def record(self, envelopes: Sequence[ValidEnvelope], access: IngestRights) -> list[Ack]:
         """Store envelopes, all or none. Returns their acks once everything is durable.
 
         Args:
@@ -310,7 +310,7 @@ class Recorder:
         except ValueError as error:
             raise out_of_range(str(error)) from error
 
-    async def _record(self, envelopes: Sequence[ValidEnvelope], access: EnvelopeAccess) -> list[Ack]:
+    async def _record(self, envelopes: Sequence[ValidEnvelope], access: IngestRights) -> list[Ack]:
         now_ms = self._clock()
         request = _PendingRequest()
         admitted = await access.admit([_sent(valid) for valid in envelopes])

@@ -12,7 +12,7 @@ from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.request_errors import HttpRejection, malformed, out_of_range
 from runvitals.server.ingest.columns import EnvelopeColumns, decode_columns
 from runvitals.server.ingest.envelope import NOT_SENT, Envelope, decode_keys
-from runvitals.server.ingest.envelope_access import EnvelopeAccess
+from runvitals.server.ingest.envelope_access import IngestRights
 from runvitals.server.ingest.metadata_records import EnvelopeMetadata, decode_metadata
 from runvitals.server.ingest.writer_registry import WriterRegistry, registration
 from runvitals.server.runs.storage.metrics import MAX_KEY, KeyList, MetricTable
@@ -60,7 +60,7 @@ class EnvelopeValidator:
         self._cached_bytes = 0
 
     def validate(
-        self, envelope: Envelope, access: EnvelopeAccess, now_ms: int, max_bytes: int
+        self, envelope: Envelope, access: IngestRights, now_ms: int, max_bytes: int
     ) -> ValidEnvelope:
         """
         Args:

@@ -77,15 +77,15 @@ def page_of_runs(
     info: Info, node: ProjectNode, wanted: Filter, order: str | None, first: int | None, after: str | None
 ) -> dict[str, Any]:
     """A `RunConnection` of the runs of a project that match a filter."""
-    context = info.context
+    context, bound = info.context, info.context.services.cursors
     limit = max(1, min(MAX_PAGE, 50 if first is None else first))
     try:
         sort = parse_order(order)
-        opened = context.access.opened_cursor(context.request, after) if after else None
+        opened = bound.opened(context.request, after) if after else None
         page = context.metadata_store.runs.page(wanted, sort, context.now_ms(), limit, opened)
     except ValueError as error:
         raise InvalidArgument(str(error)) from None
-    end = None if page.next is None else context.access.bound_cursor(context.request, page.next)
+    end = None if page.next is None else bound.bound(context.request, page.next)
     nodes = run_nodes(context, node, page.runs, selected_fields(info))
     cursors = [*[None] * (len(nodes) - 1), end]
     return {
@@ -122,9 +122,11 @@ async def delete_run(_: None, info: Info, input: dict[str, Any]) -> dict[str, An
     context = info.context
     number = number_of("Run", input["id"])
     row = await run_in_threadpool(run_to_change, context, number, Action.RUN_DELETE)
-    library = context.services.library
+    library, changes = context.services.library, context.services.changes
     await library.delete(
-        row.uid, row.id, lambda: context.access.record_of_run(context.requester, row.id, "run.delete")
+        row.uid,
+        row.id,
+        lambda: changes.record_of_run(context.requester, row.id, "run.delete"),
     )
     return {"success": True, "clientMutationId": input.get("client_mutation_id")}
 
@@ -135,10 +137,12 @@ async def stop_run(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]
     context = info.context
     number = number_of("Run", input["id"])
     row = await run_in_threadpool(run_to_change, context, number, Action.RUN_STOP)
-    library = context.services.library
+    library, changes = context.services.library, context.services.changes
     if row.state == "running":
         await library.stop(
-            row.uid, row.id, lambda: context.access.record_of_run(context.requester, row.id, "run.stop")
+            row.uid,
+            row.id,
+            lambda: changes.record_of_run(context.requester, row.id, "run.stop"),
         )
     return {"success": True, "clientMutationId": input.get("client_mutation_id")}
 
@@ -151,14 +155,12 @@ async def update_run_state(_: None, info: Info, input: dict[str, Any]) -> dict[s
     if input["state"] != "failed":
         raise InvalidArgument(f"invalid state {input['state'][:100]!r}; expected 'failed'")
     row = await run_in_threadpool(run_to_change, context, number, Action.RUN_UPDATE)
-    library = context.services.library
+    library, changes = context.services.library, context.services.changes
     try:
         await library.fail(
             row.uid,
             row.id,
-            lambda: context.access.record_of_run(
-                context.requester, row.id, "run.update", {"fields": ["state"]}
-            ),
+            lambda: changes.record_of_run(context.requester, row.id, "run.update", {"fields": ["state"]}),
         )
     except ValueError as error:
         raise InvalidArgument(str(error)) from None

@@ -38,10 +38,14 @@ async def update_run(info: Info, sent: Mapping[str, Any]) -> dict[str, Any]:
     row = await run_in_threadpool(run_to_change, context, number, Action.RUN_UPDATE)
     sections, removed = await run_in_threadpool(_changes, context, row, sent)
     if sections or removed:
-        library = context.services.library
+        library, changes = context.services.library, context.services.changes
         changed = sorted({*sections.get("run", {}), *(name for name in sections if name != "run"), *removed})
         record = partial(
-            context.access.record_of_run, context.requester, number, "run.update", {"fields": changed}
+            changes.record_of_run,
+            context.requester,
+            number,
+            "run.update",
+            {"fields": changed},
         )
         try:
             await library.set_sections(row.uid, sections, number, record, removed)

@@ -8,7 +8,7 @@ from fastapi import HTTPException, Path, Request
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
-from runvitals.server.access.permission import needs, recording, route_check
+from runvitals.server.access.permission import needs, recording
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.responses import EDIT_ERRORS, INVALID_PARAMETER
 from runvitals.server.http.router import Router
@@ -19,7 +19,7 @@ from runvitals.server.runs.routes.parameters import (
     TheLibrary,
     TheReadableRuns,
 )
-from runvitals.server.services import shared_services_of
+from runvitals.server.services import services_of, shared_services_of
 
 ProjectName = Annotated[str, Path(description="The project's name.", max_length=256)]
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -76,8 +76,8 @@ async def delete_project(
     On a server with accounts the project itself goes there too, as by
     `DELETE /entities/{entity}/projects/{project}`.
     """
-    access = route_check(request)
-    runs = None if access is None else await run_in_threadpool(access.trash_project, request)
+    changes = services_of(request).changes
+    runs = None if changes is None else await run_in_threadpool(changes.trash_project, request)
     if runs is None:
         runs = await library.delete_project(project, number)
     else:

@@ -34,6 +34,7 @@ from runvitals.server.runs.routes.parameters import (
     TheRun,
 )
 from runvitals.server.runs.run_lists import RunsPage
+from runvitals.server.services import services_of
 
 DEFAULT_LAST = ("cpu", "memory_percent", "gpu.*.gpu", "gpu.*.memoryAllocated")
 """Keys whose newest values are listed with a run: the columns of the page's table."""
@@ -64,14 +65,14 @@ async def list_runs(
     skip: Annotated[int, Query(ge=0, le=1_000_000, description="Leave out this many runs first.")] = 0,
 ) -> Response:
     """Runs, newest first. Pages are stable: a run that starts meanwhile moves no run to another page."""
-    access = route_check(request)
+    access, cursors = route_check(request), services_of(request).cursors
     if wanted.sparklines and limit > MAX_SPARKLINE_RUNS:
         raise InvalidFields(
             {"sparklines": f"expected a limit of at most {MAX_SPARKLINE_RUNS} with sparklines"}
         )
     try:
-        if after is not None and access is not None:
-            after = await run_in_threadpool(access.opened_cursor, request, after)
+        if after is not None and cursors is not None:
+            after = await run_in_threadpool(cursors.opened, request, after)
         keys = KeyFilter(last or DEFAULT_LAST)
         page = await library.page(run_filter, wanted.sort, limit, after, keys, wanted.shown, skip)
     except ValueError as error:
@@ -83,7 +84,8 @@ async def list_runs(
         if access is not None:
             may = access.may_of_runs(request, page.runs, run_filter.deleted)
             rows = [{**row, "may": actions} for row, actions in zip(rows, may, strict=True)]
-            following = None if following is None else access.bound_cursor(request, following)
+        if following is not None and cursors is not None:
+            following = cursors.bound(request, following)
         answer = {"runs": rows, "total": page.total, "next": following, "pending": page.pending}
         return json_bytes(answer)
 
@@ -193,9 +195,10 @@ async def edit(
     values = changes.model_dump(exclude_unset=True, exclude={"author"})
     writes: list[Callable[[], None]] = []
     if "author" in changes.model_fields_set:
-        if access is None:
+        recorded = services_of(request).changes
+        if recorded is None:
             raise HTTPException(422, "author: this server has no accounts")
-        writes.append(await run_in_threadpool(access.author_change, request, changes.author))
+        writes.append(await run_in_threadpool(recorded.author_change, request, changes.author))
     if fields := sorted(values.keys() - {"project"}):
         writes.append(recording(request, "run.update", fields=fields))
     if "project" in values:
