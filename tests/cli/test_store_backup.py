@@ -9,20 +9,23 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import httpx
 import pytest
 
 from runvitals.cli import main
+from runvitals.server.database import migration
 from runvitals.server.database.database import Database
-from runvitals.server.database.migration import downgrade, is_current, is_empty
+from runvitals.server.database.migration import downgrade, is_empty, newest, present
+from runvitals.server.metadata_store import open_metadata_store
 from tests.cli.test_server import envelope, serving, values
 from tests.cli.test_several_servers import Stores, stores
 from tests.forked_command import ForkedCommand
 from tests.patience import PATIENCE_S
 from tests.server.database import postgresql as postgres
+from tests.server.database.next_revision import NEXT, later_version
 
 __all__ = ["stores"]
 PAIRS = ["clickhouse postgresql", "clickhouse sqlite", "folder postgresql", "folder sqlite"]
@@ -157,26 +160,23 @@ def options(stores: Stores, tmp_path: Path) -> list[str]:
 
 
 def test_a_backup_of_before_an_upgrade_is_restored_and_upgraded_again(
-    options: list[str], stores: Stores, tmp_path: Path
+    options: list[str], stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with start(options) as (_, client):
         assert post(client, 0)
-    database = Database(options[3])
-    downgrade(database, "0036")
     assert main(["store", "backup", str(tmp_path / "backup"), *options]) == 0
-    with start(options) as (_, client):  # upgrades it
-        assert post(client, 1)
-    assert is_current(database)
-    database.close()
+    before = newest()
+    monkeypatch.setattr(migration, "FOLDER", later_version(tmp_path / "later"))
     new = ["--store", *stores.new(), "--dir", str(tmp_path / "new")]
     assert main(["store", "restore", str(tmp_path / "backup"), *new]) == 0
-    restored = Database(new[3])
-    assert is_current(restored, "0036")
-    with start(new) as (_, client):
+    with closing(Database(new[3])) as restored:
+        assert present(restored) == before
+        open_metadata_store(new[3]).close()
+        assert present(restored) == NEXT
+        downgrade(restored, before)
+    with start(new) as (_, client):  # of the earlier version
         assert numbers_of(client) == {0.0, 1.0, 2.0}
         assert post(client, 1)
-    assert is_current(restored)
-    restored.close()
 
 
 @pytest.mark.parametrize("samples", ["clickhouse", "folder"])

@@ -24,8 +24,7 @@ import psycopg
 
 from runvitals.cli import main as runvitals
 from runvitals.cli.first_administrator import FirstAdministrator
-from runvitals.server.database.database import Database
-from runvitals.server.database.migration import downgrade
+from runvitals.server.database import migration
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
 from runvitals.server.pairing.check import check_metadata_store
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
@@ -34,6 +33,7 @@ from runvitals.store.samples.cold.storage import ColdSettings
 from runvitals.store.samples.interface import SampleBatch, StoreError
 from runvitals.store.samples.sqlite import SqliteChunks, StoreSettings
 from runvitals.store.samples.sqlite.check import check
+from tests.server.database.next_revision import later_version
 from tests.server.database.postgresql import Server
 from tests.store.crash_points import interrupted
 from tests.store.engine_pairs import NOW, Pair, Store
@@ -41,7 +41,6 @@ from tests.store.engine_pairs import NOW, Pair, Store
 DAY = 86_400_000
 SMALL = StoreSettings(chunk_ticks=16, pack_ticks=4, compact_ticks=32)
 TICKS = 10
-OLD_REVISION = "0038"
 PREPARED = 6
 """Batches that were acknowledged before the operation."""
 
@@ -117,17 +116,13 @@ def used(case: Case) -> None:
 
 def new(case: Case) -> None:
     os.makedirs(case.bucket)
-    if (
-        case.pair.postgresql is not None
-    ):  # it has no short way to a new schema, so that is part of "migration"
+    if case.pair.postgresql is not None:  # `_STATE` reads its tables, which one transaction creates
         open_metadata_store(case.pair.metadata).close()
 
 
 def of_earlier_version(case: Case) -> None:
     used(case)
-    database = Database(case.pair.metadata)
-    downgrade(database, OLD_REVISION)
-    database.close()
+    migration.FOLDER = later_version(Path(case.folder, "later"))
 
 
 def compacted(case: Case) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sqlalchemy import text as sql
 
 from runvitals.model.ending import Ending
 from runvitals.model.filter import Filter
@@ -13,14 +12,11 @@ from runvitals.model.filter_text import parse
 from runvitals.model.run_groups import ColumnSummary, TooManyGroups
 from runvitals.model.run_sort import RunSort, encode_cursor
 from runvitals.model.system_statistics import statistic_names
-from runvitals.server.database.database import Database
-from runvitals.server.database.migration import downgrade, migrate
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage import run_groups
 from runvitals.server.runs.storage.run_statistics import ComputedStatistics
 from runvitals.server.runs.storage.sections import SectionUpdate
 from runvitals.server.runs.storage.writers import WriterEnd
-from tests.server.database.conftest import NewAddress
 from tests.server.database.runs import EVERYTHING, T0, joined, uids
 
 
@@ -232,25 +228,3 @@ def test_statistics_are_replaced_and_listed_as_due(metadata_store: MetadataStore
     }
     assert [run.uid for run in table.due(T0, 10)] == ["b"]
     assert table.running(T0) == {first.run_id, second.run_id}
-
-
-def test_notes_of_earlier_versions_are_found(empty: NewAddress) -> None:
-    address = empty()
-    database = Database(address)
-    migrate(database, "0023")
-    for number, body in enumerate(('{"notes": "a nul \\\\u0000"}', '{"name": "x"}', '{"notes": null}'), 1):
-        for statement in (
-            "INSERT INTO project (id, name, created_ms) VALUES (:n, :name, 1)",
-            """INSERT INTO run (id, uid, project_id, name, group_name, job_type, created_ms, started_ms,
-                last_ms, settled_state) VALUES (:n, :name, :n, 'r', '', '', 1, 1, 1, 'lost')""",
-            """INSERT INTO section (run_id, name, host, body, set_ms, older)
-                VALUES (:n, 'run', '', :body, 1, '{}')""",
-        ):
-            values = {"n": number, "name": f"r{number}", "body": body.replace("\\\\", "\\")}
-            database.write(lambda c, s=statement, v=values: c.execute(sql(s), v))  # type: ignore[misc]
-    migrate(database)
-    with database.read() as connection:
-        assert connection.execute(sql("SELECT run_id, text FROM run_note")).all() == [(1, "a nul ␀")]
-    downgrade(database, "0023")
-    migrate(database)
-    database.close()

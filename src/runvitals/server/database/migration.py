@@ -1,7 +1,7 @@
 """Database migrations. Revisions are in `migrations/versions/`, as `rNNNN_name.py`.
 
-Alembic is imported only when there is something to migrate: it takes 10 MB of memory, which a server would
-keep for as long as it runs.
+A new database needs none of them: `newest_schema` makes its tables. Alembic is imported only when there is
+something to migrate: it takes 10 MB of memory, which a server would keep for as long as it runs.
 """
 
 from __future__ import annotations
@@ -23,37 +23,35 @@ if TYPE_CHECKING:
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
 _LOCK = 0x72756E76  # "runv": the key of our advisory lock in PostgreSQL
-VERSIONS = os.path.join(FOLDER, "versions")
-_OLDEST = "0006"
-"""There is no way back to earlier revisions, which had no accounts."""
 _POLL_S = 0.5
 _DOWN_REVISION = re.compile(r'^down_revision = "(\d{4})"$', re.MULTILINE)
 _REVISION = re.compile(r"r(\d{4})_\w+\.py")
 
 
-def migrate(database: Database, revision: str = "head", wait_s: float = 30.0) -> None:
-    """Migrate the database, an empty one too, to a revision, in a single transaction.
+def migrate(database: Database, wait_s: float = 30.0) -> None:
+    """Migrate the database to the newest revision, in a single transaction. An empty one gets its schema.
 
-    A new SQLite database gets the newest schema at once.
     Servers that start together take turns; the later ones have nothing to do.
 
     Args:
         wait_s: how long to wait for servers of an earlier version to end.
 
     Raises:
-        MetadataStoreError: a later version of runvitals has migrated it, or servers of an earlier one use it.
+        MetadataStoreError: its revision cannot be upgraded, or servers of an earlier version use it.
     """
 
     def upgrade(connection: Connection) -> None:
-        new = database.is_sqlite and revision == "head" and not inspect(connection).get_table_names()
-        if new and newest_schema.create(connection, newest()):
+        _lock(database, connection)
+        if _present(connection) is None:
+            newest_schema.create(connection, newest())
             return
         from alembic import command
 
-        command.upgrade(_config(database, connection), revision)
+        command.upgrade(_config(connection), "head")
 
     until_s = time.monotonic() + wait_s
-    while not is_current(database, revision):
+    while (revision := present(database)) != newest():
+        _check_upgradable(database, revision)
         try:
             check_unused(database)
         except MetadataStoreError:
@@ -101,20 +99,24 @@ def downgrade(database: Database, revision: str) -> None:
     def work(connection: Connection) -> None:
         from alembic import command
 
-        command.downgrade(_config(database, connection), revision)
+        _lock(database, connection)
+        command.downgrade(_config(connection), revision)
 
     database.change_tables(work)
 
 
-def _config(database: Database, connection: Connection) -> Config:
-    from alembic.config import Config
-
+def _lock(database: Database, connection: Connection) -> None:
+    """Wait until no other server changes tables. SQLite's transactions do so themselves."""
     if not database.is_sqlite:
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+
+
+def _config(connection: Connection) -> Config:
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", FOLDER.replace("%", "%%"))
     config.attributes["connection"] = connection
-    _check_known(database, connection)
     return config
 
 
@@ -124,10 +126,9 @@ def present(database: Database) -> str | None:
         return _present(connection)
 
 
-def is_current(database: Database, revision: str = "head") -> bool:
-    """Whether the database has this revision, so that there is nothing to migrate."""
-    wanted = newest() if revision == "head" else revision
-    return present(database) == wanted
+def is_current(database: Database) -> bool:
+    """Whether the database has the newest revision, so that there is nothing to migrate."""
+    return present(database) == newest()
 
 
 def is_empty(database: Database) -> bool:
@@ -136,31 +137,21 @@ def is_empty(database: Database) -> bool:
         return not inspect(connection).get_table_names()
 
 
-def revisions() -> set[str]:
-    """The revisions that this version of runvitals knows.
-
-    Example:
-        >>> "0001" in revisions()
-        True
-    """
-    names = map(_REVISION.fullmatch, os.listdir(VERSIONS))
-    return {name[1] for name in names if name is not None}
-
-
 def newest() -> str:
     """The revision that no other one follows: numbers may be out of order."""
-    (last,) = revisions().difference(_before().values())
+    before = _before()
+    (last,) = before.keys() - before.values()
     return last
 
 
-def _before() -> dict[str, str]:
-    """The revision before each but the first."""
+def _before() -> dict[str, str | None]:
+    """The known revisions, each with the one before it; None for the oldest."""
     before = {}
-    for name in filter(None, map(_REVISION.fullmatch, os.listdir(VERSIONS))):
-        with open(os.path.join(VERSIONS, name[0]), encoding="utf-8") as file:
-            found = _DOWN_REVISION.search(file.read())
-        if found is not None:
-            before[name[1]] = found[1]
+    folder = os.path.join(FOLDER, "versions")
+    for name in filter(None, map(_REVISION.fullmatch, os.listdir(folder))):
+        with open(os.path.join(folder, name[0]), encoding="utf-8") as file:
+            earlier = _DOWN_REVISION.search(file.read())
+        before[name[1]] = earlier and earlier[1]
     return before
 
 
@@ -168,8 +159,7 @@ def _earlier(revision: str | None) -> list[str]:
     """The revisions that there is a way back to from another one, the oldest first."""
     before = _before()
     earlier: list[str] = []
-    while revision is not None and revision in before and revision != _OLDEST:
-        revision = before[revision]
+    while revision := before.get(revision or ""):
         earlier.append(revision)
     return earlier[::-1]
 
@@ -178,15 +168,23 @@ def _present(connection: Connection) -> str | None:
     """The database's revision; None for an empty database."""
     if not inspect(connection).has_table("alembic_version"):
         return None
-    found: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    return found
+    revision: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return revision
 
 
-def _check_known(database: Database, connection: Connection) -> None:
-    revision = _present(connection)
-    if revision is not None and revision not in revisions():
+def _check_upgradable(database: Database, revision: str | None) -> None:
+    before = _before()
+    if revision is None or revision in before:
+        return
+    oldest = next(known for known, earlier in before.items() if earlier is None)
+    if revision < oldest:
         raise MetadataStoreError(
-            f"the metadata store {database.name} has revision {revision} of a later version of runvitals; "
-            f"this one knows it up to {newest()}: use that version, run "
-            f"`runvitals store downgrade {newest()}` with it, or restore a backup"
+            f"the metadata store {database.name} has revision {revision}; this version of runvitals can "
+            f"upgrade it from {oldest} on: run `runvitals store upgrade` with a version that knows both "
+            f"{revision} and {oldest}, or start with an empty folder or database"
         )
+    raise MetadataStoreError(
+        f"the metadata store {database.name} has revision {revision} of a later version of runvitals; "
+        f"this one knows it up to {newest()}: use that version, run "
+        f"`runvitals store downgrade {newest()}` with it, or restore a backup"
+    )

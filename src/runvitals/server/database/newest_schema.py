@@ -1,39 +1,71 @@
-"""The newest schema of SQLite databases as a script, which creates a database in a tenth of the time that all
-revisions take. `scripts/schema` writes it; run it after each change of a revision.
+"""Creates the newest schema in an empty database, in one step: from the definitions of the tables.
+
+Databases of earlier revisions get the same one from the revisions in `migrations/versions/`.
 """
 
 from __future__ import annotations
 
-import os
-import re
-
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import ProgrammingError
 
-PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations", "newest.sqlite.sql")
-_BETWEEN = "\n\n"
-_LINE_END = re.compile(r"\s*\n")  # with blank lines: they separate statements
-# Without what SQLite creates itself: indexes of constraints, its own tables, and those of the text index.
-_DEFINITIONS = """
-    SELECT sql FROM sqlite_master
-    WHERE sql IS NOT NULL AND name NOT GLOB 'sqlite_*' AND name NOT GLOB 'run_text_fts_*'
-    ORDER BY rowid
-"""
+from runvitals.server.database.tables.runs import metadata
+from runvitals.store.errors import MetadataStoreError
+
+# A trigram index of the runs' search texts. SQLite's contains neither a copy of the text (`content`) nor
+# positions (`detail`), which saves three quarters of its size; searches for long words also check the texts
+# found. Triggers keep it up to date: a removal needs the old text.
+_SQLITE_SEARCH = (
+    """CREATE VIRTUAL TABLE run_text_fts USING fts5(
+        text, content='run_text', content_rowid='run_id', detail='none', tokenize='trigram case_sensitive 1'
+    )""",
+    "CREATE VIRTUAL TABLE run_text_terms USING fts5vocab('run_text_fts', 'instance')",
+    """CREATE TRIGGER run_text_added AFTER INSERT ON run_text BEGIN
+        INSERT INTO run_text_fts(rowid, text) VALUES (new.run_id, new.text);
+    END""",
+    """CREATE TRIGGER run_text_removed AFTER DELETE ON run_text BEGIN
+        INSERT INTO run_text_fts(run_text_fts, rowid, text) VALUES ('delete', old.run_id, old.text);
+    END""",
+    """CREATE TRIGGER run_text_changed AFTER UPDATE ON run_text BEGIN
+        INSERT INTO run_text_fts(run_text_fts, rowid, text) VALUES ('delete', old.run_id, old.text);
+        INSERT INTO run_text_fts(rowid, text) VALUES (new.run_id, new.text);
+    END""",
+)
+_POSTGRESQL_SEARCH = ("CREATE INDEX ix_run_text_trigram ON run_text USING gin (text gin_trgm_ops)",)
+_REVISION = """CREATE TABLE alembic_version (
+    version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+)"""
 
 
-def script_of(connection: Connection) -> str:
-    """The script that creates an empty SQLite database with the same schema and revision."""
-    revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
-    statements = [_LINE_END.sub("\n", sql.strip()) for (sql,) in connection.execute(text(_DEFINITIONS))]
-    statements.append(f"INSERT INTO alembic_version VALUES ('{revision}')")
-    return _BETWEEN.join([f"-- revision {revision}", *(f"{statement};" for statement in statements)]) + "\n"
+def create(connection: Connection, revision: str) -> None:
+    """Create all tables in an empty database, which is then at a revision.
 
-
-def create(connection: Connection, revision: str) -> bool:
-    """Create the schema in an empty SQLite database; returns whether the script is of this revision."""
-    with open(PATH, encoding="utf-8") as file:
-        first, *statements = file.read().split(_BETWEEN)
-    if first != f"-- revision {revision}":
-        return False
-    for statement in statements:
+    Raises:
+        MetadataStoreError: PostgreSQL's user may not create an extension that is needed.
+    """
+    if connection.dialect.name == "sqlite":
+        search = _SQLITE_SEARCH
+    else:
+        search = _POSTGRESQL_SEARCH
+        _create_trigrams(connection)
+        _limit_indexes()
+    metadata.create_all(connection, checkfirst=False)
+    for statement in (*search, _REVISION):
         connection.exec_driver_sql(statement)
-    return True
+    connection.execute(text("INSERT INTO alembic_version VALUES (:revision)"), {"revision": revision})
+
+
+def _create_trigrams(connection: Connection) -> None:
+    try:
+        connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS pg_trgm")
+    except ProgrammingError as error:
+        raise MetadataStoreError(
+            "the metadata store requires the PostgreSQL extension pg_trgm, which this user may not create; "
+            "run CREATE EXTENSION pg_trgm in this database as a superuser"
+        ) from error
+
+
+def _limit_indexes() -> None:
+    """Give indexes of some rows the same condition as on SQLite: see `unique_where`."""
+    for table in metadata.tables.values():
+        for index in table.indexes:
+            index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]

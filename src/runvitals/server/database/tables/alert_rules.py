@@ -38,7 +38,7 @@ alert_rule = Table(
     Column("created_by", Integer, ForeignKey("user_account.id", ondelete="SET NULL")),
     Column("created_ms", BigInteger, nullable=False),
     Column("changed_ms", BigInteger, nullable=False),
-    UniqueConstraint("entity_id", "name"),
+    UniqueConstraint("entity_id", "name", name="uq_alert_rule_entity_id"),
     sqlite_autoincrement=True,
 )
 

@@ -36,7 +36,7 @@ run_alert_event = Table(
     Column("time_ms", BigInteger, nullable=False),
     Column("data", Text, nullable=False),
     Column("state", Text, nullable=False),
-    UniqueConstraint("run_id", "life", "event", "key"),
+    UniqueConstraint("run_id", "life", "event", "key", name="uq_run_alert_event_run_id"),
     Index("ix_run_alert_event_state", "state", "id"),
     Index("ix_run_alert_event_event", "event", "time_ms"),
     Index("ix_run_alert_event_time_ms", "time_ms"),
@@ -107,7 +107,7 @@ waiting_alert = Table(
     Column("due_ms", BigInteger, nullable=False),
     Column("subject", Text, nullable=False),
     Column("body", Text, nullable=False),
-    UniqueConstraint("user_id", "channel", "event_id"),
+    UniqueConstraint("user_id", "channel", "event_id", name="uq_waiting_alert_user_id"),
     Index(None, "due_ms"),
     sqlite_autoincrement=True,
 )

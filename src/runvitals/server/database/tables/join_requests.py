@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, Table, Text
+from sqlalchemy.schema import conv
 
 from runvitals.server.database.table_base import id_column, metadata, unique_where
 
@@ -20,6 +21,6 @@ team_join_request = Table(
     Column("ended_by", Integer, ForeignKey("user_account.id", ondelete="SET NULL")),
     unique_where("uq_team_join_request_pending", "team_id", "user_id", where="state = 'pending'"),
     Index(None, "user_id"),
-    CheckConstraint("state IN ('pending', 'approved', 'rejected', 'withdrawn')", name="state"),
+    CheckConstraint("state IN ('pending', 'approved', 'rejected', 'withdrawn')", name=conv("state")),
     sqlite_autoincrement=True,
 )

@@ -80,7 +80,14 @@ logged_model = Table(
 logged_model_metric = Table(
     "logged_model_metric",
     metadata,
-    Column("model_id", Integer, ForeignKey("logged_model.id", ondelete="CASCADE"), primary_key=True),
+    Column(
+        "model_id",
+        Integer,
+        ForeignKey(
+            "logged_model.id", name="fk_logged_model_metric_model_id_logged_model", ondelete="CASCADE"
+        ),
+        primary_key=True,
+    ),
     Column("run_uid", ordered_text(), primary_key=True),
     Column("key", ordered_text(), primary_key=True),
     Column("dataset_name", ordered_text(), primary_key=True),

@@ -29,7 +29,7 @@ idempotent_request = Table(
 audit_webhook = Table(
     "audit_webhook",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("id", Integer, primary_key=True),
     Column("url", Text, nullable=False),
     Column("sealed", LargeBinary, nullable=False),
     Column("created_ms", BigInteger, nullable=False),

@@ -257,7 +257,7 @@ run_field = Table(
 )
 
 # The text that searches match, case folded. It has a trigram index: on SQLite the virtual table run_text_fts
-# and its triggers, on PostgreSQL ix_run_text_trigram. Both are defined in the migrations.
+# and its triggers, on PostgreSQL ix_run_text_trigram. Both are defined in `newest_schema`.
 run_text = Table("run_text", metadata, _of_run(primary_key=True), Column("text", Text, nullable=False))
 
 # The notes of the runs that have some, as filters match them: cut, and without NUL.

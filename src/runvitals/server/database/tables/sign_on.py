@@ -36,7 +36,7 @@ login = Table(
     Column("address_seen", Text),
     Column("created_ms", BigInteger, nullable=False),
     Column("last_used_ms", BigInteger),
-    UniqueConstraint("issuer", "subject"),
+    UniqueConstraint("issuer", "subject", name="uq_login_issuer"),
     Index(None, "user_id"),
     sqlite_autoincrement=True,
 )
@@ -116,7 +116,7 @@ external_identity = Table(
     ),
     Column("issuer_id", Integer, ForeignKey("jwt_issuer.id"), nullable=False),
     Column("subject", ordered_text(), nullable=False),
-    UniqueConstraint("issuer_id", "subject"),
+    UniqueConstraint("issuer_id", "subject", name="uq_external_identity_issuer_id"),
 )
 
 # What an identity provider calls a user or team that it provisions.

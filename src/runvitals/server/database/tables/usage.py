@@ -83,7 +83,7 @@ usage_host_run_day = Table(
     Column("cpu_ms", BigInteger),
     Column("shared_cpu_ms", BigInteger),
     Column("shared_mj", BigInteger),
-    Index(None, "host", "day"),
+    Index("ix_usage_host_run_day_host", "host", "day"),
     sqlite_with_rowid=False,
 )
 
