@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from sqlalchemy import Connection, inspect, text
 
@@ -31,21 +33,23 @@ def schema(database: Database) -> dict[str, list[str]]:
     with database.read() as connection:
         inspector = inspect(connection)
         # Of all tables at once: on PostgreSQL that is a query each, not one for each table.
-        parts = {
-            "columns": inspector.get_multi_columns(),
-            "primary key": inspector.get_multi_pk_constraint(),
-            "unique": inspector.get_multi_unique_constraints(),
-            "checks": inspector.get_multi_check_constraints(),
-        }
+        lists: list[tuple[str, Any]] = [
+            ("columns", inspector.get_multi_columns()),
+            ("unique", inspector.get_multi_unique_constraints()),
+            ("checks", inspector.get_multi_check_constraints()),
+        ]
         tables = {
-            f"{table} {kind}": sorted(map(_line, part if isinstance(part, list) else [part]))
-            for kind, found in parts.items()
-            for (_, table), part in found.items()
+            f"{table} {kind}": sorted(map(_line, parts))
+            for kind, of_tables in lists
+            for (_, table), parts in of_tables.items()
         }
+        keys = inspector.get_multi_pk_constraint()
+        tables |= {f"{table} primary key": [_line(key)] for (_, table), key in keys.items()}
         return tables | {"definitions": _definitions(connection)}
 
 
-def _line(part: dict[str, object]) -> str:
+def _line(part: Mapping[str, object]) -> str:
+    """A column or a constraint."""
     return str({name: str(value) for name, value in sorted(part.items()) if value not in (None, [], {}, "")})
 
 

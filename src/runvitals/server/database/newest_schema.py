@@ -14,7 +14,7 @@ from runvitals.store.errors import MetadataStoreError
 # A trigram index of the runs' search texts. SQLite's contains neither a copy of the text (`content`) nor
 # positions (`detail`), which saves three quarters of its size; searches for long words also check the texts
 # found. Triggers keep it up to date: a removal needs the old text.
-_SQLITE_SEARCH = (
+_SQLITE_SEARCH: tuple[str, ...] = (
     """CREATE VIRTUAL TABLE run_text_fts USING fts5(
         text, content='run_text', content_rowid='run_id', detail='none', tokenize='trigram case_sensitive 1'
     )""",
