@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection o
 T0 = 1_800_000_000_000
 _OPEN = """
 import sys
-from runvitals.server.database import open_metadata_store
+from runvitals.server.metadata_store import open_metadata_store
 open_metadata_store(sys.argv[1]).close()
 print(sorted(name for name in sys.modules if name.partition(".")[0] in ("alembic", "mako")))
 """

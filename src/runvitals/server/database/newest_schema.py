@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import ProgrammingError
 
-from runvitals.server.database.tables.runs import metadata
+from runvitals.server.database.tables import metadata
 from runvitals.store.errors import MetadataStoreError
 
 # A trigram index of the runs' search texts. SQLite's contains neither a copy of the text (`content`) nor

@@ -136,7 +136,7 @@ def test_a_program_takes_a_right_away(two: Two, address: str) -> None:
     """Another process indeed: what an administrator runs beside the server."""
     assert two.may(Action.PROJECT_READ)
     program = (
-        "import sys; from runvitals.server.database import open_metadata_store;"
+        "import sys; from runvitals.server.metadata_store import open_metadata_store;"
         "from runvitals.server.audit.storage.audit import CLI\n"
         "with open_metadata_store(sys.argv[1]) as store:\n"
         " store.accounts.members.remove('vision', 'bob', CLI, 1)"
