@@ -285,7 +285,7 @@ def test_only_known_modules_write_to_the_terminal() -> None:
     """Output elsewhere would bypass `runvitals.terminal`."""
     known = {
         "terminal.py",
-        "sdk/messages.py",  # `notify`, which escapes control characters
+        "settings/messages.py",  # `notify`, which escapes control characters
         "terminal/top/live.py",  # what it prints is drawn by `drawing`, of inert text
         "terminal/leet/inspection.py",  # JSON in ASCII
         "terminal/leet/terminal_driver.py",  # what Textual has drawn

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.base.private_folders import config_dir
 from runvitals.journal import paths
 
 
@@ -51,15 +52,15 @@ def test_an_invalid_home_directory(home: str, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("HOME", home)
     assert paths.data_dir() == str(tmp_path / ".runvitals")
     for config_home in ("", "config", "."):
-        found = paths.config_dir({"XDG_CONFIG_HOME": config_home})
+        found = config_dir({"XDG_CONFIG_HOME": config_home})
         assert Path(found).is_absolute()
         assert not Path(found).is_relative_to(tmp_path), "the current directory may be a cloned repository"
 
 
 def test_the_users_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ann")
-    assert paths.config_dir({}) == "/home/ann/.config/runvitals"
-    assert paths.config_dir({"XDG_CONFIG_HOME": "/etc/ann"}) == "/etc/ann/runvitals"
+    assert config_dir({}) == "/home/ann/.config/runvitals"
+    assert config_dir({"XDG_CONFIG_HOME": "/etc/ann"}) == "/etc/ann/runvitals"
 
 
 @pytest.mark.parametrize("run_id", ["abc", "a", "2026-11-21_lr0.1", "x" * 128])

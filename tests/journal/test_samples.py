@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runvitals.journal.json_codec import loads
+from runvitals.base.json_codec import loads
 from runvitals.journal.samples import MAX_EXACT_SCHEMAS, Packer, split, unpack_row
 
 _any_float = st.integers(0, 2**64 - 1).map(lambda bits: struct.unpack("<d", bits.to_bytes(8, "little"))[0])

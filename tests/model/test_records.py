@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runvitals.journal.json_codec import dumps, loads
+from runvitals.base.json_codec import dumps, loads
 from runvitals.model import records
 from runvitals.model.limits import TIME_MS
 from tests.model.hostile import kinds, objects

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from runvitals.agent.monitor.relay_connection import ask, connect
+from runvitals.base import stored_keys
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
-from runvitals.relay.destinations.runvitals import login
 from tests.leftovers import end_relay
 from tests.patience import PATIENCE_S, eventually
 from tests.relay.receiver import Receiver
@@ -185,7 +185,7 @@ def test_missing_token_is_reported_and_recorded_in_the_journal(
     events = [record.value for record in read_run(folder) if record.type == frames.EVENT]
     assert [event["name"] for event in events] == ["not_delivered"]
     assert f"`runvitals login {receiver.url}`" in events[0]["text"]
-    login.save(receiver.url, "rvt_right", environ)
+    stored_keys.save(receiver.url, "rvt_right", environ)
     eventually(lambda: receiver.runs() == 1 and receiver.run("abc").state == "finished")
 
 

@@ -16,8 +16,8 @@ import numpy
 import pandas
 import pytest
 
+from runvitals.base.json_codec import dumps, loads
 from runvitals.journal import frames
-from runvitals.journal.json_codec import dumps, loads
 from runvitals.model.limits import RECORD_BYTES, RECORD_VALUES, ROW_NAMES
 from runvitals.model.records import EVENT, INFO, decoded
 from runvitals.readers.journals.run_handle import open_run

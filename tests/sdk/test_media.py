@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from PIL import Image as PilImages
 
 import runvitals
+from runvitals.base.json_codec import loads
 from runvitals.journal import frames, paths
-from runvitals.journal.json_codec import loads
 from runvitals.journal.reader import read_run
 from runvitals.model.media_types import media_type
 from runvitals.readers.journals.media import saved_files

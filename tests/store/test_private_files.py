@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runvitals.relay.destinations.runvitals import login
-from runvitals.sdk import trust
+from runvitals.agent.settings import trust
+from runvitals.base import stored_keys
 from runvitals.server.database.backup import backup as copy_metadata
 from runvitals.server.database.database import Database
 from runvitals.store.samples.interface import SampleBatch
@@ -68,7 +68,7 @@ def test_missing_folders_above_a_store_are_private_too(tmp_path: Path) -> None:
 
 def test_files_of_the_user(tmp_path: Path) -> None:
     environ = {"XDG_CONFIG_HOME": str(tmp_path / "new" / "config")}
-    login.save("https://host", "abc", environ)
+    stored_keys.save("https://host", "abc", environ)
     trust.trust(str(tmp_path / "runvitals.toml"), b"", environ)
     ProjectState(str(tmp_path / "state" / "leet"), "digits").write({"columns": 2})
     for path in tmp_path.rglob("*"):

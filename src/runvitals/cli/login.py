@@ -9,9 +9,9 @@ import platform
 import sys
 from typing import Any
 
+from runvitals.agent.settings.settings import SETTINGS
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert
-from runvitals.sdk.settings import SETTINGS
 
 
 def add(subparsers: Any) -> None:
@@ -28,14 +28,14 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from runvitals.relay.destinations.runvitals import login
+    from runvitals.base import stored_keys
 
     url = SETTINGS["server"].parse(arguments.url, "argument")
     secret = None if arguments.paste or not sys.stdin.isatty() else _by_browser(url)
     if secret is None:
         secret = _pasted(url)
-    login.check(url, secret)
-    print(f"token stored in {inert(login.save(url, secret, os.environ))}")
+    stored_keys.check(url, secret)
+    print(f"token stored in {inert(stored_keys.save(url, secret, os.environ))}")
     return 0
 
 

@@ -16,9 +16,9 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from runvitals.relay.destinations.runvitals import login
+    from runvitals.base import stored_keys
 
-    gone = login.delete(arguments.url, os.environ)
+    gone = stored_keys.delete(arguments.url, os.environ)
     if not gone:
         raise LookupError(f"no stored key or token for {arguments.url or 'any server'}")
     for url in gone:

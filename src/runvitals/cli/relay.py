@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from runvitals.agent.environment import redaction
+from runvitals.agent.settings.settings import SETTINGS
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, table
@@ -17,7 +18,6 @@ from runvitals.journal import paths
 from runvitals.readers.journals.run_handle import find_run, now_ms
 from runvitals.readers.journals.runs import RunList
 from runvitals.sdk.delivery import configured
-from runvitals.sdk.settings import SETTINGS
 
 if TYPE_CHECKING:
     from runvitals.relay.engine.cursor import Cursor

@@ -14,6 +14,7 @@ import tempfile
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from runvitals.base.private_folders import make_private
 from runvitals.base.terminal_text import inert
 from runvitals.cli.store_migration import Progress
 from runvitals.cli.store_options import (
@@ -25,7 +26,6 @@ from runvitals.cli.store_options import (
     store_folder,
 )
 from runvitals.cli.store_repair import ids_in_clickhouse
-from runvitals.journal.paths import make_private
 
 if TYPE_CHECKING:
     from runvitals.store.samples.clickhouse import ClickHouseStore

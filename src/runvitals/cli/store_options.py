@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
+from runvitals.base.private_folders import make_private
 from runvitals.base.terminal_text import inert
 from runvitals.cli.data_folder import add_dir, directory
-from runvitals.journal.paths import make_private
 
 if TYPE_CHECKING:
     from runvitals.server.metadata_store import MetadataStore

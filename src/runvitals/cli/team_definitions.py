@@ -36,11 +36,11 @@ def add_listings(actions: Any, listings: Iterable[tuple[str, str]]) -> None:
 @contextmanager
 def connected(arguments: argparse.Namespace) -> Iterator[ApiConnection]:
     """A connection to the server of `--server`."""
+    from runvitals.base import stored_keys
     from runvitals.readers.servers.connection import ApiConnection
-    from runvitals.relay.destinations.runvitals import login
 
-    url = login.known_server(arguments.server, os.environ)
-    server = ApiConnection(url, login.token(url, os.environ), 60)
+    url = stored_keys.known_server(arguments.server, os.environ)
+    server = ApiConnection(url, stored_keys.token(url, os.environ), 60)
     try:
         yield server
     finally:

@@ -6,11 +6,11 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
+from runvitals.base.numbers import parse_integer
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, moment, table
 from runvitals.cli.store_options import add_store, existing_metadata_address
 from runvitals.model.limits import INT64
-from runvitals.model.numbers import parse_integer
 
 if TYPE_CHECKING:
     from runvitals.server.metadata_store import MetadataStore

@@ -18,10 +18,10 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from runvitals.relay.destinations.runvitals import login
+    from runvitals.base import stored_keys
 
-    url = login.known_server(arguments.url, os.environ)
-    account = login.account(url, os.environ)
+    url = stored_keys.known_server(arguments.url, os.environ)
+    account = stored_keys.account(url, os.environ)
     if arguments.json:
         print(json.dumps(account, indent=1))
         return 0

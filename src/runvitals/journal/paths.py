@@ -8,10 +8,6 @@ import sys
 
 from runvitals.model.media import is_sha256
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 SUFFIX = ".rvj"
 FOLDER_HERE = ".runvitals"
 """The data folder in the current directory, without a home directory. It may come with a repository."""
@@ -39,18 +35,6 @@ def data_dir() -> str:
     if not os.path.isabs(home):  # `~` could not be expanded, or `HOME` is relative
         return os.path.abspath(FOLDER_HERE)
     return os.path.join(home, "runvitals")
-
-
-def config_dir(environ: Mapping[str, str]) -> str:
-    """The folder of the user's configuration: `runvitals` in `XDG_CONFIG_HOME` or `~/.config`.
-
-    It is never in the current directory, even without a valid `HOME`: that could be a cloned repository with
-    a configuration folder of its own.
-    """
-    home = environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(home):
-        home = os.path.expanduser("~/.config")
-    return os.path.join(os.sep, home, "runvitals")
 
 
 def check_run_id(run_id: str) -> str:
@@ -100,22 +84,6 @@ def safe_name(text: str) -> str:
     """Make `text` usable as part of a file name: other characters become `_`, at most 64 are kept."""
     cleaned = "".join(c if c in _NAME_CHARACTERS else "_" for c in text).strip(".-")
     return cleaned[:64] or "_"
-
-
-def make_private(folder: str) -> None:
-    """Create a folder and its missing parents with mode 0700, regardless of the umask.
-
-    Raises:
-        OSError: it could not be created.
-    """
-    parent = os.path.dirname(folder)
-    if parent and not os.path.exists(parent):
-        make_private(parent)
-    try:
-        os.mkdir(folder, 0o700)
-    except FileExistsError:
-        if not os.path.isdir(folder):
-            raise
 
 
 def sync_folder(folder: str) -> None:

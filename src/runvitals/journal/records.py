@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from struct import Struct
 
+from runvitals.base.json_codec import loads
 from runvitals.journal import frames
 from runvitals.journal.frames import CONSOLE, SAMPLE, SCHEMA
-from runvitals.journal.json_codec import loads
 from runvitals.journal.samples import split, unpack_row
 from runvitals.journal.sealing import whole_records
 from runvitals.model import records

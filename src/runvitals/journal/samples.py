@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from runvitals.journal.json_codec import dumps
+from runvitals.base.json_codec import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

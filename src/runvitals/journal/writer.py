@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import os
 
+from runvitals.base.json_codec import dumps, loads, with_valid_text
+from runvitals.base.private_folders import make_private
 from runvitals.journal import file_descriptor, frames
 from runvitals.journal.clock import RunClock
-from runvitals.journal.json_codec import dumps, loads, with_valid_text
-from runvitals.journal.paths import OPEN_FLAGS, check_writer, make_private, segment_path
+from runvitals.journal.paths import OPEN_FLAGS, check_writer, segment_path
 from runvitals.journal.samples import Packer
 
 TYPE_CHECKING = False

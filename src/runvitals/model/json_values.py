@@ -6,8 +6,9 @@ import json
 import re
 from typing import Any, Final
 
+from runvitals.base.unicode import is_unicode
 from runvitals.model.limits import DEPTH
-from runvitals.model.names import is_unicode, plain_text
+from runvitals.model.names import plain_text
 
 DAMAGED: Final = "damaged"
 """The only key of the object that stands for a stored one which cannot be read; its value says why."""

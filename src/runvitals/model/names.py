@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
+from runvitals.base.unicode import is_unicode, unicode_text
 from runvitals.model.limits import NAME_CHARACTERS
 
 STEP = "_step"
@@ -15,7 +16,6 @@ EMPTY = "(empty)"
 """Replaces the empty name."""
 _CHECKSUM_CHARACTERS = 9  # "~" and eight hexadecimal digits
 _KEPT = NAME_CHARACTERS - _CHECKSUM_CHARACTERS
-_SURROGATES: dict[int, str] = {}  # filled when the first text has one, because it takes 140 kB
 
 
 def name_fault(name: str) -> str | None:
@@ -79,26 +79,6 @@ def plain_text(text: str) -> str:
 def shortened(text: str, longest: int) -> str:
     """The beginning of a text, for a copy that is only used to search or sort."""
     return plain_text(text[:longest])
-
-
-def is_unicode(text: str) -> bool:
-    """Whether a text can be encoded as UTF-8: it contains no lone surrogate, as Python strings may."""
-    if text.isascii():
-        return True
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def unicode_text(text: str) -> str:
-    """A text with each lone surrogate replaced by the replacement character."""
-    if is_unicode(text):
-        return text
-    if not _SURROGATES:
-        _SURROGATES.update(dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}"))
-    return text.translate(_SURROGATES)
 
 
 PROJECT_NAME_ALLOWED = "a name without / \\ or control characters that is not ., .. or -"

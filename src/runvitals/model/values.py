@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
+from runvitals.base.unicode import is_unicode, unicode_text
 from runvitals.model.limits import (
     DEPTH,
     INTEGER_BITS,
@@ -15,12 +16,10 @@ from runvitals.model.limits import (
     TIME_MS,
 )
 from runvitals.model.names import (
-    is_unicode,
     key_fault,
     name_fault,
     sanitized_key,
     sanitized_name,
-    unicode_text,
 )
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ import socket
 import threading
 from typing import Any
 
-from runvitals.journal.json_codec import dumps, loads
+from runvitals.base.json_codec import dumps, loads
 
 _MAX_LINE_BYTES = 16 * 1024 * 1024
 

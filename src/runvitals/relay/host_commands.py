@@ -23,9 +23,9 @@ from stat import S_IWGRP, S_IWOTH
 from typing import Final
 
 from runvitals.agent.environment import redaction
+from runvitals.agent.settings.settings_files import parsed, read
+from runvitals.base.private_folders import config_dir
 from runvitals.base.terminal_text import inert
-from runvitals.journal.paths import config_dir
-from runvitals.sdk.settings_files import parsed, read
 
 FILE: Final = "commands.toml"
 TIMEOUT_S: Final = 60.0

@@ -1,7 +1,7 @@
 """The Python API for training scripts."""
 
+from runvitals.agent.settings.settings import SettingError, Settings
 from runvitals.sdk.run import Run
-from runvitals.sdk.settings import SettingError, Settings
 from runvitals.sdk.start import active, init
 
 __all__ = ["Run", "SettingError", "Settings", "active", "init"]

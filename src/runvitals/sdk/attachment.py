@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from runvitals.agent.environment import redaction
+from runvitals.agent.settings.messages import notify
+from runvitals.agent.settings.settings import SETTINGS
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import RunClock, boot_id
 from runvitals.journal.records import Record
@@ -22,10 +24,8 @@ from runvitals.sdk import spawned_worker
 from runvitals.sdk.data_folder import working_folder
 from runvitals.sdk.delivery import destinations, wait_for_delivery
 from runvitals.sdk.identity import RunIdentity
-from runvitals.sdk.messages import notify
 from runvitals.sdk.monitor_connection import MonitorConnection
 from runvitals.sdk.run_clock import clock_of_run
-from runvitals.sdk.settings import SETTINGS
 
 if TYPE_CHECKING:
     from runvitals.sdk.opener import Opener

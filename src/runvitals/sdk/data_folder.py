@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
+from runvitals.agent.settings.messages import notify
+from runvitals.agent.settings.setting_definition import SettingError
+from runvitals.base.private_folders import make_private
 from runvitals.journal import paths
 from runvitals.journal.writer import TEMPORARY_ERRORS
-from runvitals.sdk.messages import notify
-from runvitals.sdk.setting_definition import SettingError
 
 
 class NoWritableFolder(OSError):
@@ -46,7 +47,7 @@ def usable_directory(named: str | None, run_id: str, resume: str) -> str:
         return directory
     try:
         fallback = fallback_folder()
-        paths.make_private(fallback)
+        make_private(fallback)
         usable = _is_ours(fallback) and not _cannot_write(fallback)
     except OSError:
         fallback, usable = "the folder for temporary files", False
@@ -97,7 +98,7 @@ def _cannot_write(directory: str) -> str:
     folder = paths.runs_dir(directory)
     trial = os.path.join(folder, f".{os.getpid():x}-{os.urandom(4).hex()}.trial")
     try:
-        paths.make_private(folder)
+        make_private(folder)
         os.close(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         os.unlink(trial)
     except OSError as error:

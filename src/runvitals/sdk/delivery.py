@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from runvitals.agent.settings.messages import notify
+from runvitals.agent.settings.setting_definition import SettingError
+from runvitals.agent.settings.settings import SETTINGS, resolve
+from runvitals.base.json_codec import dumps
 from runvitals.base.terminal_text import inert
-from runvitals.journal.json_codec import dumps
 from runvitals.model import destination_kinds
 from runvitals.sdk.data_folder import working_folder
-from runvitals.sdk.messages import notify
-from runvitals.sdk.setting_definition import SettingError
-from runvitals.sdk.settings import SETTINGS, resolve
 
 # Added to the relay's own timeout, for its answer to arrive.
 _ANSWER_GRACE_S = 1.0

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from runvitals.agent.environment import launcher
+from runvitals.agent.settings.settings import SETTINGS
 from runvitals.journal import paths
 from runvitals.sdk.run_names import free_name, names_of
-from runvitals.sdk.settings import SETTINGS
 
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LENGTH = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runvitals.journal.json_codec import dumps
+from runvitals.base.json_codec import dumps
 from runvitals.model.summary import WriterSummary, flat
 
 # Write the aggregates after this many logged bytes. Run lists read only the last 64 KiB of a file.

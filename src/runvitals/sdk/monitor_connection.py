@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from runvitals.agent.monitor import launch
+from runvitals.agent.settings.messages import notify
 from runvitals.base.backoff import Backoff
-from runvitals.sdk.messages import notify
 
 # The first replacement starts immediately, later ones after 1, 2, 4 … s: a monitor that cannot run on this
 # machine must not cost the training a process start at every `log()`.

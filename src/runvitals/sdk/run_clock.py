@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from runvitals.base.json_codec import loads
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import RunClock, writer_clock
-from runvitals.journal.json_codec import loads
 from runvitals.journal.sealing import whole_records
 
 _HEAD_BYTES = 4096

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from runvitals.agent.environment import redaction
+from runvitals.agent.settings.messages import ANNOUNCED, notify
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import boot_id
 from runvitals.journal.writer import JournalWriter
@@ -21,7 +22,6 @@ from runvitals.sdk.console_capture import ConsoleCapture
 from runvitals.sdk.data_folder import usable_directory
 from runvitals.sdk.delivery import wait_for_delivery
 from runvitals.sdk.identity import RunIdentity, identify
-from runvitals.sdk.messages import ANNOUNCED, notify
 from runvitals.sdk.monitor_connection import MonitorConnection
 from runvitals.sdk.run_clock import clock_of_run
 

@@ -6,6 +6,7 @@ import os
 import zlib
 from collections.abc import Iterator
 
+from runvitals.base.private_folders import make_private
 from runvitals.journal import paths
 
 _ADJECTIVES_TEXT = (
@@ -62,7 +63,7 @@ def free_name(run_id: str, project: str, directory: str) -> str:
     first = next(names_of(run_id))
     folder = os.path.join(directory, "names", f"{paths.safe_name(project)}-{_number_of(project):016x}")
     try:
-        paths.make_private(folder)
+        make_private(folder)
         for name in names_of(run_id):
             path = os.path.join(folder, name)
             try:

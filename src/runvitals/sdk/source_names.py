@@ -8,9 +8,9 @@ from typing import Any
 
 from runvitals.agent.collectors import sources
 from runvitals.agent.collectors.selection import Selection
+from runvitals.agent.settings.setting_definition import SettingError
 from runvitals.base.terminal_text import inert
 from runvitals.sdk.attachment import site_folders
-from runvitals.sdk.setting_definition import SettingError
 
 
 def check_collectors(values: Mapping[str, Any], origin: str) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
+from runvitals.agent.settings.messages import ANNOUNCED, notify
+from runvitals.agent.settings.settings import MODES, RESUMES, SETTINGS, SettingError, Settings, trace
 from runvitals.errors import NotOpen
 from runvitals.journal import paths
 from runvitals.model.values import Sanitizer
@@ -18,10 +20,8 @@ from runvitals.sdk.data_folder import usable_directory, working_folder
 from runvitals.sdk.delivery import check_kinds
 from runvitals.sdk.identity import RunIdentity, identify
 from runvitals.sdk.logged_values import distinct_tags
-from runvitals.sdk.messages import ANNOUNCED, notify
 from runvitals.sdk.recorded_dict import pairs
 from runvitals.sdk.run import Run
-from runvitals.sdk.settings import MODES, RESUMES, SETTINGS, SettingError, Settings, trace
 
 _IN_SWEEP = "RUNVITALS_SWEEP_PARAMETERS"
 """Set in the environment of a run that the agent of a sweep has started."""
@@ -158,7 +158,7 @@ def _finishes_open_run(others: Mapping[str, Any], reinit: bool | str | None) -> 
     Raises:
         TypeError, ValueError: one that is not supported.
     """
-    from runvitals.sdk import wandb_arguments  # few scripts use W&B's arguments
+    from runvitals.agent.settings import wandb_arguments  # few scripts use W&B's arguments
 
     wandb_arguments.of_init(others)
     return wandb_arguments.reinit(reinit)
@@ -168,7 +168,7 @@ def _spelling(value: Any) -> Any:
     """A mode or `resume`; W&B's values are replaced by ours."""
     if value is None or value in MODES or value in RESUMES:
         return value
-    from runvitals.sdk import wandb_arguments
+    from runvitals.agent.settings import wandb_arguments
 
     known: dict[Any, Any] = {**wandb_arguments.MODES, **wandb_arguments.RESUMES}
     return known.get(value, value)
@@ -201,7 +201,7 @@ def _chosen(config: Any, without: Collection[str] | None, only: Collection[str] 
     entries = config if isinstance(config, Mapping) else pairs(config)
     if without is None and only is None:
         return entries
-    from runvitals.sdk import wandb_arguments
+    from runvitals.agent.settings import wandb_arguments
 
     chosen: Mapping[str, Any] = wandb_arguments.chosen(entries, without, only)
     return chosen

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from runvitals.agent.settings.messages import notify
 from runvitals.journal.writer import JournalWriter
 from runvitals.sdk.attachment import Attachment
-from runvitals.sdk.messages import notify
 
 
 class TrainingJournal:

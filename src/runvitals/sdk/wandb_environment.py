@@ -9,9 +9,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from runvitals.sdk.messages import notify
-from runvitals.sdk.settings import SETTINGS
-from runvitals.sdk.wandb_arguments import MODES, RESUMES
+from runvitals.agent.settings.messages import notify
+from runvitals.agent.settings.settings import SETTINGS
+from runvitals.agent.settings.wandb_arguments import MODES, RESUMES
 
 VARIABLES = {
     "WANDB_PROJECT": "project",

@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from runvitals.base.json_codec import dumps
 from runvitals.journal import frames
 from runvitals.journal.frames import frame
-from runvitals.journal.json_codec import dumps
 from runvitals.journal.paths import run_dir
 from runvitals.journal.records import CONSOLE_HEAD
 from tests.model.hostile import T0, objects, texts, values

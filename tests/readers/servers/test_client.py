@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import runvitals
+from runvitals.base import stored_keys
 from runvitals.readers.servers import Client, ServerError
 from runvitals.readers.servers import client as client_module
-from runvitals.relay.destinations.runvitals import login
 from tests.readers.journals.journals import T0, Monitor, Training
 
 
@@ -119,7 +119,7 @@ def reported(client: Client) -> str:
 def test_order_of_tokens(echo: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The argument, then the environment variable, then the token stored by `runvitals login`."""
     assert reported(Client(echo)) == "token: none"
-    login.save(echo, "rvt_kept", {"XDG_CONFIG_HOME": str(home)})
+    stored_keys.save(echo, "rvt_kept", {"XDG_CONFIG_HOME": str(home)})
     assert reported(Client(echo + "/")) == "token: Bearer rvt_kept"
     monkeypatch.setenv("RUNVITALS_TOKEN", "rvt_variable")
     assert reported(Client(echo)) == "token: Bearer rvt_variable"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.base import stored_keys
 from runvitals.cli import main
 from runvitals.relay.destination import Rejected, Retry
 from runvitals.relay.destinations.mlflow.address import is_trusted
-from runvitals.relay.destinations.runvitals import login
 from runvitals.relay.engine.credentials import credentials_are_for, environ_for_undelivered
 from tests.relay.journals import Journal, Sender
 from tests.relay.recording_server import RecordingServer
@@ -144,6 +144,6 @@ def test_destination_in_a_run_folder_gets_no_credentials() -> None:
 
 def test_runvitals_token_goes_to_runvitals_server() -> None:
     environ = {"RUNVITALS_TOKEN": "s3cret", "XDG_CONFIG_HOME": "/nonexistent"}
-    assert login.token("https://evil", environ) is None
-    assert login.token("https://evil", {**environ, "RUNVITALS_SERVER": "https://mine"}) is None
-    assert login.token("https://mine/", {**environ, "RUNVITALS_SERVER": "https://mine"}) == "s3cret"
+    assert stored_keys.token("https://evil", environ) is None
+    assert stored_keys.token("https://evil", {**environ, "RUNVITALS_SERVER": "https://mine"}) is None
+    assert stored_keys.token("https://mine/", {**environ, "RUNVITALS_SERVER": "https://mine"}) == "s3cret"

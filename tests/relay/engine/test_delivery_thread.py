@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.base import stored_keys
 from runvitals.journal import frames
 from runvitals.journal.writer import JournalWriter
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Destination, Rejected
-from runvitals.relay.destinations.runvitals import login
 from runvitals.relay.engine import delivery, delivery_thread
 from runvitals.relay.engine.backlog import deliver_remaining
 from runvitals.relay.engine.batch_reader import MAX_BATCH_BYTES
@@ -111,13 +111,13 @@ def test_missing_token_is_reported_once_and_delivery_continues_with_one(
     assert cursor.error == text
     assert 2 <= len(receiver.tokens) <= 3  # in 20 minutes
 
-    login.save(receiver.url, "rvt_wrong", environ)
+    stored_keys.save(receiver.url, "rvt_wrong", environ)
     relay.work(1)
     assert "rejected the token" in cursor.error
     requests_before = len(receiver.tokens)
     relay.work(60)
     assert len(receiver.tokens) == requests_before
-    login.save(receiver.url, "rvt_right", environ)
+    stored_keys.save(receiver.url, "rvt_right", environ)
     relay.work(10)
     assert cursor.error == ""
     assert receiver.samples()["cpu"] == [(journal.t0, 1.0)]

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import runvitals
-from runvitals.sdk import wandb_arguments, wandb_environment, wandb_names, wandb_run
+from runvitals.agent.settings import wandb_arguments
+from runvitals.agent.settings.settings import SETTINGS, SettingError, Settings
+from runvitals.sdk import wandb_environment, wandb_names, wandb_run
 from runvitals.sdk.recorded_dict import RecordedDict
-from runvitals.sdk.settings import SETTINGS, SettingError, Settings
 from runvitals.sdk.start import _spelling
 from runvitals.sdk.watching import Watching
 from tests.server.serving import serving
@@ -318,13 +319,13 @@ def test_login_without_a_server_needs_no_key(monkeypatch: pytest.MonkeyPatch, tm
 
 
 def test_key_of_the_environment_is_for_its_server_only(tmp_path: Path) -> None:
-    from runvitals.relay.destinations.runvitals import login
+    from runvitals.base import stored_keys
 
     environ = {"XDG_CONFIG_HOME": str(tmp_path), "WANDB_API_KEY": "secret"}
-    assert login.token("https://runs.example.org", environ) is None
+    assert stored_keys.token("https://runs.example.org", environ) is None
     environ["WANDB_BASE_URL"] = "https://runs.example.org/"
-    assert login.token("https://runs.example.org", environ) == "secret"
-    assert login.token("https://other.example.org", environ) is None
+    assert stored_keys.token("https://runs.example.org", environ) == "secret"
+    assert stored_keys.token("https://other.example.org", environ) is None
 
 
 def test_events_of_tensorboard_become_rows(tmp_path: Path) -> None:

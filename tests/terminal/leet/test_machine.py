@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from runvitals.agent.collectors.nvidia.nvml import Nvml
-from runvitals.sdk.settings import resolve
+from runvitals.agent.settings.settings import resolve
 from runvitals.terminal.leet.machine.killing import kill
 from runvitals.terminal.leet.machine.machine_app import MachineApp
 from runvitals.terminal.leet.machine.machine_data import MachineData

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.relay.destinations.runvitals import login
+from runvitals.agent.settings.settings import resolve
+from runvitals.base import stored_keys
 from runvitals.sdk.probe import MachineReading
-from runvitals.sdk.settings import resolve
 from runvitals.tools.doctor import bundle
 from runvitals.tools.doctor.examination import Report
 from runvitals.tools.doctor.finding import Finding
@@ -61,7 +61,7 @@ def contents(path: Path) -> dict[str, str]:
 
 
 def packed(tmp_path: Path, environ: dict[str, str], name: str) -> dict[str, str]:
-    login.save("http://runs.example.org", SECRETS["kept by login"], environ)
+    stored_keys.save("http://runs.example.org", SECRETS["kept by login"], environ)
     data = tmp_path / "data"
     monitor = Monitor(data, "abc")
     text = f"nvidia: failed with AWS_SECRET_ACCESS_KEY={SECRETS['in an event']}"

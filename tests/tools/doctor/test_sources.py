@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from runvitals.agent.settings.settings import resolve
 from runvitals.sdk.probe import MachineReading, read_once
-from runvitals.sdk.settings import resolve
 from runvitals.tools.doctor import sources
 from runvitals.tools.doctor.finding import Finding
 from tests.agent.collectors.trees import BARE_VM, mount, plant

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from runvitals.journal.json_codec import dumps, loads
+from runvitals.base.json_codec import dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

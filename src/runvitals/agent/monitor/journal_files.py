@@ -7,8 +7,8 @@ from __future__ import annotations
 import os
 from _stat import S_ISREG
 
+from runvitals.base.json_codec import dumps
 from runvitals.journal import frames
-from runvitals.journal.json_codec import dumps
 from runvitals.journal.paths import OPEN_FLAGS, SUFFIX, segment_path
 
 TYPE_CHECKING = False

@@ -16,8 +16,8 @@ from typing import Any
 
 from runvitals.agent.monitor import boot, spawn
 from runvitals.agent.monitor.socket_address import NO_SIGNAL, SocketAddress
+from runvitals.base.json_codec import dumps, loads
 from runvitals.journal import file_descriptor
-from runvitals.journal.json_codec import dumps, loads
 
 if sys.platform != "win32":
     import fcntl  # here and not in `_spawn`: loading it takes 0.3 ms, which would be part of `init()`

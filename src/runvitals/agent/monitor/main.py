@@ -22,9 +22,9 @@ from runvitals.agent.monitor.oom_kills import OomKillDetector
 from runvitals.agent.monitor.predecessor import Predecessor
 from runvitals.agent.monitor.sampler import Sampler
 from runvitals.agent.monitor.watched_processes import inherited_pidfd
+from runvitals.base.json_codec import loads
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import RunClock
-from runvitals.journal.json_codec import loads
 from runvitals.journal.writer import JournalWriter
 
 TYPE_CHECKING = False

@@ -20,7 +20,7 @@ import zlib
 from runvitals.agent.monitor import spawn
 from runvitals.agent.monitor.socket_address import NO_SIGNAL, SocketAddress
 from runvitals.base.backoff import Backoff
-from runvitals.journal.json_codec import dumps, loads
+from runvitals.base.json_codec import dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from runvitals.journal.json_codec import dumps, loads
-from runvitals.relay.engine.http_client import HttpClient, ServerResponse
+from runvitals.base.http_client import HttpClient, ServerResponse
+from runvitals.base.json_codec import dumps, loads
 
 _TRIES = 6
 _FIRST_WAIT_S = 1.0

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Any
 
 from runvitals.agent.environment import redaction
+from runvitals.base.json_codec import dumps
 from runvitals.journal import frames, paths
-from runvitals.journal.json_codec import dumps
 from runvitals.journal.records import CONSOLE_HEAD
 from runvitals.journal.writer import JournalWriter
 from runvitals.model import media

@@ -9,11 +9,11 @@ from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import quote
 
+from runvitals.base import stored_keys
 from runvitals.model.artifacts import ArtifactAddress, ArtifactEntry, ArtifactVersion, UnknownArtifact
 from runvitals.readers.servers import responses
 from runvitals.readers.servers.connection import ApiConnection, ServerError
 from runvitals.readers.servers.remote_run import RemoteRun
-from runvitals.relay.destinations.runvitals import login
 
 _PAGE: Final = 200
 _PART_BYTES: Final = 8 * 1024 * 1024
@@ -39,7 +39,7 @@ class ServerArtifacts:
         Raises:
             ValueError: invalid URL, or the stored tokens cannot be read.
         """
-        return cls(ApiConnection(url, login.token(url, os.environ), _TIMEOUT_S))
+        return cls(ApiConnection(url, stored_keys.token(url, os.environ), _TIMEOUT_S))
 
     def find(self, address: ArtifactAddress) -> ServerArtifact:
         """The version that an address names.

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
+from runvitals.base import stored_keys
 from runvitals.model.artifacts import ArtifactAddress
 from runvitals.readers.servers import responses
 from runvitals.readers.servers.artifacts import ServerArtifacts
 from runvitals.readers.servers.connection import ApiConnection
 from runvitals.readers.servers.remote_run import RemoteRun
 from runvitals.readers.servers.responses import FleetSeries, Latest
-from runvitals.relay.destinations.runvitals import login
 from runvitals.sdk.artifacts.artifact import Artifact
 
 PAGE_SIZE = 100
@@ -39,7 +39,7 @@ class Client:
     """
 
     def __init__(self, url: str, token: str | None = None, timeout_s: float = 30.0) -> None:
-        found = token if token is not None else login.token(url, os.environ)
+        found = token if token is not None else stored_keys.token(url, os.environ)
         self._connection = ApiConnection(url, found, timeout_s)
 
     def runs(

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from runvitals.base.http_client import HttpClient, ServerResponse
 from runvitals.base.terminal_text import inert
 from runvitals.errors import CommError
 from runvitals.model.errors import UnknownRun
-from runvitals.relay.engine.http_client import HttpClient, ServerResponse
 
 PREFIX = "/api/v1"
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
 from runvitals.agent.monitor.relay_connection import destination_variables
+from runvitals.agent.settings.settings import SETTINGS, SettingError, resolve
 from runvitals.relay.engine.destination_spec import DestinationSpec
-from runvitals.sdk.settings import SETTINGS, SettingError, resolve
 
 _USUAL_PORTS = {"http": 80, "https": 443}
 # The variables that name the servers which the credentials in the environment belong to.
@@ -54,7 +54,7 @@ def environ_for_undelivered(destination: str, environ: Mapping[str, str]) -> Map
     """
     kind = destination.partition(":")[0].replace("-", "_")
     if kind in ("http", "https") or _servers(kind, environ):
-        return environ  # `login.token` decides which server our own tokens are for
+        return environ  # `stored_keys.token` decides which server our own tokens are for
     if destination in (spec.text for spec in configured_destinations(environ)):
         return environ
     own = destination_variables([destination], environ)

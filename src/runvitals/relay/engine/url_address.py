@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from urllib.parse import parse_qsl, urlsplit
 
-from runvitals.relay.engine.http_client import HttpClient
+from runvitals.base.http_client import HttpClient
 
 
 class UrlAddress:

@@ -6,9 +6,9 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from runvitals.base.http_client import HttpClient, ServerResponse
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context, Destination, Rejected, Retry
-from runvitals.relay.engine.http_client import HttpClient, ServerResponse
 from runvitals.relay.timeseries.batch_series import BatchSeries, SeriesPoints, cut
 from runvitals.relay.timeseries.naming import Namer
 

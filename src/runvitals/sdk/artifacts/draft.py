@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from runvitals.journal.json_codec import dumps
+from runvitals.base.json_codec import dumps
 from runvitals.journal.paths import content_path
 from runvitals.model.artifact_names import MAX_ENTRIES, MAX_METADATA_BYTES, checked_path, checked_reference
 from runvitals.model.artifacts import ArtifactEntry, manifest_digest

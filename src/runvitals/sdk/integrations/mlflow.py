@@ -23,18 +23,18 @@ from typing import Any
 from urllib.parse import quote
 
 from runvitals.agent.environment import launcher
+from runvitals.agent.settings.messages import notify
+from runvitals.agent.settings.settings import Settings, resolve
+from runvitals.base.mlflow_tracking import SAMPLES_LABEL, absolute, public
+from runvitals.base.numbers import parse_integer, parse_number
 from runvitals.journal import paths
 from runvitals.journal.clock import boot_id
-from runvitals.model.numbers import parse_integer, parse_number
-from runvitals.relay.destinations.mlflow.address import SAMPLES_LABEL, absolute, public
 from runvitals.sdk.attachment import monitor_spec
 from runvitals.sdk.data_folder import usable_directory, working_folder
 from runvitals.sdk.delivery import wait_for_delivery
 from runvitals.sdk.identity import as_run_id
-from runvitals.sdk.messages import notify
 from runvitals.sdk.monitor_connection import MonitorConnection
 from runvitals.sdk.run_clock import clock_of_run
-from runvitals.sdk.settings import Settings, resolve
 
 try:
     import mlflow

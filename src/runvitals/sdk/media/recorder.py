@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from runvitals.base.json_codec import dumps
 from runvitals.journal import frames
-from runvitals.journal.json_codec import dumps
 from runvitals.model import media
 from runvitals.model.limits import DEPTH, MEDIA_ITEMS, RECORD_BYTES
 from runvitals.model.values import Sanitizer

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from runvitals.base.private_folders import make_private
 from runvitals.journal import paths
 from runvitals.model.limits import FILE_BYTES, RUN_FILES_BYTES
 from runvitals.model.media_types import HEAD_BYTES, media_type
@@ -98,7 +99,7 @@ class RunFiles:
 
     def _store(self, pieces: Iterator[memoryview], expected: tuple[str, ...]) -> dict[str, Any]:
         folder = paths.files_dir(self._folder)
-        paths.make_private(folder)
+        make_private(folder)
         draft = os.path.join(folder, f".{os.getpid()}-{os.urandom(8).hex()}.part")
         try:
             fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | paths.OPEN_FLAGS, 0o600)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import Any
 
-from runvitals.journal.json_codec import dumps
+from runvitals.base.json_codec import dumps
 from runvitals.model import media
 from runvitals.model.limits import ITEM_FILES
 from runvitals.model.values import Sanitizer
@@ -53,7 +53,7 @@ class Table(Media):
         **others: Any,
     ) -> None:
         if others:
-            from runvitals.sdk import wandb_arguments  # few scripts use W&B's arguments
+            from runvitals.agent.settings import wandb_arguments  # few scripts use W&B's arguments
 
             wandb_arguments.of_media("Table", others)
         if dataframe is None and hasattr(data, "columns"):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
 
-from runvitals.journal.json_codec import dumps, loads
+from runvitals.base.json_codec import dumps, loads
 from runvitals.server.database.database import among, put_rows
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.runs import section

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from runvitals.journal.json_codec import loads, with_valid_text
+from runvitals.base.json_codec import loads, with_valid_text
 from runvitals.model import json_values
 from runvitals.model.limits import DEPTH
 

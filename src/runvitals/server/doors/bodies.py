@@ -11,7 +11,7 @@ from typing import Final
 import anyio.to_thread
 from starlette.requests import Request
 
-from runvitals.model.numbers import parse_integer
+from runvitals.base.numbers import parse_integer
 from runvitals.server.doors.recording import DoorRecorder
 from runvitals.server.http.admission import InFlightRequest
 from runvitals.server.http.request_body import BodyReader

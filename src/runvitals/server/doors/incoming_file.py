@@ -14,8 +14,8 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
+from runvitals.base.numbers import parse_integer
 from runvitals.journal.paths import OPEN_FLAGS
-from runvitals.model.numbers import parse_integer
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.http.request_errors import HttpRejection
 

@@ -6,7 +6,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runvitals.base import deadline
-from runvitals.model.numbers import parse_integer
+from runvitals.base.numbers import parse_integer
 from runvitals.server.http.admission import Admission
 from runvitals.server.http.body_limits import MIB, Limits
 from runvitals.server.http.request_body import BodyReader, ClientDisconnected

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from runvitals.journal.paths import make_private
+from runvitals.base.private_folders import make_private
 from runvitals.model.media_types import image_type
 from runvitals.server.outbound.fetcher import Fetcher, FetchFailed, FetchLimits
 from runvitals.server.outbound.policy import Blocked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 
-from runvitals.journal.paths import make_private
+from runvitals.base.private_folders import make_private
 from runvitals.store import private_files
 from runvitals.store.files.folder_store import FolderFileStore
 

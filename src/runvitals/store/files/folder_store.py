@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import BinaryIO
 
-from runvitals.journal.paths import make_private, open_file, sync_folder
+from runvitals.base.private_folders import make_private
+from runvitals.journal.paths import open_file, sync_folder
 from runvitals.model.media import is_sha256
 from runvitals.store.files.interface import StoredContent
 

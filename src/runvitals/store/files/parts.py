@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from runvitals.journal.paths import OPEN_FLAGS, make_private
+from runvitals.base.private_folders import make_private
+from runvitals.journal.paths import OPEN_FLAGS
 
 _BLOCK_BYTES: Final = 1024 * 1024
 _FINISHED: Final = "finished"

@@ -9,7 +9,8 @@ import threading
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager, suppress
 
-from runvitals.journal.paths import OPEN_FLAGS, make_private
+from runvitals.base.private_folders import make_private
+from runvitals.journal.paths import OPEN_FLAGS
 from runvitals.model.media import is_sha256
 
 _BLOCK_BYTES = 1024 * 1024

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from runvitals.journal.paths import config_dir, make_private
+from runvitals.base.private_folders import config_dir, make_private
 from runvitals.terminal.leet.palette import HEAT_SCHEMES, LINE_SCHEMES
 
 _FILE = "leet.json"

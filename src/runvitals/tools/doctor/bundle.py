@@ -15,11 +15,11 @@ from typing import Any
 
 from runvitals.agent.collectors.base import Scope, read_text
 from runvitals.agent.environment import facts
+from runvitals.agent.settings.settings import SETTINGS, trace
 from runvitals.journal import paths
 from runvitals.model.run_json import run_as_dict
 from runvitals.readers.journals.runs import RunList
 from runvitals.relay.engine.cursor import find_cursors
-from runvitals.sdk.settings import SETTINGS, trace
 from runvitals.tools.doctor.examination import Report
 from runvitals.tools.doctor.scrubber import Scrubber, kept_tokens
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from runvitals.agent.environment import redaction
 from runvitals.agent.monitor import relay_connection
+from runvitals.base import stored_keys
+from runvitals.base.http_client import HttpClient, ServerResponse
 from runvitals.relay.destination import Context, Rejected
-from runvitals.relay.destinations.runvitals import login
 from runvitals.relay.engine.destination_spec import DestinationSpec
-from runvitals.relay.engine.http_client import HttpClient, ServerResponse
 from runvitals.sdk.delivery import destinations
 from runvitals.tools.doctor.finding import Finding
 from runvitals.tools.doctor.remedies import remedy_of
@@ -95,7 +95,7 @@ def _server(url: str, environ: Mapping[str, str]) -> Finding:
         if health.status != 200:
             text = f"/healthz returned {health.status}: {health.text()}"
             return Finding("delivery", url, "FAIL", text, "check that this is the URL of a runvitals server")
-        secret = login.token(url, environ)
+        secret = stored_keys.token(url, environ)
         headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
         response = web.request("GET", "/api/v1/runs?limit=1", None, headers)
     finally:

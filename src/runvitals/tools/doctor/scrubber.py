@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runvitals.agent.environment import redaction
-from runvitals.relay.destinations.runvitals import login
+from runvitals.base import stored_keys
 
 # Shorter values occur in many ordinary words, and are not worth protecting.
 _SHORTEST_SECRET = 6
@@ -64,6 +64,6 @@ class Scrubber:
 def kept_tokens(environ: Mapping[str, str]) -> list[str]:
     """The tokens stored by `runvitals login`."""
     try:
-        return login.tokens(environ)
+        return stored_keys.tokens(environ)
     except ValueError:
         return []  # the delivery check reports an unreadable file, and it is not part of the bundle

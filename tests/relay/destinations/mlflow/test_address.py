@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.relay.destinations.mlflow.address import MlflowAddress, absolute, complete, public
+from runvitals.base.mlflow_tracking import absolute, complete, public
+from runvitals.relay.destinations.mlflow.address import MlflowAddress
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.base import stored_keys
 from runvitals.journal import frames
-from runvitals.relay.destinations.runvitals import login
 from tests.relay.engine.test_delivery_thread import Relay
 from tests.relay.journals import Journal
 from tests.relay.receiver import Receiver
@@ -24,7 +24,7 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
 @pytest.fixture
 def environ(tmp_path: Path, receiver: Receiver) -> dict[str, str]:
     environ = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
-    login.save(receiver.url, "rvt-key", environ)
+    stored_keys.save(receiver.url, "rvt-key", environ)
     return environ
 
 
@@ -118,10 +118,10 @@ def test_a_run_that_the_key_may_not_send_stays_in_the_journal(
     assert cursor.error == f"{receiver.url} does not accept the run: 403 a fault of the test"
     assert [text for _, text in relay.reported] == [cursor.error]
     assert (len(receiver.requests), receiver.samples()) == (1, {})
-    login.save(receiver.url, "rvt-other", environ)
+    stored_keys.save(receiver.url, "rvt-other", environ)
     relay.work(10)
     assert cursor.error != ""
-    login.save(receiver.url, "rvt-third", environ)
+    stored_keys.save(receiver.url, "rvt-third", environ)
     relay.work(10)
     assert cursor.error == ""
     assert list(receiver.samples()) == ["cpu"]

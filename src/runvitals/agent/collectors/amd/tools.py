@@ -16,7 +16,7 @@ from runvitals.agent.collectors.base import Every
 from runvitals.agent.collectors.plumbing import lenient_json
 from runvitals.agent.collectors.plumbing.excerpt import first_lines
 from runvitals.agent.collectors.plumbing.tool import StreamingTool, Tool, ToolFailed
-from runvitals.journal.json_codec import loads
+from runvitals.base.json_codec import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

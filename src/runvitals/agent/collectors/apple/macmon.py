@@ -13,7 +13,7 @@ from runvitals.agent.collectors.apple.chip import UNKNOWN_WATTS
 from runvitals.agent.collectors.apple.macmon_output import MacmonSample, elapsed_s, mean
 from runvitals.agent.collectors.plumbing.excerpt import MOST_LINES, first_lines
 from runvitals.agent.collectors.plumbing.tool import StillFailing, StreamingTool, ToolFailed, find
-from runvitals.journal import json_codec
+from runvitals.base import json_codec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from runvitals.agent.collectors.nvidia.throttling import ThrottledTime
 from runvitals.agent.collectors.nvidia.xid import CriticalErrors, xid_event
 from runvitals.agent.collectors.plumbing import exposition, http
 from runvitals.agent.collectors.plumbing.background import BackgroundReader
-from runvitals.journal.json_codec import loads
+from runvitals.base.json_codec import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runvitals.agent.collectors.plumbing.excerpt import first_lines
 from runvitals.agent.collectors.plumbing.plain_text import text_of
-from runvitals.journal import json_codec
+from runvitals.base import json_codec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 
 from runvitals.agent.collectors.plumbing.tool import StreamingTool, ToolFailed
 from runvitals.agent.collectors.trainium.report import parse
-from runvitals.journal import json_codec
+from runvitals.base import json_codec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from runvitals.base.mlflow_tracking import URI_VARIABLE, absolute, public
 from runvitals.readers.importers.mlflow.file_store import MlflowFileStore
 from runvitals.readers.importers.mlflow.run import MlflowStore
 from runvitals.readers.importers.mlflow.server_store import MlflowServerStore
 from runvitals.readers.importers.mlflow.sqlite_store import MlflowSqliteStore
-from runvitals.relay.destinations.mlflow.address import URI_VARIABLE, absolute, public
 
 _SQLITE = "sqlite:///"
 

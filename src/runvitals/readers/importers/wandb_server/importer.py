@@ -12,8 +12,8 @@ from math import isfinite
 from statistics import median
 from typing import Any, TypeGuard
 
+from runvitals.base.json_codec import loads
 from runvitals.journal import paths
-from runvitals.journal.json_codec import loads
 from runvitals.model.metrics import DEFINITIONS
 from runvitals.model.run_state import State
 from runvitals.readers.importers.json_api import ApiError

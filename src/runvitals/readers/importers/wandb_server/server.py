@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from runvitals.journal.json_codec import loads
+from runvitals.base.json_codec import loads
 from runvitals.readers.importers.json_api import ApiError, JsonApi
 
 SERVICE = "https://api.wandb.ai"

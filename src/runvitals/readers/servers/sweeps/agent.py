@@ -9,6 +9,7 @@ from contextlib import suppress
 from itertools import count as count_up
 from typing import Final, TypeVar
 
+from runvitals.agent.settings.messages import notify
 from runvitals.journal import paths
 from runvitals.model.state import RUNNING
 from runvitals.readers.servers.connection import ServerError
@@ -16,7 +17,6 @@ from runvitals.readers.servers.sweeps.answers import Command
 from runvitals.readers.servers.sweeps.server_sweeps import ServerSweeps, SweepAddress
 from runvitals.readers.servers.sweeps.training import AssignedRun, Training
 from runvitals.sdk.attachment import host_name
-from runvitals.sdk.messages import notify
 
 T = TypeVar("T")
 REPORT_S: Final = 5.0

@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from runvitals.agent.settings.messages import notify
 from runvitals.readers.servers.sweeps import answers
 from runvitals.readers.servers.sweeps.agent import AgentLoop
 from runvitals.readers.servers.sweeps.server_sweeps import ServerSweeps, SweepAddress
 from runvitals.readers.servers.sweeps.training import FunctionTraining, ProgramTraining
-from runvitals.sdk.messages import notify
 from runvitals.sdk.start import resolved
 
 Configuration = Mapping[str, Any] | str | os.PathLike[str]

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
+from runvitals.base import stored_keys
 from runvitals.readers.servers.connection import ApiConnection, ServerError
 from runvitals.readers.servers.sweeps import answers
 from runvitals.readers.servers.sweeps.answers import Command
-from runvitals.relay.destinations.runvitals import login
 
 _TIMEOUT_S: Final = 30.0
 
@@ -64,7 +64,7 @@ class ServerSweeps:
         Raises:
             ValueError: invalid URL, or the stored tokens cannot be read.
         """
-        return cls(ApiConnection(url, login.token(url, os.environ), _TIMEOUT_S))
+        return cls(ApiConnection(url, stored_keys.token(url, os.environ), _TIMEOUT_S))
 
     @property
     def url(self) -> str:

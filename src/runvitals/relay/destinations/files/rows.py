@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
-from runvitals.journal.json_codec import dumps
+from runvitals.base.json_codec import dumps
 from runvitals.model.run_json import finite
 from runvitals.readers.journals.history import leaves
 from runvitals.relay.batch import Batch

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from math import isfinite, isnan
 from typing import Any
 
-from runvitals.journal.json_codec import dumps
+from runvitals.base.json_codec import dumps
 from runvitals.model.spreadsheets import inert_cell
 from runvitals.relay.destinations.files.rows import LOGS, NOTES, ROW_COLUMNS, SAMPLES, Columns, TableRow
 

@@ -6,20 +6,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit
 
+from runvitals.base.mlflow_tracking import URI_VARIABLE, WEB, absolute, public
 from runvitals.relay.engine.credentials import credentials_are_for
 
-URI_VARIABLE = "MLFLOW_TRACKING_URI"
 NODE_VARIABLE = "MLFLOW_SYSTEM_METRICS_NODE_ID"
-# A label of the monitor: how many samples make a window.
-SAMPLES_LABEL = "mlflow_samples"
 EXPERIMENT_VARIABLE = "MLFLOW_EXPERIMENT_NAME"
 _OPTIONS = ("experiment", "node", "run")
-_WEB = ("http", "https")
 
 
 class MlflowAddress(NamedTuple):
@@ -39,7 +35,7 @@ class MlflowAddress(NamedTuple):
 
     @property
     def is_web(self) -> bool:
-        return urlsplit(self.uri).scheme in _WEB
+        return urlsplit(self.uri).scheme in WEB
 
     @classmethod
     def parse(cls, text: str, environ: Mapping[str, str], cwd: str) -> MlflowAddress:
@@ -74,27 +70,6 @@ class MlflowAddress(NamedTuple):
         )
 
 
-def public(uri: str) -> str:
-    """A tracking URI without its secrets: no password, and for a database no query.
-
-    >>> public("postgresql://me:secret@db/mlflow?sslpassword=x"), public("https://me:secret@host/mlflow/")
-    ('postgresql://me@db/mlflow', 'https://host/mlflow')
-    """
-    parts = urlsplit(uri)
-    if not parts.netloc or parts.scheme == "file":
-        return uri.partition("?")[0] if parts.scheme not in ("", "file") else uri
-    user, at, host = parts.netloc.rpartition("@")
-    if parts.scheme in _WEB:
-        return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
-    return urlunsplit((parts.scheme, f"{user.partition(':')[0]}{at}{host}", parts.path, "", ""))
-
-
-def complete(uri: str, environ: Mapping[str, str]) -> str:
-    """The URI with its secrets, if the environment has them."""
-    known = environ.get(URI_VARIABLE, "")
-    return known if known and public(known) == uri else uri
-
-
 def is_trusted(uri: str, environ: Mapping[str, str]) -> bool:
     """Whether the environment's credentials belong to this server: if the environment names a server, they
     belong to that one, else to the only one among the run's destinations.
@@ -104,19 +79,3 @@ def is_trusted(uri: str, environ: Mapping[str, str]) -> bool:
     """
     known = environ.get(URI_VARIABLE, "")
     return public(known) == public(uri) if known else credentials_are_for(uri, "mlflow", environ)
-
-
-def absolute(uri: str, cwd: str) -> str:
-    """A tracking URI that is independent of the working directory.
-
-    >>> absolute("sqlite:///mlflow.db", "/home/me"), absolute("mlruns", "/home/me")
-    ('sqlite:////home/me/mlflow.db', '/home/me/mlruns')
-    """
-    if uri.startswith("sqlite:///") and uri != "sqlite:///:memory:":
-        path = uri.removeprefix("sqlite:///")
-        return f"sqlite:///{os.path.join(cwd, path)}"
-    if "://" in uri or uri in ("databricks", "databricks-uc", "uc"):
-        return uri
-    if uri.startswith("file:"):
-        return f"file://{os.path.join(cwd, uri.removeprefix('file:'))}"
-    return os.path.join(cwd, uri)

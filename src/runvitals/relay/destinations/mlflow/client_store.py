@@ -12,8 +12,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from runvitals.base.mlflow_tracking import URI_VARIABLE, complete
 from runvitals.relay.destination import Gone, Rejected, Retry
-from runvitals.relay.destinations.mlflow.address import URI_VARIABLE, complete
 from runvitals.relay.destinations.mlflow.tracking_store import (
     RUNNING,
     MetricPoint,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from runvitals.model.numbers import parse_integer, parse_number
+from runvitals.base.mlflow_tracking import SAMPLES_LABEL
+from runvitals.base.numbers import parse_integer, parse_number
 from runvitals.relay.batch import EVENT, INFO, LIFECYCLE, Batch
 from runvitals.relay.destination import Context, Destination, Rejected, Retry
 from runvitals.relay.destinations.mlflow import naming
-from runvitals.relay.destinations.mlflow.address import SAMPLES_LABEL, MlflowAddress, is_trusted
+from runvitals.relay.destinations.mlflow.address import MlflowAddress, is_trusted
 from runvitals.relay.destinations.mlflow.run_lookup import TargetRun, find_or_create, status_of
 from runvitals.relay.destinations.mlflow.system_metrics import MetricWindow
 from runvitals.relay.destinations.mlflow.tracking_store import (

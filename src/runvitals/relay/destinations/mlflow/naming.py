@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runvitals.journal.json_codec import dumps
+from runvitals.base.json_codec import dumps
 from runvitals.relay.destinations.mlflow.tracking_store import NamedText
 
 LONGEST_KEY = 250

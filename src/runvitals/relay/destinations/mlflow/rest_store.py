@@ -9,17 +9,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from runvitals.journal.json_codec import dumps, loads
-from runvitals.model.numbers import parse_number
+from runvitals.base.http_client import TIMEOUT_S, HttpClient, ServerResponse
+from runvitals.base.json_codec import dumps, loads
+from runvitals.base.mlflow_tracking import complete
+from runvitals.base.numbers import parse_number
 from runvitals.relay.destination import Gone, Rejected, Retry
-from runvitals.relay.destinations.mlflow.address import complete, is_trusted
+from runvitals.relay.destinations.mlflow.address import is_trusted
 from runvitals.relay.destinations.mlflow.tracking_store import (
     MetricPoint,
     NamedText,
     RunState,
     last_system_step,
 )
-from runvitals.relay.engine.http_client import TIMEOUT_S, HttpClient, ServerResponse
 
 _API = "/api/2.0/mlflow"
 _WORKSPACE_HEADER = "X-MLFLOW-WORKSPACE"

@@ -9,12 +9,12 @@ from __future__ import annotations
 import gzip
 from collections.abc import Mapping, Sequence
 
+from runvitals.base.http_client import ServerResponse
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context
 from runvitals.relay.destinations.otel.message import Json, Protobuf
 from runvitals.relay.destinations.otel.naming import OtelNamer, resource
 from runvitals.relay.engine.credentials import credentials_are_for, headers, parse_headers
-from runvitals.relay.engine.http_client import ServerResponse
 from runvitals.relay.engine.url_address import UrlAddress
 from runvitals.relay.timeseries.batch_series import SeriesPoints
 from runvitals.relay.timeseries.push_destination import PushingDestination, RejectedPoints

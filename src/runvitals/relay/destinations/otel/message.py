@@ -12,8 +12,8 @@ from functools import lru_cache
 from math import isfinite, isnan
 from typing import Any
 
+from runvitals.base.json_codec import dumps, loads
 from runvitals.base.protobuf import fixed64, text, uint, varint
-from runvitals.journal.json_codec import dumps, loads
 from runvitals.model.metrics.prometheus import Labels, MetricFamily
 from runvitals.relay.timeseries.batch_series import SeriesPoints
 from runvitals.version import __version__

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from runvitals.base.numbers import parse_number
 from runvitals.model.metrics.prometheus import Labels, MetricFamily
-from runvitals.model.numbers import parse_number
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 TEXT = "text/plain; version=0.0.4; charset=utf-8"

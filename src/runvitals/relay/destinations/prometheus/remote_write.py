@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from runvitals.base.http_client import ServerResponse
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context
 from runvitals.relay.destinations.prometheus.snappy import compress
 from runvitals.relay.destinations.prometheus.write_request import Version1, Version2
 from runvitals.relay.engine.credentials import credentials_are_for, headers
-from runvitals.relay.engine.http_client import ServerResponse
 from runvitals.relay.engine.url_address import UrlAddress
 from runvitals.relay.timeseries.batch_series import SeriesPoints
 from runvitals.relay.timeseries.naming import Namer

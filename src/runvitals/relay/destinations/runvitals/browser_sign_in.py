@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from runvitals.journal.json_codec import dumps, loads
-from runvitals.model.numbers import parse_number
-from runvitals.relay.engine.http_client import HttpClient, ServerResponse
+from runvitals.base.http_client import HttpClient, ServerResponse
+from runvitals.base.json_codec import dumps, loads
+from runvitals.base.numbers import parse_number
 
 _BEGIN = "/api/v1/auth/device"
 _TOKEN = "/api/v1/auth/device/token"

@@ -10,7 +10,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runvitals.journal.json_codec import loads
+from runvitals.base import stored_keys
+from runvitals.base.http_client import HttpClient, ServerResponse
+from runvitals.base.json_codec import loads
 from runvitals.model.limits import AHEAD_MS, OLDEST_SENT_MS
 from runvitals.relay.batch import MEDIA, Batch
 from runvitals.relay.destination import (
@@ -23,11 +25,10 @@ from runvitals.relay.destination import (
     TooEarly,
     Unauthorized,
 )
-from runvitals.relay.destinations.runvitals import login, msgpack
+from runvitals.relay.destinations.runvitals import msgpack
 from runvitals.relay.destinations.runvitals.compression import BodyCompressor
 from runvitals.relay.destinations.runvitals.envelopes import Part, split_batch, split_in_half
 from runvitals.relay.destinations.runvitals.uploads import FileUploads
-from runvitals.relay.engine.http_client import HttpClient, ServerResponse
 
 PATH = "/api/v1/ingest"
 HEARTBEAT_S = 10.0
@@ -275,7 +276,7 @@ class RunvitalsDestination(Destination):
             Unauthorized: a user must act first.
         """
         environ = self._context.environ
-        token = login.token(self._http.url, environ)
+        token = stored_keys.token(self._http.url, environ)
         sent = dict(headers)
         if token:
             sent["Authorization"] = f"Bearer {token}"
@@ -289,10 +290,10 @@ class RunvitalsDestination(Destination):
             return response
         self._introduced.clear()
         if response.status in (401, 403):
-            version = login.file_version(environ)
+            version = stored_keys.file_version(environ)
             raise Unauthorized(
                 self._why_unauthorized(response, token is not None),
-                lambda: login.file_version(environ) != version,
+                lambda: stored_keys.file_version(environ) != version,
             )
         raise self._retry(path, response)
 
@@ -309,7 +310,7 @@ class RunvitalsDestination(Destination):
         if has_token and response.status == 403 and _error(response) is not None:
             return f"{self._http.url} does not accept the run: {_error_text(response)}"
         what = "rejected the token" if has_token else "requires a token"
-        return f"{self._http.url} {what}: {login.remedy(self._http.url, self._context.environ)}"
+        return f"{self._http.url} {what}: {stored_keys.remedy(self._http.url, self._context.environ)}"
 
     def _acks(self, response: ServerResponse, parts: list[Part]) -> list[dict[str, Any]]:
         value = _json_object(response)

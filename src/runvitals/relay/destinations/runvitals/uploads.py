@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
+from runvitals.base.http_client import ServerResponse
+from runvitals.base.json_codec import dumps, loads
 from runvitals.journal import paths
-from runvitals.journal.json_codec import dumps, loads
 from runvitals.model.limits import PIECE_BYTES
 from runvitals.model.media import files_of
 from runvitals.relay.batch import Note
 from runvitals.relay.destination import Retry, TooEarly, Unfinished
-from runvitals.relay.engine.http_client import ServerResponse
 
 TURN_S = 2.0
 """How long a call of `deliver` uploads files before other writers and runs are served."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
-from runvitals.model.numbers import parse_number
+from runvitals.base.numbers import parse_number
 
 SERVICE = "https://api.wandb.ai"
 _OPTIONS = ("every", "mode", "base_url", "shared")

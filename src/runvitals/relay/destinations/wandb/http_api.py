@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from runvitals.base.http_client import HttpClient, ServerResponse
 from runvitals.relay.destination import Rejected, Retry, Unauthorized
 from runvitals.relay.destinations.wandb.account import authorization
-from runvitals.relay.engine.http_client import HttpClient, ServerResponse
 from runvitals.version import __version__
 
 _UNAUTHORIZED = frozenset({401, 403})
@@ -100,8 +100,12 @@ class WandbApi:
             raise self._unauthorized(
                 f"{self._http.url} rejected the API key: {response.status} {response.text()}", secret
             )
-        response.check(f"{self._http.url}, {what}")
-        return response
+        if 200 <= response.status < 300:
+            return response
+        text = f"{self._http.url}, {what}: {response.status} {response.text()}".strip()
+        if response.temporary:
+            raise Retry(text, response.retry_after_s)
+        raise Rejected(text)
 
     def _unauthorized(self, text: str, secret: str | None) -> Unauthorized:
         def has_another_key() -> bool:

@@ -12,9 +12,9 @@ from fastapi import HTTPException, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.base.numbers import parse_integer
 from runvitals.base.regular_expressions import finder
 from runvitals.model.logged_media import SavedFile
-from runvitals.model.numbers import parse_integer
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.executor import InvalidArgument

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from runvitals.base.buckets import grid
+from runvitals.base.numbers import parse_integer
 from runvitals.model import json_values
-from runvitals.model.numbers import parse_integer
 from runvitals.readers.journals.rates import rate_of
 from runvitals.readers.journals.series import Series
 from runvitals.server.charts.series import LoggedSelection

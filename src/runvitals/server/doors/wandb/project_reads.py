@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import HTTPException
 
+from runvitals.base.numbers import parse_integer
 from runvitals.model.errors import UnknownProject
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
-from runvitals.model.numbers import parse_integer
 from runvitals.server.access.actions import Action
 from runvitals.server.access.principals import Operator, User
 from runvitals.server.access.resources import Account

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from runvitals.base.numbers import parse_integer
 from runvitals.model.filter import Labelled, Term, TextPattern
-from runvitals.model.numbers import parse_integer
 from runvitals.server.access.actions import Action
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of

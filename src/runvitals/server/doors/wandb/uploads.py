@@ -13,9 +13,9 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from runvitals.base.numbers import parse_integer
 from runvitals.model import media
 from runvitals.model.names import key_fault
-from runvitals.model.numbers import parse_integer
 from runvitals.server.access.authentication import WANDB_SIGNED
 from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file

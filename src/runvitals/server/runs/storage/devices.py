@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, case, func, select
 
-from runvitals.journal.json_codec import dumps
+from runvitals.base.json_codec import dumps
 from runvitals.model.device import RunDevice
 from runvitals.server.database.database import Database, among, ids_of, insert
 from runvitals.server.database.stored_json import stored_object

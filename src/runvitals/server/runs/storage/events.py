@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, literal, select
 
-from runvitals.journal.json_codec import dumps
+from runvitals.base.json_codec import dumps
 from runvitals.model.json_values import DAMAGED, damage_of
 from runvitals.model.names import shortened
 from runvitals.server.database.database import Database, add_rows

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, or_, select
 
-from runvitals.journal.json_codec import dumps, loads
+from runvitals.base.json_codec import dumps, loads
 from runvitals.model import media as model
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
 from runvitals.model.names import plain_text

@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from runvitals.journal.json_codec import dumps, loads
+from runvitals.base.json_codec import dumps, loads
 from runvitals.model.names import plain_text
 from runvitals.server.database.database import Database
 from runvitals.server.database.section_documents import (

@@ -16,7 +16,7 @@ import numpy as np
 from runvitals.base import deadline
 from runvitals.base.buckets import Grid
 from runvitals.base.deadline import TooSlow
-from runvitals.journal.paths import make_private
+from runvitals.base.private_folders import make_private
 from runvitals.store.samples.clickhouse import import_export, stored_ids
 from runvitals.store.samples.clickhouse.address import ClickHouseAddress
 from runvitals.store.samples.clickhouse.aggregate import aggregate

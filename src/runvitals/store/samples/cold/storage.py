@@ -14,7 +14,8 @@ from typing import BinaryIO
 
 from runvitals.base import deadline
 from runvitals.base.backoff import Backoff
-from runvitals.journal.paths import OPEN_FLAGS, make_private
+from runvitals.base.private_folders import make_private
+from runvitals.journal.paths import OPEN_FLAGS
 from runvitals.store.files.bucket_address import SCHEMES, BucketAddress
 from runvitals.store.files.interface import FileStore
 from runvitals.store.samples.cold.reading import ColdLost, ColdPlace, ColdUnavailable

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from contextlib import closing
 
-from runvitals.journal.paths import make_private
+from runvitals.base.private_folders import make_private
 from runvitals.store import private_files, sqlite_salvage
 from runvitals.store.samples.cold import noted_objects, rows
 from runvitals.store.samples.interface import StoreError

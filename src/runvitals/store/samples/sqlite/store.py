@@ -17,7 +17,7 @@ from types import TracebackType
 import numpy as np
 
 from runvitals.base.buckets import Grid
-from runvitals.journal.paths import make_private
+from runvitals.base.private_folders import make_private
 from runvitals.model.durations import DAY_MS
 from runvitals.store.samples.cold import noted_objects
 from runvitals.store.samples.cold import rows as cold_rows

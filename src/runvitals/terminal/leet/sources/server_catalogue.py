@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from runvitals.base import stored_keys
 from runvitals.model.errors import UnknownRun
 from runvitals.model.run import Run
 from runvitals.readers.servers import responses
 from runvitals.readers.servers.connection import ApiConnection
-from runvitals.relay.destinations.runvitals import login
 from runvitals.terminal.leet.shared_use import SharedUse
 from runvitals.terminal.leet.sources.credentials import with_remedy
 
@@ -36,8 +36,8 @@ class ServerCatalogue:
     filters_itself = True
 
     def __init__(self, url: str, environ: Mapping[str, str], project: str | None = None) -> None:
-        self._url, self._token, self._project = url, login.token(url, environ), project
-        self._remedy = login.remedy(url, environ)
+        self._url, self._token, self._project = url, stored_keys.token(url, environ), project
+        self._remedy = stored_keys.remedy(url, environ)
         self._connection = ApiConnection(url, self._token, TIMEOUT_S)
         self._use = SharedUse(self._connection.close)
         self.title = self._connection.url + (f" · {project}" if project else "")

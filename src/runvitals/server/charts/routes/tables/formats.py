@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Header, HTTPException, Query
 
-from runvitals.model.numbers import parse_number
+from runvitals.base.numbers import parse_number
 from runvitals.server.runs.routes import models
 
 Format = Literal["json", "csv", "arrow", "parquet"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from runvitals.agent.settings.messages import notify
+from runvitals.agent.settings.setting_definition import SettingError
 from runvitals.errors import UnsupportedArgument
-from runvitals.sdk.messages import notify
-from runvitals.sdk.setting_definition import SettingError
 
 _NO_EFFECT = frozenset(("allow_val_change", "anonymous", "force", "magic", "monitor_gym", "save_code"))
 _INSTEAD_OF = {"monitor_gym": "log(Video)", "save_code": "save()"}

@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+from runvitals.agent.settings.messages import notify
+from runvitals.base.json_codec import dumps, loads
+from runvitals.base.private_folders import config_dir, make_private
 from runvitals.base.terminal_text import inert
-from runvitals.journal.json_codec import dumps, loads
-from runvitals.journal.paths import config_dir, make_private
-from runvitals.sdk.messages import notify
 
 _warned: set[str] = set()
 

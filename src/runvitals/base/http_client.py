@@ -1,5 +1,4 @@
-"""The HTTP client of destinations: one persistent connection, proxies from the environment, verified TLS,
-timeouts.
+"""The HTTP client: one persistent connection, proxies from the environment, verified TLS, timeouts.
 
 Uses the standard library only. Destinations with a client library of their own use that instead.
 """
@@ -16,9 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from runvitals.base.numbers import parse_number
 from runvitals.base.terminal_text import inert
-from runvitals.model.numbers import parse_number
-from runvitals.relay.destination import Rejected, Retry
 from runvitals.version import __version__
 
 if TYPE_CHECKING:
@@ -69,21 +67,6 @@ class ServerResponse:
         """The server's `Date`, ms UTC with a resolution of one second; None if absent or invalid."""
         at_s = _date_s(self.headers.get("Date", ""))
         return None if at_s is None else int(at_s * 1000)
-
-    def check(self, what: str) -> None:
-        """Raise the exception a destination should raise for an unsuccessful response; `what` names the
-        request.
-
-        Raises:
-            Retry: a temporary failure.
-            Rejected: any other status but 2xx.
-        """
-        if 200 <= self.status < 300:
-            return
-        text = f"{what}: {self.status} {self.text()}".strip()
-        if self.temporary:
-            raise Retry(text, self.retry_after_s)
-        raise Rejected(text)
 
     def text(self) -> str:
         """The first 500 bytes of the body, on one line."""

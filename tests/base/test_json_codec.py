@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runvitals.journal.json_codec import dumps, loads, plain
+from runvitals.base.json_codec import dumps, loads, plain
 from tests.patience import PATIENCE_S
 
 _json = st.recursive(
@@ -79,7 +79,7 @@ def test_invalid_json_is_a_value_error_without_the_json_package() -> None:
     script = """
 import sys
 sys.path.append(sys.argv[1])
-from runvitals.journal.json_codec import loads
+from runvitals.base.json_codec import loads
 assert "json" not in sys.modules
 for text in sys.argv[2:]:
     try:

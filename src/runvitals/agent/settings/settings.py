@@ -12,12 +12,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from runvitals.agent.environment import launcher
+from runvitals.agent.settings import setting_checks as checks
+from runvitals.agent.settings import source_settings, trust
+from runvitals.agent.settings.setting_definition import Setting
+from runvitals.agent.settings.setting_definition import SettingError as SettingError
+from runvitals.agent.settings.settings_files import parsed, project_file, read, user_file
 from runvitals.base.terminal_text import inert
-from runvitals.sdk import setting_checks as checks
-from runvitals.sdk import source_settings, trust
-from runvitals.sdk.setting_definition import Setting
-from runvitals.sdk.setting_definition import SettingError as SettingError
-from runvitals.sdk.settings_files import parsed, project_file, read, user_file
 
 MODES = ("online", "offline", "disabled")
 RESUMES = ("allow", "must", "never")
@@ -234,7 +234,7 @@ class Settings:
 
     def __init__(self, **values: Any) -> None:
         if not values.keys() <= SETTINGS.keys():
-            from runvitals.sdk import wandb_arguments  # few scripts use W&B's names
+            from runvitals.agent.settings import wandb_arguments  # few scripts use W&B's names
 
             values = wandb_arguments.own_settings(values, SETTINGS)
         self.given = {

@@ -5,7 +5,7 @@ Non-finite floats are the bare tokens NaN, Infinity and -Infinity, as in Python'
 
 from __future__ import annotations
 
-from runvitals.model.names import unicode_text
+from runvitals.base.unicode import unicode_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from stat import S_IWOTH
 from typing import Any
 
+from runvitals.agent.settings import trust
 from runvitals.base.terminal_text import inert
-from runvitals.sdk import trust
 
 PROJECT_FILE = "runvitals.toml"
 _LONGEST_BYTES = 1024 * 1024

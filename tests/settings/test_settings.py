@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.agent.settings.settings import SETTINGS, SettingError, Settings, find, resolve, trace
 from runvitals.model import limits
 from runvitals.sdk import start
-from runvitals.sdk.settings import SETTINGS, SettingError, Settings, find, resolve, trace
 
 
 @pytest.fixture

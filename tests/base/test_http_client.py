@@ -12,8 +12,8 @@ from email.utils import formatdate
 
 import pytest
 
+from runvitals.base.http_client import HttpClient, ServerResponse
 from runvitals.relay.engine.delivery_thread import backoff
-from runvitals.relay.engine.http_client import HttpClient, ServerResponse
 
 
 def _response(**headers: str) -> ServerResponse:

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from runvitals.model.numbers import parse_integer, parse_number
+from runvitals.base.numbers import parse_integer, parse_number
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e400", "-1", "11", "", "x", "１０x", "9" * 5000])

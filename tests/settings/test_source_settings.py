@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from runvitals.agent.settings.settings import SettingError, Settings, resolve
 from runvitals.cli import main
 from runvitals.journal.clock import RunClock
 from runvitals.sdk.attachment import monitor_spec
-from runvitals.sdk.settings import SettingError, Settings, resolve
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,12 +8,12 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from runvitals.agent.settings import source_settings
+from runvitals.base.json_codec import loads
+from runvitals.base.numbers import parse_integer, parse_number
 from runvitals.journal import paths
-from runvitals.journal.json_codec import loads
 from runvitals.model import limits
 from runvitals.model.names import can_be_addressed, has_control_characters
-from runvitals.model.numbers import parse_integer, parse_number
-from runvitals.sdk import source_settings
 
 _HIGHEST_INDEX = 2**31
 

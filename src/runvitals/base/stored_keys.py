@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from runvitals.journal.json_codec import dumps, loads
-from runvitals.journal.paths import config_dir, make_private
-from runvitals.relay.engine.http_client import HttpClient
+from runvitals.base.http_client import HttpClient
+from runvitals.base.json_codec import dumps, loads
+from runvitals.base.private_folders import config_dir, make_private
 
 VARIABLE = "RUNVITALS_TOKEN"
 SERVER_VARIABLE = "RUNVITALS_SERVER"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.relay.destinations.runvitals import login
+from runvitals.base import stored_keys
 
 A, B = "https://a.example", "https://b.example"
 
@@ -21,44 +21,44 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 def test_token_variable_belongs_to_the_named_server(home: dict[str, str]) -> None:
     environ = {**home, "RUNVITALS_TOKEN": "rvt_variable", "RUNVITALS_SERVER": A}
-    login.save(B, "rvt_b", home)
-    assert login.token(A, environ) == "rvt_variable"
-    assert login.token("HTTPS://A.example:443/", environ) == "rvt_variable"
-    assert login.token(B, environ) == "rvt_b"
+    stored_keys.save(B, "rvt_b", home)
+    assert stored_keys.token(A, environ) == "rvt_variable"
+    assert stored_keys.token("HTTPS://A.example:443/", environ) == "rvt_variable"
+    assert stored_keys.token(B, environ) == "rvt_b"
     for other in (
         "https://evil.example",
         "http://a.example",
         "https://a.example:8443",
         "https://a.example/x",
     ):
-        assert login.token(other, environ) is None
+        assert stored_keys.token(other, environ) is None
 
 
 def test_token_variable_belongs_to_the_only_logged_in_server(home: dict[str, str]) -> None:
     environ = {**home, "RUNVITALS_TOKEN": "rvt_variable"}
-    assert login.token(A, environ) is None
-    login.save(A, "rvt_a", home)
-    assert login.token(A, environ) == "rvt_variable"
-    assert login.token(B, environ) is None
-    login.save(B, "rvt_b", home)
-    assert [login.token(url, environ) for url in (A, B)] == ["rvt_a", "rvt_b"]
+    assert stored_keys.token(A, environ) is None
+    stored_keys.save(A, "rvt_a", home)
+    assert stored_keys.token(A, environ) == "rvt_variable"
+    assert stored_keys.token(B, environ) is None
+    stored_keys.save(B, "rvt_b", home)
+    assert [stored_keys.token(url, environ) for url in (A, B)] == ["rvt_a", "rvt_b"]
 
 
 def test_url_spellings_share_one_entry(home: dict[str, str]) -> None:
-    login.save("https://A.example/", "rvt_old", home)
-    login.save(A, "rvt_new", home)
-    assert login.tokens(home) == ["rvt_new"]
-    assert login.delete("https://a.example:443", home) == [A]
-    assert login.token(A, home) is None
+    stored_keys.save("https://A.example/", "rvt_old", home)
+    stored_keys.save(A, "rvt_new", home)
+    assert stored_keys.tokens(home) == ["rvt_new"]
+    assert stored_keys.delete("https://a.example:443", home) == [A]
+    assert stored_keys.token(A, home) is None
 
 
 def test_file_version_changes_with_the_file(home: dict[str, str]) -> None:
-    assert login.file_version(home) is None
-    login.save(A, "rvt_1", home)
-    before = login.file_version(home)
-    assert login.file_version(home) == before is not None
-    login.save(A, "rvt_2", home)
-    assert login.file_version(home) != before
+    assert stored_keys.file_version(home) is None
+    stored_keys.save(A, "rvt_1", home)
+    before = stored_keys.file_version(home)
+    assert stored_keys.file_version(home) == before is not None
+    stored_keys.save(A, "rvt_2", home)
+    assert stored_keys.file_version(home) != before
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_file_version_changes_with_the_file(home: dict[str, str]) -> None:
     ids=["none", "wrong", "of another server"],
 )
 def test_remedy_of_rejected_credentials(home: dict[str, str], environ: dict[str, str], text: str) -> None:
-    assert text in login.remedy(A, {**home, **environ})
+    assert text in stored_keys.remedy(A, {**home, **environ})
 
 
 class FixedResponse(BaseHTTPRequestHandler):
@@ -122,15 +122,15 @@ def test_check_raises_for_a_rejected_token(
 ) -> None:
     monkeypatch.setattr(FixedResponse, "answer", (status, body))
     with pytest.raises(ValueError, match=r".") as raised:
-        login.check(url, "rvt_x")
+        stored_keys.check(url, "rvt_x")
     assert text in str(raised.value)
 
 
 def test_check_accepts_a_valid_token(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FixedResponse, "answer", (200, b'{"kind": "server", "more": 1}'))
-    login.check(url + "/", "rvt_x")
+    stored_keys.check(url + "/", "rvt_x")
 
 
 def test_check_raises_for_an_unreachable_server() -> None:
     with pytest.raises(OSError, match=r"could not reach http://127\.0\.0\.1:1: .*refused"):
-        login.check("http://127.0.0.1:1", "rvt_x")
+        stored_keys.check("http://127.0.0.1:1", "rvt_x")
