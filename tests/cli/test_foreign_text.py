@@ -286,7 +286,7 @@ def test_only_known_modules_write_to_the_terminal() -> None:
     known = {
         "terminal.py",
         "settings/messages.py",  # `notify`, which escapes control characters
-        "terminal/top/live.py",  # what it prints is drawn by `drawing`, of inert text
+        "top/live.py",  # what it prints is drawn by `drawing`, of inert text
         "terminal/leet/inspection.py",  # JSON in ASCII
         "terminal/leet/terminal_driver.py",  # what Textual has drawn
         "terminal/leet/images/terminal_graphics.py",  # asks the terminal what it can show

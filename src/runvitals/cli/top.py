@@ -39,7 +39,7 @@ def _interval(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from runvitals.terminal.top import live, snapshot
+    from runvitals.terminal.top.plain_text import print_repeatedly, print_snapshot
 
     values = resolve({}, os.environ, os.getcwd())
     is_screen = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
         if code is not None:
             return code
     if is_screen and hasattr(os, "posix_spawn"):
-        return live(values, arguments.interval)
-    snapshot(values, sys.stdout, shutil.get_terminal_size((_WIDTH, 0)).columns)
+        print_repeatedly(values, arguments.interval, sys.stdout)
+    print_snapshot(values, sys.stdout, shutil.get_terminal_size((_WIDTH, 0)).columns)
     return 0
 
 

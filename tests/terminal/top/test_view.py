@@ -47,7 +47,7 @@ def shown(
     }
     vitals.add(101.0, grown)
     processes = [ProcessLine(100 + i, "anna", 50.0 - i, 100.0, command) for i in range(40)]
-    view = View("node1", Style(width, height, **{"colours": False, **style}), "q quits")
+    view = View("node1", Style(width, height, **style), "q quits")
     return view.lines(vitals, processes, 1_760_000_000.0)
 
 
@@ -87,11 +87,6 @@ def test_escape_sequences_in_commands_are_escaped() -> None:
     lines = shown(HOST, command="evil \x1b]0;title\x07\x1b[2J")
     assert not any("\x1b" in line or "\x07" in line for line in lines)
     assert any(r"evil \x1b]0;title\x07" in line for line in lines)
-
-
-def test_colours_are_optional() -> None:
-    assert any("\x1b[31m" in line for line in shown(HOST | gpus(1), colours=True))
-    assert not any("\x1b" in line for line in shown(HOST | gpus(1)))
 
 
 def test_ascii_terminals_get_ascii_bars() -> None:
@@ -150,4 +145,4 @@ def test_bars_sparklines_and_sizes() -> None:
     assert sparkline([0.0, 0.0], 3) == " ▁▁"
     assert sparkline([1.0, 2.0, 4.0], 2, unicode=False) == "=#"
     assert (format_size(0.0), format_size(999.0), format_size(1000.0)) == ("0 B", "999 B", "0.98 KiB")
-    assert ScreenLine(3, colours=False).add("学習").text == "学"
+    assert ScreenLine(3).add("学習").text == "学"

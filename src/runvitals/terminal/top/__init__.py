@@ -1,9 +1,5 @@
-"""`runvitals top`: a live view of this machine in the terminal, without a run.
+"""`runvitals top`: this machine's readings, without a run, for the terminal.
 
-`vitals` derives what to show from samples, `view` lays it out in lines, `screen` controls the terminal, and
-`live` runs the loop.
+`machine_sampler` takes samples, `vitals` derives what to show from them, `view` lays it out in lines, and
+`plain_text` prints these. The interactive view is `leet/machine`.
 """
-
-from runvitals.terminal.top.live import live, snapshot
-
-__all__ = ["live", "snapshot"]

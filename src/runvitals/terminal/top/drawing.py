@@ -1,4 +1,4 @@
-"""Bars, sparklines and coloured lines for a terminal, in Unicode or ASCII."""
+"""Bars, sparklines and lines of a width for a terminal, in Unicode or ASCII."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from runvitals.base.terminal_text import char_width
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LEVELS = "▁▂▃▄▅▆▇█"
 _ASCII_LEVELS = "_.-=+*%#"
-_CODES = {"": "", "dim": "2", "bold": "1", "green": "32", "yellow": "33", "red": "31", "cyan": "36"}
 
 
 def bar(percent: float, width: int, unicode: bool = True) -> str:
@@ -51,27 +50,28 @@ class ScreenLine:
 
     Args:
         width: columns.
-        colours: whether colours may be used.
 
     Example:
-        >>> line = ScreenLine(10, colours=False)
-        >>> line.add("CPU ", "bold").add("12345678").text
+        >>> line = ScreenLine(10)
+        >>> line.add("CPU ").add("12345678").text
         'CPU 123456'
     """
 
-    __slots__ = ("_colours", "_left", "_parts")
+    __slots__ = ("_left", "_parts")
 
-    def __init__(self, width: int, colours: bool) -> None:
+    def __init__(self, width: int) -> None:
         self._left = width
-        self._colours = colours
         self._parts: list[str] = []
 
-    def add(self, text: str, style: str = "") -> ScreenLine:
+    def add(self, text: str) -> ScreenLine:
         """Append text, cut at the end of the line."""
-        fitting = self._fitting(text)
-        if fitting:
-            code = _CODES[style] if self._colours else ""
-            self._parts.append(f"\x1b[{code}m{fitting}\x1b[0m" if code else fitting)
+        for char in text:
+            width = char_width(char)
+            if width > self._left:
+                self._left = 0
+                break
+            self._left -= width
+            self._parts.append(char)
         return self
 
     def to(self, column: int, width: int) -> ScreenLine:
@@ -89,24 +89,8 @@ class ScreenLine:
 
     @property
     def text(self) -> str:
-        """The line with its escape sequences."""
+        """The line."""
         return "".join(self._parts)
-
-    def _fitting(self, text: str) -> str:
-        kept = []
-        for char in text:
-            size = char_width(char)
-            if size > self._left:
-                self._left = 0
-                break
-            self._left -= size
-            kept.append(char)
-        return "".join(kept)
-
-
-def usage_colour(percent: float) -> str:
-    """The colour for a utilisation: green, yellow from 70 %, red from 90 %."""
-    return "red" if percent >= 90.0 else "yellow" if percent >= 70.0 else "green"
 
 
 def format_size(amount: float, unit: str = "B") -> str:

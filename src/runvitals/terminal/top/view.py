@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runvitals.base.terminal_text import cut, display_width, in_ascii, inert
-from runvitals.terminal.top.drawing import ScreenLine, bar, format_size, sparkline, usage_colour
+from runvitals.terminal.top.drawing import ScreenLine, bar, format_size, sparkline
 from runvitals.terminal.top.processes import ProcessLine
 from runvitals.terminal.top.vitals import Accelerator, Vitals, device_names
 
@@ -15,7 +15,6 @@ _MIB = 2.0**20
 _FEWEST_PROCESSES = 3
 # Below this width the bar of a device in a grid is too short to be useful.
 _CELL_WIDTH = 19
-_HOT_C, _WARM_C = 85.0, 75.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +24,6 @@ class Style:
     width: int
     height: int
     unicode: bool = True
-    colours: bool = True
 
 
 class View:
@@ -57,16 +55,16 @@ class View:
         return shown if self._style.unicode else [in_ascii(line) for line in shown]
 
     def _line(self) -> ScreenLine:
-        return ScreenLine(self._style.width, self._style.colours)
+        return ScreenLine(self._style.width)
 
     def _head(self, vitals: Vitals, time_s: float) -> ScreenLine:
         loads = [vitals.metrics.get(f"system.load{minutes}") for minutes in (1, 5, 15)]
         shown = " ".join(f"{load:.2f}" for load in loads if load is not None)
         clock = time.strftime("%H:%M:%S", time.localtime(time_s))
-        line = self._line().add("runvitals top", "bold").add(f"  {self._host}  {clock}")
+        line = self._line().add("runvitals top").add(f"  {self._host}  {clock}")
         if shown:
             line.add(f"  load {shown}")
-        return line.to(self._style.width - len(self._hint), self._style.width).add(self._hint, "dim")
+        return line.to(self._style.width - len(self._hint), self._style.width).add(self._hint)
 
     # -- the machine
 
@@ -91,9 +89,9 @@ class View:
     def _gauge(self, name: str, key: str, vitals: Vitals, words: str) -> ScreenLine:
         value = vitals.metrics[key]
         drawn = sparkline(vitals.history[key], self._curve_width, 100.0, self._style.unicode)
-        line = self._line().add(f"{name:<8} ", "bold")
-        line.add(bar(value, self._bar_width, self._style.unicode), usage_colour(value))
-        return line.add(f" {value:5.1f} %  ").add(drawn, "cyan").add(f"  {words}")
+        line = self._line().add(f"{name:<8} ")
+        line.add(bar(value, self._bar_width, self._style.unicode))
+        return line.add(f" {value:5.1f} %  ").add(drawn).add(f"  {words}")
 
     def _memory(self, vitals: Vitals) -> str:
         metrics = vitals.metrics
@@ -110,16 +108,16 @@ class View:
         found = [(key, word) for key, word in ways if key in vitals.metrics]
         if not found:
             return []
-        line = self._line().add(f"{name:<8} ", "bold")
+        line = self._line().add(f"{name:<8} ")
         for key, word in found:
             speed = format_size(vitals.metrics[key] * _MIB, "B/s")
             drawn = sparkline(vitals.history[key], max(self._curve_width // 2, 6), None, self._style.unicode)
-            line.add(f"{word:<8} {speed:>11}  ").add(drawn, "cyan").add("   ")
+            line.add(f"{word:<8} {speed:>11}  ").add(drawn).add("   ")
         return [line]
 
     def _space(self, vitals: Vitals) -> list[ScreenLine]:
         """The usage of file systems, as many as fit in the line."""
-        line = self._line().add(f"{'Space':<8} ", "bold")
+        line = self._line().add(f"{'Space':<8} ")
         found = False
         for key, used in vitals.metrics.items():
             if not (key.startswith("disk.") and key.endswith(".usagePercent")):
@@ -129,7 +127,7 @@ class View:
             words = f"{inert(path)} {used:.0f} %"
             words += f" ({format_size(free * 2**30)} free)  " if free is not None else "  "
             found = True
-            line.add(words, "red" if used >= 95.0 else "")
+            line.add(words)
         return [line] if found else []
 
     # -- accelerators
@@ -144,7 +142,7 @@ class View:
             f"{sum(device.family == family for device in devices)} × {title}"
             for family, title in {device.family: device.title for device in devices}.items()
         )
-        lines = [self._line(), self._line().add(inert(title), "bold")]
+        lines = [self._line(), self._line().add(inert(title))]
         if len(devices) <= room - len(lines):
             return lines + [self._device(device) for device in devices]
         return lines + self._grid(devices, room - len(lines))
@@ -152,30 +150,24 @@ class View:
     def _device(self, device: Accelerator) -> ScreenLine:
         values, style = device.values, self._style
         width = max(6, min(24, style.width // 11))
-        line = self._line().add(f"{device.title} {device.id:<3}", "")
+        line = self._line().add(f"{device.title} {device.id:<3}")
         use = values.get("use")
         if use is not None:
-            line.add(" ").add(bar(use, width, style.unicode), usage_colour(use)).add(f" {use:3.0f} %")
+            line.add(" ").add(bar(use, width, style.unicode)).add(f" {use:3.0f} %")
         memory = values.get("memory")
         if memory is not None:
-            line.add("  mem ").add(bar(memory, width, style.unicode), usage_colour(memory)).add(
-                f" {memory:3.0f} %"
-            )
+            line.add("  mem ").add(bar(memory, width, style.unicode)).add(f" {memory:3.0f} %")
         if "memory_bytes" in values:
             line.add(f" {format_size(values['memory_bytes']):>8}")
         if "power_w" in values:
             limit = f"/{values['limit_w']:.0f}" if "limit_w" in values else ""
             line.add(f"  {values['power_w']:>4.0f}{limit} W")
         if "temp_c" in values:
-            temp = values["temp_c"]
-            colour = "red" if temp >= _HOT_C else "yellow" if temp >= _WARM_C else ""
-            line.add("  ").add(f"{temp:>3.0f} °C", colour)
+            line.add(f"  {values['temp_c']:>3.0f} °C")
         if "clock_mhz" in values:
             line.add(f"  {values['clock_mhz']:.0f} MHz")
         if line.left > 6:
-            line.add("  ").add(
-                sparkline(device.uses, min(line.left, 60), 100.0, style.unicode).strip(), "cyan"
-            )
+            line.add("  ").add(sparkline(device.uses, min(line.left, 60), 100.0, style.unicode).strip())
         return line
 
     def _grid(self, devices: Sequence[Accelerator], room: int) -> list[ScreenLine]:
@@ -194,7 +186,7 @@ class View:
                 self._cell(line, device, cell)
             lines.append(line)
         if shown is not devices:
-            lines.append(self._line().add(f"and {len(devices) - len(shown)} more", "dim"))
+            lines.append(self._line().add(f"and {len(devices) - len(shown)} more"))
         return lines
 
     def _cell(self, line: ScreenLine, device: Accelerator, width: int) -> None:
@@ -203,14 +195,14 @@ class View:
         if use is None:
             line.add("-")
             return
-        line.add(bar(use, width - 13, self._style.unicode), usage_colour(use)).add(f" {use:3.0f} %")
+        line.add(bar(use, width - 13, self._style.unicode)).add(f" {use:3.0f} %")
 
     # -- processes and failing sources
 
     def _processes(self, processes: Sequence[ProcessLine], room: int) -> list[ScreenLine]:
         if not processes or room < 3:
             return []
-        head = self._line().add(f"{'PID':>8} {'USER':<10} {'CPU %':>6} {'MEMORY':>9}  COMMAND", "bold")
+        head = self._line().add(f"{'PID':>8} {'USER':<10} {'CPU %':>6} {'MEMORY':>9}  COMMAND")
         lines = [self._line(), head]
         for process in processes[: room - 2]:
             user = cut(inert(process.user), 10)
@@ -222,6 +214,6 @@ class View:
 
     def _failures(self, vitals: Vitals) -> list[ScreenLine]:
         return [
-            self._line().add(f"{inert(name)}: {inert(why)}", "yellow")
+            self._line().add(f"{inert(name)}: {inert(why)}")
             for name, why in list(vitals.failures.items())[:3]
         ]

@@ -12,7 +12,7 @@ from runvitals.terminal.leet.charts import Chart, SeriesName, system_charts
 from runvitals.terminal.leet.series_column import SeriesColumn
 from runvitals.terminal.leet.shared_use import SharedUse
 from runvitals.terminal.top.gpu_processes import GpuProcesses, GpuUse, open_nvml
-from runvitals.terminal.top.live import MachineSampler
+from runvitals.terminal.top.machine_sampler import MachineSampler
 from runvitals.terminal.top.processes import ProcessLine
 from runvitals.terminal.top.vitals import Vitals
 
