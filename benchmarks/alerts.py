@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from runvitals.server.alerts.rules import AlertRule, rule
-from runvitals.server.alerts.watched_series import WatchedHost, WatchedSeries, rounds
+from runvitals.server.alerts.watched_series import WatchedHost, WatchedSeries
 from runvitals.store.samples.interface import SampleBatch
 
 T0 = 1_800_000_000_000
@@ -67,7 +67,7 @@ def main() -> None:
             for row, host in enumerate(hosts)
         ]
         started_s = time.process_time()
-        for one in rounds(batches, series.columns, 0):
+        for one in series.rounds(batches, 0):
             transitions += len(series.add(one))
         used_s += time.process_time() - started_s
     per_second = used_s / arguments.seconds

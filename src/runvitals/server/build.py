@@ -152,7 +152,7 @@ def build_server(
         clock,
         hold_back=partial(hold_back_messages, metadata_store),
     )
-    automations = AutomationThread(metadata_store, directory, recorder.feed, clock)
+    automations = AutomationThread(metadata_store, directory, clock)
     alerting = services.alerting
     others.start(recorder, services.library, alerting.rule_watch.queue, recorder.forget)
     alerting.start()
@@ -243,7 +243,6 @@ def _services_of(
         uploads=None if files is None else uploads.ServerFiles(files, metadata_store),
         channels=Channels(metadata_store, outside, account_services.mailer, directory, clock),
         alerting=Alerting(metadata_store, store, directory, box, clock, monotonic, others.leads),
-        metric_feed=recorder.feed,
         usage_reports=reports,
         statements=Statements(metadata_store, clock),
         payments=payment_provider(outside.fetcher, os.environ),

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from runvitals.server.accounts.routes.services import AccountServices
     from runvitals.server.alerts.alerting import Alerting
     from runvitals.server.alerts.delivery.channels import Channels
-    from runvitals.server.alerts.routes.automations import Feed
     from runvitals.server.doors.mlflow.run_writes import MlflowDoor
     from runvitals.server.doors.otlp.receiver import OtlpReceiver
     from runvitals.server.doors.project_rules import ProjectRules
@@ -73,7 +72,6 @@ class SharedServices(Services):
     Attributes:
         clock: the time now, ms UTC.
         uploads: the files that runs send; None: they are not accepted.
-        metric_feed: passes values of metrics from ingest to the automations.
         payments: None: nothing is paid on the page.
     """
 
@@ -90,7 +88,6 @@ class SharedServices(Services):
     uploads: ServerFiles | None
     channels: Channels
     alerting: Alerting
-    metric_feed: Feed
     usage_reports: UsageReports
     statements: Statements
     payments: PaymentProvider | None

@@ -21,7 +21,6 @@ from runvitals.server.alerts.sample_queue import SampleQueue
 from runvitals.server.alerts.storage.alert_settings import AlertSubject
 from runvitals.server.alerts.storage.firings import Firing
 from runvitals.server.audit.storage.audit import CLI, Actor
-from runvitals.server.ingest.metric_feed import MetricFeed
 from runvitals.server.runs.storage.writer_registration import RegisteredWriter, Sender, WriterRegistration
 from runvitals.server.runs.storage.writers import WriterHeartbeat
 from runvitals.server.usage.storage.alerts import UsageAlert
@@ -501,7 +500,7 @@ def test_automations_are_told_of_findings(watch: Watch) -> None:
     watch.add_rule(**{"for": 0}, tell=[])
     writer = team.run("otter-1")
     watch.every_second(writer, 1, gpu_0_gpu=1)
-    AutomationThread(watch.store, team.directory, MetricFeed(watch.store.metrics.keys), team.clock).react()
+    AutomationThread(watch.store, team.directory, team.clock).react()
     [told] = team.told()
     assert (told.target, told.kind) == (f"stop:{writer.run_id}", "finding")
 
@@ -516,7 +515,7 @@ def test_automations_are_told_of_a_silent_host(watch: Watch) -> None:
     watch.add_rule(condition={"kind": "silence", "of": "host"}, tell=[], **{"for": 60})
     watch.send(team.run("otter-1"), gpu_0_gpu=1)
     watch.pass_time(70_000)
-    AutomationThread(watch.store, team.directory, MetricFeed(watch.store.metrics.keys), team.clock).react()
+    AutomationThread(watch.store, team.directory, team.clock).react()
     assert sorted(team.titles())[0][1] == "[vision/digits] otter-1: nothing arrives of node1"
 
 
@@ -529,7 +528,7 @@ def test_automations_are_told_when_a_team_has_used_its_plan(watch: Watch) -> Non
     passed = [UsageAlert("2026-11", team.team.id, "storage", "percent", 85, 90.0, 100.0)]
     for _ in range(2):
         watch.store.usage.alerts.send(passed, [], team.clock())
-    AutomationThread(watch.store, team.directory, MetricFeed(watch.store.metrics.keys), team.clock).react()
+    AutomationThread(watch.store, team.directory, team.clock).react()
     [told] = team.told()
     assert told.text.startswith("[vision] the plan is used to 85 % (storage)")
 

@@ -21,7 +21,7 @@ from runvitals.server.alerts.rules import AlertRule
 from runvitals.server.alerts.silence import FRESH_MS, rank_key
 from runvitals.server.alerts.spread import SpreadWatch
 from runvitals.server.alerts.storage.rules import WatchedLane
-from runvitals.server.alerts.watched_series import WatchedHost, WatchedSeries, pattern, rounds
+from runvitals.server.alerts.watched_series import WatchedHost, WatchedSeries, pattern
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.samples.interface import SampleBatch, SampleStore, SeriesSamples
 
@@ -144,7 +144,7 @@ class _PastSamples:
             series = WatchedSeries([self._host(rule, lane)])
             transitions: list[Transition] = []
             for batch in self._batches(rule, lane):
-                for one in rounds([batch], series.columns, self._from_ms):
+                for one in series.rounds([batch], self._from_ms):
                     transitions += series.add(one)
             found += _firings(transitions, [lane])
             evaluated += _evaluated(series, [lane])
@@ -167,7 +167,7 @@ class _PastSamples:
         for start_ms in range(first_ms, last_ms + 1, step_ms):
             deadline.check()
             part = [_between(batch, start_ms, start_ms + step_ms) for batch in batches]
-            for one in rounds(part, watched.columns, self._from_ms):
+            for one in watched.rounds(part, self._from_ms):
                 watched.add(one)
             transitions += comparison.compare(min(start_ms + step_ms, last_ms))
         return _firings(transitions, lanes), _evaluated(watched, lanes)

@@ -25,6 +25,8 @@ from runvitals.server.alerts.windows import (
     BUCKETS,
     CHANGE,
     CHANGE_BUCKETS,
+    DEVIATIONS,
+    FRACTION,
     LAST,
     MAX,
     MAX_CHANGE_BUCKETS,
@@ -36,6 +38,8 @@ from runvitals.server.alerts.windows import (
 
 OK, PENDING, FIRING = 0, 1, 2
 _STATISTICS: Final = {"mean": MEAN, "min": MIN, "max": MAX}
+_LEAST_POINTS: Final = 16
+_EQUALITIES: Final = {"=": 1.0, "!=": -1.0}
 _NEVER: Final = -(2**62)
 
 
@@ -55,11 +59,16 @@ class EvaluatedSeries:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A number that is computed from a series, and the rules that compare it."""
+    """A number that is computed from a series, and the rules that compare it.
+
+    Args:
+        shares: slots with the same one and the same feature have one window; "": the slot has its own.
+    """
 
     series: EvaluatedSeries
     feature: Feature
     rules: tuple[AlertRule, ...]
+    shares: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +83,11 @@ class InstanceState:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A rule begins to fire for a series, or is over."""
+    """A rule begins to fire for a series, or is over.
+
+    Args:
+        value: what the rule compares; of a change over points, the mean of the newer ones.
+    """
 
     rule: AlertRule
     series: EvaluatedSeries
@@ -96,11 +109,12 @@ class Evaluation:
         self.slots = list(slots)
         self._last_ms = np.full(len(slots), _NEVER)
         self.values = np.full(len(slots), np.nan)
+        self._counts_points = np.array([slot.feature.points > 0 for slot in slots], bool)
+        self._any_points = bool(self._counts_points.any())
         self._window_of = np.full(len(slots), -1)
-        self._is_change = np.array([slot.feature.baseline_ms > 0 for slot in slots], bool)
-        self._has_changes = bool(self._is_change.any())
-        self._windows = self._make_windows(BUCKETS, changes=False)
-        self._changes = self._make_windows(MAX_CHANGE_BUCKETS, changes=True)
+        self._buckets_of = np.array([_buckets(slot.feature) for slot in slots], np.int64)
+        sizes = np.unique(self._buckets_of).tolist()
+        self._windows = {buckets: self._make_windows(buckets) for buckets in sizes if buckets}
         self._make_instances()
 
     @property
@@ -110,7 +124,11 @@ class Evaluation:
 
     def add(self, slots: Integers, times: Integers, values: Floats) -> list[Transition]:
         """Add values, at most one to each slot. Values that are not newer than the slot's last are left out;
-        so are those that are NaN."""
+        so are those that are NaN. Slots that count points take each that is not NaN, whenever it was."""
+        if self._any_points:
+            at = np.nonzero(self._counts_points[slots])[0]
+            times = times.copy()
+            times[at] = self._next_points(slots[at])
         new = (times > self._last_ms[slots]) & ~np.isnan(values)
         if not new.all():
             slots, times, values = slots[new], times[new], values[new]
@@ -119,6 +137,8 @@ class Evaluation:
         self._last_ms[slots] = times
         results = self._results(slots, times, values)
         known = ~np.isnan(results)
+        if self._any_points:
+            known |= self._counts_points[slots]  # a condition about points that has no result is not met
         if not known.all():
             slots, results = slots[known], results[known]
         if not len(slots):
@@ -149,12 +169,11 @@ class Evaluation:
         new, known = np.array(pairs).T
         self._last_ms[new] = before._last_ms[known]
         self.values[new] = before.values[known]
-        for mine, its, chosen in (
-            (self._changes, before._changes, self._is_change[new]),
-            (self._windows, before._windows, ~self._is_change[new]),
-        ):
-            windowed = chosen & (self._window_of[new] >= 0)
-            mine.take_over(self._window_of[new[windowed]], its, before._window_of[known[windowed]])
+        for buckets, windows in self._windows.items():
+            its = before._windows.get(buckets)
+            chosen = self._buckets_of[new] == buckets
+            if its is not None and chosen.any():
+                windows.take_over(self._window_of[new[chosen]], its, before._window_of[known[chosen]])
 
     def state(self) -> dict[tuple[int, EvaluatedSeries], InstanceState]:
         """The instances that are pending or firing, or have fired, by rule id and series."""
@@ -180,23 +199,21 @@ class Evaluation:
         self._fired_ms[index] = _NEVER if before.fired_ms is None else before.fired_ms
         self._limits[index] = self._fire[index] if before.state == OK else self._clear[index]
 
-    def _make_windows(self, buckets: int, changes: bool) -> SeriesWindows:
-        chosen = [
-            (index, slot.feature)
-            for index, slot in enumerate(self.slots)
-            if slot.feature.window_ms and bool(slot.feature.baseline_ms) == changes
-        ]
-        for position, (index, _) in enumerate(chosen):
+    def _make_windows(self, buckets: int) -> SeriesWindows:
+        """The windows of all slots that have so many buckets."""
+        features: list[Feature] = []
+        shared: dict[tuple[str, Feature], int] = {}
+        for index in np.nonzero(self._buckets_of == buckets)[0].tolist():
+            slot = self.slots[index]
+            position = len(features)
+            if slot.shares:
+                position = shared.setdefault((slot.shares, slot.feature), position)
+            if position == len(features):
+                features.append(slot.feature)
             self._window_of[index] = position
-        divided = CHANGE_BUCKETS if changes else BUCKETS
-        widths = [max(1, feature.window_ms // divided) for _, feature in chosen]
-        used = [
-            min(divided + -(-feature.baseline_ms // width), buckets)
-            for (_, feature), width in zip(chosen, widths, strict=True)
-        ]
-        statistics = [_statistic(feature) for _, feature in chosen]
-        recent = np.full(len(chosen), divided)
-        return SeriesWindows(_integers(statistics), _integers(widths), recent, _integers(used), buckets)
+        windows = np.array([_window(feature, buckets) for feature in features], np.int64)
+        statistics, widths, recent, used, reach = windows.T  # there is at least one
+        return SeriesWindows(statistics, widths, recent, used, reach, buckets)
 
     def _make_instances(self) -> None:
         counts = _integers([len(slot.rules) for slot in self.slots])
@@ -206,31 +223,38 @@ class Evaluation:
         known: dict[int, Floats] = {}
         for slot in self.slots:
             if id(slot.rules) not in known:
-                known[id(slot.rules)] = np.array([_numbers(rule) for rule in slot.rules]).reshape(-1, 6)
-        columns = np.concatenate([np.empty((0, 6)), *(known[id(slot.rules)] for slot in self.slots)]).T
+                known[id(slot.rules)] = np.array([_numbers(rule) for rule in slot.rules]).reshape(-1, 7)
+        columns = np.concatenate([np.empty((0, 7)), *(known[id(slot.rules)] for slot in self.slots)]).T
         self._sign, self._fire, self._clear = (column.copy() for column in columns[:3])
         self._absolute = columns[3] > 0
-        self._for_ms, self._cooldown_ms = (column.astype(np.int64) for column in columns[4:])
+        self._for_ms, self._cooldown_ms = (column.astype(np.int64) for column in columns[4:6])
+        self._equality = columns[6].copy()
         size = len(self._slot_of)
         self._limits = self._fire.copy()
         self._state = np.zeros(size, np.int8)
         self._since_ms = np.full(size, _NEVER)
         self._fired_ms = np.full(size, _NEVER)
         self._any_absolute = bool(self._absolute.any())
+        self._any_equality = bool(self._equality.any())
+
+    def _next_points(self, slots: Integers) -> Integers:
+        """The times of the next values of slots, where these count their values."""
+        times: Integers = np.maximum(self._last_ms[slots] + 1, 0)
+        buckets_of, window_of = self._buckets_of[slots], self._window_of[slots]
+        for buckets, windows in self._windows.items():
+            chosen = buckets_of == buckets
+            times[chosen] = windows.next_points(window_of[chosen])
+        return times
 
     def _results(self, slots: Integers, times: Integers, values: Floats) -> Floats:
-        window_of = self._window_of[slots]
-        if (window_of < 0).all():
+        buckets_of, window_of = self._buckets_of[slots], self._window_of[slots]
+        if not buckets_of.any():
             return values
         results: Floats = values.copy()
-        is_change = self._is_change[slots]
-        if self._has_changes:
-            chosen = np.nonzero((window_of >= 0) & is_change)[0]
+        for buckets, windows in self._windows.items():
+            chosen = np.nonzero(buckets_of == buckets)[0]
             if len(chosen):
-                results[chosen] = self._changes.add(window_of[chosen], times[chosen], values[chosen])
-        chosen = np.nonzero((window_of >= 0) & ~is_change)[0]
-        if len(chosen):
-            results[chosen] = self._windows.add(window_of[chosen], times[chosen], values[chosen])
+                results[chosen] = windows.add(window_of[chosen], times[chosen], values[chosen])
         return results
 
     def _compare(self, slots: Integers) -> list[Transition]:
@@ -242,6 +266,10 @@ class Evaluation:
         if self._any_absolute:
             values = np.where(self._absolute[instances], np.abs(values), values)
         beyond = values * self._sign[instances] > self._limits[instances]
+        if self._any_equality:
+            equality = self._equality[instances]
+            is_equal = values == self._fire[instances]
+            beyond = np.where(equality == 0, beyond, (is_equal == (equality > 0)) & ~np.isnan(values))
         state = self._state[instances]
         began = instances[beyond & (state == OK)]
         ended = instances[~beyond & (state != OK)]
@@ -283,6 +311,9 @@ class Evaluation:
     def _transition(self, index: int, firing: bool) -> Transition:
         slot = int(self._slot_of[index])
         time_ms, value = int(self._last_ms[slot]), float(self.values[slot])
+        feature = self.slots[slot].feature
+        if feature.points_before:
+            value = self._windows[_buckets(feature)].recent_mean(int(self._window_of[slot]))
         return Transition(self._rule(index), self.slots[slot].series, firing, time_ms, value)
 
     def _rule(self, index: int) -> AlertRule:
@@ -304,10 +335,39 @@ def _integers(values: Sequence[int]) -> Integers:
 
 def _numbers(rule: AlertRule) -> tuple[float, ...]:
     """What the arrays of an instance hold of its rule."""
-    return (*_limits(rule.condition), rule.condition.absolute, rule.for_ms, rule.cooldown_ms)
+    equality = _EQUALITIES.get(rule.condition.operator, 0.0)
+    return (*_limits(rule.condition), rule.condition.absolute, rule.for_ms, rule.cooldown_ms, equality)
+
+
+def _buckets(feature: Feature) -> int:
+    """How many buckets its windows have; 0: it needs none. Windows over points have a power of two, so that
+    few sizes are needed."""
+    if feature.points:
+        used = feature.points + feature.points_before
+        is_last = feature.statistic == "last"
+        return 0 if is_last else max(_LEAST_POINTS, 1 << (used - 1).bit_length())
+    if not feature.window_ms:
+        return 0
+    return MAX_CHANGE_BUCKETS if feature.baseline_ms else BUCKETS
+
+
+def _window(feature: Feature, buckets: int) -> tuple[int, int, int, int, int]:
+    """What `SeriesWindows` takes of a feature: statistic, width, recent, used, reach."""
+    if feature.points:
+        used = feature.points + feature.points_before
+        return _statistic(feature), 1, feature.points, used, used - 1
+    recent = CHANGE_BUCKETS if feature.baseline_ms else BUCKETS
+    width = max(1, feature.window_ms // recent)
+    used = min(recent + -(-feature.baseline_ms // width), buckets)
+    reach = recent + (used - recent) // 2 if feature.baseline_ms else recent // 2
+    return _statistic(feature), width, recent, used, reach
 
 
 def _statistic(feature: Feature) -> int:
+    if feature.statistic == "deviations":
+        return DEVIATIONS
+    if feature.points_before:
+        return FRACTION if feature.relative else CHANGE
     if feature.baseline_ms:
         return RELATIVE if feature.relative else CHANGE
     return _STATISTICS.get(feature.statistic, LAST)
@@ -315,6 +375,8 @@ def _statistic(feature: Feature) -> int:
 
 def _limits(condition: RuleCondition) -> tuple[float, float, float]:
     """Sign, and limits for `value * sign > limit`: to begin, and to stay."""
+    if condition.operator in _EQUALITIES:
+        return 1.0, condition.fire, condition.clear
     sign = 1.0 if condition.operator.startswith(">") else -1.0
     fire, clear = condition.fire * sign, condition.clear * sign
     if condition.operator.endswith("="):

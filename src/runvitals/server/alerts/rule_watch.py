@@ -1,4 +1,5 @@
-"""`RuleWatch`: evaluates the rules of all teams and users on what ingest stores.
+"""`RuleWatch`: evaluates the rules of all teams and users on what ingest stores, and the conditions of their
+automations about metrics.
 
 Ingest puts what it stored into a queue and goes on; the thread takes it from there. It reads the metadata
 store when a host appears and once a minute, never for a sample, and asks each second whether rules changed.
@@ -11,16 +12,18 @@ from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
-from runvitals.model.durations import MINUTE_MS
+from runvitals.model.durations import DAY_MS, MINUTE_MS
 from runvitals.model.filter import Filter
 from runvitals.model.filter_text import parse
+from runvitals.model.state import LOST, MONITOR, RUNNING
 from runvitals.server.alerts.evaluation import FIRING, OK, EvaluatedSeries, InstanceState, Slot, Transition
+from runvitals.server.alerts.metric_automations import MetricAutomations
 from runvitals.server.alerts.rules import AlertRule, Feature, InvalidRule, rule
 from runvitals.server.alerts.sample_queue import SampleQueue
 from runvitals.server.alerts.silence import SilenceWatch
 from runvitals.server.alerts.spread import SpreadWatch
 from runvitals.server.alerts.storage.rules import RuleState, StoredRule, WatchedLane
-from runvitals.server.alerts.watched_series import WatchedHost, WatchedSeries, rounds
+from runvitals.server.alerts.watched_series import WatchedHost, WatchedSeries
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.samples.interface import SampleBatch, SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
@@ -29,6 +32,9 @@ LATE_MS: Final = 10 * MINUTE_MS
 """Older samples are not evaluated: nobody is notified of what a journal reports days later."""
 FORGET_MS: Final = 60 * MINUTE_MS
 """A host that sent nothing for so long is not watched any more, except by rules about silence."""
+REST_MS: Final = DAY_MS
+"""The last points of a run that logs nothing are kept so long, for automations; of one that has ended, for
+`_MATCH_MS`."""
 _EVERY_S: Final = 1.0
 _MATCH_MS: Final = MINUTE_MS
 _COMPARE_MS: Final = 10_000
@@ -64,6 +70,7 @@ class RuleWatch:
         watches_all: Callable[[StoredRule], bool] = lambda stored: False,
     ) -> None:
         self._watches_all = watches_all
+        self._automations = MetricAutomations(metadata_store)
         self._store = metadata_store
         self._samples = samples
         self._on_transition = on_transition
@@ -79,6 +86,7 @@ class RuleWatch:
         self._version: tuple[int, int, int] | None = None
         self._rules: dict[int, tuple[StoredRule, AlertRule]] = {}
         self._hosts: dict[int, WatchedHost] = {}
+        self._resting: dict[int, WatchedHost] = {}
         self._lanes: dict[int, WatchedLane] = {}
         self._ignored: set[int] = set()
         self._series = WatchedSeries([])
@@ -138,10 +146,10 @@ class RuleWatch:
 
     def _read_rules(self) -> None:
         version = self._store.alerts.rules.version()
-        if version == self._version:
+        if not self._automations.has_changed() and version == self._version:
             return
         is_first, self._version = self._version is None, version
-        found: dict[int, tuple[StoredRule, AlertRule]] = {}
+        found = {stored.id: (stored, known) for stored, known in self._automations.rules()}
         for stored in self._store.alerts.rules.all():
             if not stored.enabled:
                 continue
@@ -182,14 +190,16 @@ class RuleWatch:
 
     def _note(self, batches: Iterable[SampleBatch], now_ms: int) -> None:
         """Learn of hosts and metrics that are new."""
-        unknown = {batch.run for batch in batches} - self._hosts.keys() - self._ignored
+        unknown = {batch.run for batch in batches} - self._hosts.keys() - self._resting.keys() - self._ignored
         if unknown:
             self._learn(unknown, now_ms)
         for batch in batches:
-            host = self._hosts.get(batch.run)
+            host = self._hosts.get(batch.run) or self._resting.get(batch.run)
             if host is None:
                 continue
             host.heard_ms = now_ms
+            if batch.run in self._resting and not host.has_ended:
+                self._done_ms.pop("match", None)
             new = [metric for metric in batch.metrics if metric not in host.metrics]
             if new:
                 host.metrics.update(self._store.metrics.keys(new))
@@ -201,7 +211,13 @@ class RuleWatch:
         for lane_id, lane in found.items():
             self._lanes[lane_id] = lane
             self._hosts[lane_id] = WatchedHost(
-                lane_id, lane.run_id, lane.host, lane.role, heard_ms=now_ms, rank=lane.rank
+                lane_id,
+                lane.run_id,
+                lane.host,
+                lane.role,
+                heard_ms=now_ms,
+                rank=lane.rank,
+                project_id=lane.project_id,
             )
         self._ignored |= wanted - found.keys()
         self._done_ms.pop("match", None)
@@ -210,7 +226,7 @@ class RuleWatch:
         """A host may fall silent while this server starts, or when the server that heard it ends."""
         if any(known.condition.of == "host" for _, known in self._rules.values()):
             heard = self._store.alerts.rules.heard_since(now_ms - FORGET_MS)
-            unknown = heard.keys() - self._hosts.keys() - self._ignored
+            unknown = heard.keys() - self._hosts.keys() - self._resting.keys() - self._ignored
             if unknown:
                 self._learn(unknown, now_ms)
             for lane_id in unknown & self._hosts.keys():
@@ -219,46 +235,68 @@ class RuleWatch:
     def _match(self, now_ms: int) -> None:
         """Find out which rules are about which hosts; forget hosts that ended, and those of ended runs."""
         self._learn_what_others_hear(now_ms)
-        self._lanes = self._store.alerts.rules.lanes(self._hosts)
-        run_ids = {lane.run_id for lane in self._lanes.values()}
-        rows = self._store.runs.get(sorted(run_ids), now_ms)
-        heard = self._store.alerts.rules.heard_since(now_ms - FORGET_MS)
-        ended = self._store.alerts.rules.ended(self._hosts)
-        for lane_id, host in list(self._hosts.items()):
-            row = rows.get(host.run_id)
-            gone = lane_id not in self._lanes or row is None or row.state not in ("running", "lost")
-            if gone or lane_id in ended:
-                self._forget(lane_id, now_ms)
-            elif now_ms - host.heard_ms > FORGET_MS + max(
-                (known.for_ms for _, known in self._rules.values()), default=0
-            ):
-                self._forget(lane_id, now_ms, is_over=lane_id not in heard)
+        self._let_rest(now_ms)
+        run_ids = {host.run_id for host in self._hosts.values()}
         matching = {
             text: self._store.runs.matching(run_ids, Filter(terms=parse(text)), now_ms)
             for text in {known.filter for _, known in self._rules.values() if known.filter}
         }
         by_owner: dict[int | None, list[AlertRule]] = {}
+        of_points: dict[int | None, list[AlertRule]] = {}
         of_all: list[AlertRule] = []
         for stored, known in self._rules.values():
-            if not known.everywhere:
+            if known.condition.kind == "points":
+                of_points.setdefault(stored.entity_id, []).append(known)
+            elif not known.everywhere:
                 by_owner.setdefault(stored.entity_id, []).append(known)
             elif self._watches_all(stored):
                 of_all.append(known)
         known_rules: dict[tuple[int, ...], tuple[AlertRule, ...]] = {}
-        for lane_id, host in self._hosts.items():
+        for lane_id, host in (*self._hosts.items(), *self._resting.items()):
             lane = self._lanes[lane_id]
+            host.project_id = lane.project_id
+            of_host = [*by_owner.get(lane.entity_id, ()), *(of_all if lane.role == MONITOR else ())]
             rules = tuple(
                 known
-                for known in (*by_owner.get(lane.entity_id, ()), *(of_all if lane.role == "monitor" else ()))
+                for known in (of_host if lane_id in self._hosts else ())
                 if (not known.projects or lane.project in known.projects)
                 and (not known.hosts or any(fnmatchcase(lane.host, name) for name in known.hosts))
                 and (not known.filter or lane.run_id in matching[known.filter])
-            )
+            ) + (() if lane.role == MONITOR else tuple(of_points.get(lane.entity_id, ())))
             # One object for all hosts with the same rules: see `WatchedSeries`.
             rules = known_rules.setdefault(tuple(known.id for known in rules), rules)
             if rules is not host.rules and rules != host.rules:
                 self._is_old = True
             host.rules = rules
+
+    def _let_rest(self, now_ms: int) -> None:
+        """Forget hosts that rules are about no more. Where automations count what a run logs they rest: late
+        points count too, and the last ones are kept while a run logs nothing."""
+        hosts = {**self._resting, **self._hosts}
+        self._lanes = self._store.alerts.rules.lanes(hosts)
+        rows = self._store.runs.get(sorted({lane.run_id for lane in self._lanes.values()}), now_ms)
+        heard = self._store.alerts.rules.heard_since(now_ms - FORGET_MS)
+        ended = self._store.alerts.rules.ended(hosts)
+        patience_ms = FORGET_MS + max((known.for_ms for _, known in self._rules.values()), default=0)
+        teams = {
+            stored.entity_id for stored, known in self._rules.values() if known.condition.kind == "points"
+        }
+        self._resting = {}
+        for lane_id, host in hosts.items():
+            lane, row = self._lanes.get(lane_id), rows.get(host.run_id)
+            is_gone = lane is None or row is None
+            host.has_ended = row is None or row.state not in (RUNNING, LOST) or lane_id in ended
+            silent_ms = now_ms - host.heard_ms
+            if not is_gone and not host.has_ended and silent_ms <= patience_ms:
+                self._hosts[lane_id] = host
+                continue
+            if lane_id in self._hosts:
+                self._forget(lane_id, now_ms, is_over=is_gone or host.has_ended or lane_id not in heard)
+            is_counted = lane is not None and lane.role != MONITOR and lane.entity_id in teams
+            if not is_gone and is_counted and silent_ms < (_MATCH_MS if host.has_ended else REST_MS):
+                self._resting[lane_id] = host
+            else:
+                self._is_old = True
 
     def _forget(self, lane_id: int, now_ms: int, is_over: bool = True) -> None:
         """What fires for a host is over when its run has ended; nobody is notified of that.
@@ -284,7 +322,8 @@ class RuleWatch:
         before = self._series
         busy = {known.condition.busy_metric for _, known in self._rules.values()} - {""}
         self._series = WatchedSeries(
-            [host for host in self._hosts.values() if host.rules], map(Feature, sorted(busy))
+            [host for host in (*self._hosts.values(), *self._resting.values()) if host.rules],
+            map(Feature, sorted(busy)),
         )
         changed = self._changed_rules(before)
         kept = {key: state for key, state in states.items() if key[0] not in changed}
@@ -352,11 +391,14 @@ class RuleWatch:
                 evaluation.fill(index, found.t, found.values)
 
     def _add(self, batches: list[SampleBatch], now_ms: int) -> None:
-        for one in rounds(batches, self._series.columns, now_ms - LATE_MS):
+        for one in self._series.rounds(batches, now_ms - LATE_MS):
             self._heard(self._series.add(one))
 
     def _heard(self, transitions: Iterable[Transition]) -> None:
         for transition in transitions:
+            if transition.rule.condition.kind == "points":
+                self._automations.heard(transition)
+                continue
             found = self._rules.get(transition.rule.id)
             lane = self._lanes.get(transition.series.lane_id)
             if found is not None and lane is not None:
@@ -379,7 +421,7 @@ class RuleWatch:
                 state.fired_ms,
             )
             for (rule_id, series), state in self._states().items()
-            if state.state != OK or state.fired_ms is not None
+            if rule_id > 0 and (state.state != OK or state.fired_ms is not None)
         ]
         rows = [*states, *self._saved]
         now = self._hosts.keys() | {row.lane_id for row in rows}

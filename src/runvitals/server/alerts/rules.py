@@ -29,7 +29,8 @@ from runvitals.server.alerts.maintenance import Maintenance, maintenance_windows
 
 Severity = Literal["info", "warning", "error"]
 Statistic = Literal["last", "mean", "min", "max"]
-Kind = Literal["threshold", "change", "spread", "silence", "not_finite"]
+Kind = Literal["threshold", "change", "spread", "silence", "not_finite", "points"]
+"""`points`: what an automation about a metric waits for; it cannot be written as a rule."""
 SEVERITIES: Final = ("info", "warning", "error")
 STATISTICS: Final = ("last", "mean", "min", "max")
 OPERATORS: Final = (">", ">=", "<", "<=")
@@ -69,11 +70,15 @@ class Feature:
 
     Args:
         metric: a key; `*` stands for any text.
-        statistic: of the values in the window; `not_finite`: 1 for a value that is no number, else 0.
+        statistic: of the values in the window; `not_finite`: 1 for a value that is no number, else 0;
+            `deviations`: how many standard deviations the newest point is away from those before it.
         window_ms: 0 for the last value.
         baseline_ms: the change of the mean against that of the time before the window; 0: none.
-        relative: the change in percent of the baseline's mean.
+        relative: the change in percent of the baseline's mean; of points, as a part of it.
         spread: in percent of the median of the same metric in the same run.
+        points: a window of so many points, in the order in which they arrive, in place of `window_ms`. They
+            are those that a run logs, on whichever host; for `deviations`, those of all runs of its project.
+        points_before: so many points before the window, in place of `baseline_ms`.
     """
 
     metric: str
@@ -82,6 +87,8 @@ class Feature:
     baseline_ms: int = 0
     relative: bool = False
     spread: bool = False
+    points: int = 0
+    points_before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +97,7 @@ class RuleCondition:
 
     Args:
         fire, clear: it begins to hold beyond `fire`, and holds until the feature is back beyond `clear`.
-        operator: which side is beyond.
+        operator: which side is beyond; of points also `=` and `!=`.
         absolute: the sign of the feature does not count.
         busy_metric, busy_value: of a silence: only while a series of the run is above this value.
         of: of a silence: one of `SILENT`.
@@ -309,7 +316,7 @@ def _condition(outer: _Reader, value: Any) -> RuleCondition:
         outer.wrong("condition", "expected an object with kind, metric and so on")
         return RuleCondition("threshold")
     reader = _Reader(value, "condition.", outer.fields)
-    kind: Kind = reader.choice("kind", KINDS)
+    kind = reader.choice("kind", KINDS)
     found = _CONDITIONS[kind](reader)
     reader.unknown()
     return found

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 
 from runvitals.base.buckets import Floats, Integers
 from runvitals.model.gap import GAP_BITS
+from runvitals.model.names import STEP
 from runvitals.model.state import MONITOR
 from runvitals.readers.journals.rates import rate_of
 from runvitals.server.alerts.evaluation import EvaluatedSeries, Evaluation, Slot, Transition
 from runvitals.server.alerts.rules import AlertRule, Feature
 from runvitals.store.samples.interface import SampleBatch
+
+_COMPARED: Final = ("threshold", "change", "not_finite", "points")
 
 
 @dataclass(slots=True)
@@ -27,6 +31,7 @@ class WatchedHost:
         metrics: the ids of its metrics, with their keys.
         heard_ms: when something of it was stored last.
         rank: of the training process that logs in this lane; None: a monitor, or unknown.
+        has_ended: nothing more is expected of it.
     """
 
     lane_id: int
@@ -37,6 +42,13 @@ class WatchedHost:
     metrics: dict[int, str] = field(default_factory=dict)
     heard_ms: int = 0
     rank: int | None = None
+    project_id: int = 0
+    has_ended: bool = False
+
+    @property
+    def logs(self) -> bool:
+        """Whether rows of `log()` have arrived."""
+        return STEP in self.metrics.values()
 
 
 @lru_cache(maxsize=4096)
@@ -68,19 +80,32 @@ class WatchedSeries:
         self._matches: dict[tuple[int, str], list[tuple[Feature, tuple[AlertRule, ...]]]] = {}
         self._by_feature: dict[int, dict[Feature, list[AlertRule]]] = {}
         self._of_metric: dict[tuple[int, int], list[int]] = {}
+        self._counted_run: dict[int, int] = {}
+        self._project_of: dict[int, int] = {}
         self._columns: dict[tuple[int, tuple[int, ...]], tuple[Integers, Integers]] = {}
         self.slots_of: dict[Feature, list[int]] = {}
         slots: list[Slot] = []
         factors: list[float] = []
         measured: list[bool] = []
+        of_points: dict[tuple[EvaluatedSeries, Feature], int] = {}
         for host in hosts:
+            logs = host.logs
             for metric_id, stored in host.metrics.items():
                 for key, factor in _keys(stored):
                     series = EvaluatedSeries(host.run_id, host.lane_id, host.host, key)
                     for feature, rules in self._features(host.rules, key):
-                        self._of_metric.setdefault((host.lane_id, metric_id), []).append(len(slots))
-                        self.slots_of.setdefault(feature, []).append(len(slots))
-                        slots.append(Slot(series, feature, rules))
+                        shares, index = "", len(slots)
+                        if feature.points:
+                            if not logs or key != stored:
+                                continue
+                            series = EvaluatedSeries(host.run_id, 0, "", key)
+                            shares = self._points_of(host, feature)
+                            index = of_points.setdefault((series, feature), index)
+                        self._of_metric.setdefault((host.lane_id, metric_id), []).append(index)
+                        if index < len(slots):
+                            continue
+                        self.slots_of.setdefault(feature, []).append(index)
+                        slots.append(Slot(series, feature, rules, shares))
                         factors.append(factor)
                         measured.append(host.role == MONITOR)
         self.evaluation = Evaluation(slots)
@@ -90,6 +115,7 @@ class WatchedSeries:
         self._counted_ms = np.zeros(len(slots), np.int64)
         self._counted = np.full(len(slots), np.nan)
         self._has_rates = bool((~np.isnan(self._factors)).any())
+        self._counts_points = np.array([slot.feature.points > 0 for slot in slots], bool)
 
     def columns(self, lane_id: int, metrics: tuple[int, ...]) -> tuple[Integers, Integers]:
         """The columns of a batch that rules are about, and the slots that they go to."""
@@ -103,6 +129,46 @@ class WatchedSeries:
             array = np.array(pairs, np.int64).reshape(len(pairs), 2)
             known = self._columns[lane_id, metrics] = (array[:, 0], array[:, 1])
         return known
+
+    def rounds(self, batches: Sequence[SampleBatch], not_before_ms: int) -> Iterable[Round]:
+        """The values of batches in rounds, so that each slot gets its values one after the other.
+
+        Args:
+            not_before_ms: older rows are left out, except of slots that count points.
+        """
+        by_round: list[list[tuple[Integers, int, Floats]]] = []
+        used: dict[tuple[str, int], int] = {}
+        for batch in batches:
+            chosen, slots = self.columns(batch.run, batch.metrics)
+            if not len(slots) or not len(batch.t):
+                continue
+            values = batch.values[:, chosen]
+            order = range(len(batch.t))
+            if len(batch.t) > 1 and (np.diff(batch.t) < 0).any():
+                order = np.argsort(batch.t, kind="stable").tolist()
+            line = self._line(batch.run)
+            at = used.get(line, 0)
+            for row in order:
+                time_ms = int(batch.t[row])
+                part = (slots, time_ms, values[row])
+                if time_ms < not_before_ms:
+                    points = np.nonzero(self._counts_points[slots])[0]
+                    if not len(points):
+                        continue
+                    part = (slots[points], time_ms, values[row][points])
+                if at == len(by_round):
+                    by_round.append([])
+                by_round[at].append(part)
+                at += 1
+            used[line] = at
+        for parts in by_round:
+            counts = [len(slots) for slots, _, _ in parts]
+            times = np.repeat(np.array([time_ms for _, time_ms, _ in parts], np.int64), counts)
+            yield Round(
+                np.concatenate([slots for slots, _, _ in parts]),
+                times,
+                np.concatenate([row for _, _, row in parts]),
+            )
 
     def add(self, one: Round) -> list[Transition]:
         """Add the values of a round, and of counters their rates."""
@@ -129,6 +195,22 @@ class WatchedSeries:
         found: Floats = np.where(is_gap, np.nan, ~np.isfinite(one.values))
         return found
 
+    def _points_of(self, host: WatchedHost, feature: Feature) -> str:
+        """Whose points have one window, for a slot of a host; "": those of the slot."""
+        self._counted_run[host.lane_id] = host.run_id
+        if feature.statistic != "deviations":
+            return ""
+        self._project_of[host.run_id] = host.project_id
+        return f"project:{host.project_id}"
+
+    def _line(self, lane_id: int) -> tuple[str, int]:
+        """The queue of the rows of a host: hosts whose points have common windows wait for each other."""
+        run_id = self._counted_run.get(lane_id)
+        if run_id is None:
+            return "host", lane_id
+        project_id = self._project_of.get(run_id)
+        return ("run", run_id) if project_id is None else ("project", project_id)
+
     def _features(
         self, rules: tuple[AlertRule, ...], key: str
     ) -> list[tuple[Feature, tuple[AlertRule, ...]]]:
@@ -146,7 +228,7 @@ class WatchedSeries:
             known = self._matches[id(rules), key] = [
                 (feature, tuple(compared(feature_rules)))
                 for feature, feature_rules in by_feature.items()
-                if pattern(feature.metric).match(key)
+                if (feature.metric == key if feature.points else pattern(feature.metric).match(key))
             ]
         return known
 
@@ -159,44 +241,4 @@ def _keys(stored: str) -> list[tuple[str, float]]:
 
 def compared(rules: Iterable[AlertRule]) -> list[AlertRule]:
     """The rules that compare a number as it arrives."""
-    return [rule for rule in rules if rule.condition.kind in ("threshold", "change", "not_finite")]
-
-
-def rounds(
-    batches: Sequence[SampleBatch],
-    columns: Callable[[int, tuple[int, ...]], tuple[Integers, Integers]],
-    not_before_ms: int,
-) -> Iterable[Round]:
-    """The values of batches in rounds, so that each slot gets its values one after the other.
-
-    Args:
-        not_before_ms: older rows are left out.
-    """
-    by_round: list[list[tuple[Integers, int, Floats]]] = []
-    used: dict[int, int] = {}
-    for batch in batches:
-        chosen, slots = columns(batch.run, batch.metrics)
-        if not len(slots) or not len(batch.t):
-            continue
-        values = batch.values[:, chosen]
-        order = range(len(batch.t))
-        if len(batch.t) > 1 and (np.diff(batch.t) < 0).any():
-            order = np.argsort(batch.t, kind="stable").tolist()
-        at = used.get(batch.run, 0)
-        for row in order:
-            time_ms = int(batch.t[row])
-            if time_ms < not_before_ms:
-                continue
-            if at == len(by_round):
-                by_round.append([])
-            by_round[at].append((slots, time_ms, values[row]))
-            at += 1
-        used[batch.run] = at
-    for parts in by_round:
-        counts = [len(slots) for slots, _, _ in parts]
-        times = np.repeat(np.array([time_ms for _, time_ms, _ in parts], np.int64), counts)
-        yield Round(
-            np.concatenate([slots for slots, _, _ in parts]),
-            times,
-            np.concatenate([row for _, _, row in parts]),
-        )
+    return [rule for rule in rules if rule.condition.kind in _COMPARED]

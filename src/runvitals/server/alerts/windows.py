@@ -3,6 +3,9 @@
 A window is divided into buckets. A bucket keeps the sum, number, minimum and maximum of its values, so a
 value costs the same however long the window is. The window therefore moves in steps of a bucket. It gives no
 result until its values reach back over at least half of it.
+
+A window over the last points of a series is one whose clock counts its values: each point is a bucket of its
+own, and there is no result until all are there.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from runvitals.base.buckets import Floats, Integers
 
@@ -17,7 +21,9 @@ BUCKETS: Final = 12
 CHANGE_BUCKETS: Final = 4
 """Of the window of a change; the baseline before it has as many more as it is longer."""
 MAX_CHANGE_BUCKETS: Final = 64
-LAST, MEAN, MIN, MAX, CHANGE, RELATIVE = range(6)
+LAST, MEAN, MIN, MAX, CHANGE, RELATIVE, FRACTION, DEVIATIONS = range(8)
+"""From `CHANGE` on, a window is compared with what was before it: the change of its mean, in percent of the
+mean before, as a part of it, and in standard deviations of what was before."""
 _NO_BUCKET: Final = -(2**62)
 
 
@@ -29,10 +35,17 @@ class SeriesWindows:
         widths: of a bucket of each series, ms.
         recent: how many buckets the window of each series has.
         used: the same with the baseline.
+        reach: how many buckets back the oldest value must be at least, for a result.
     """
 
     def __init__(
-        self, statistics: Integers, widths: Integers, recent: Integers, used: Integers, buckets: int
+        self,
+        statistics: Integers,
+        widths: Integers,
+        recent: Integers,
+        used: Integers,
+        reach: Integers,
+        buckets: int,
     ) -> None:
         size = len(statistics)
         self._buckets = buckets
@@ -40,6 +53,7 @@ class SeriesWindows:
         self._widths = widths
         self._recent = recent
         self._used = used
+        self._reach = reach
         self._newest = np.full(size, _NO_BUCKET)
         self._sums = np.zeros((size, buckets))
         self._counts = np.zeros((size, buckets))
@@ -60,6 +74,16 @@ class SeriesWindows:
         extreme = np.where(statistics == MIN, np.fmin(known, values), np.fmax(known, values))
         self._extremes[which, at] = extreme
         return self._results(which, number)
+
+    def next_points(self, which: Integers) -> Integers:
+        """The times of the next values of some series, where a series counts its values."""
+        found: Integers = np.maximum(self._newest[which] + 1, 0)
+        return found
+
+    def recent_mean(self, one: int) -> float:
+        """The mean of the window of a series."""
+        behind = (self._newest[one] - np.arange(self._buckets)) % self._buckets < self._recent[one]
+        return float(self._sums[one, behind].sum() / self._counts[one, behind].sum())
 
     def take_over(self, which: Integers, before: SeriesWindows, its: Integers) -> None:
         """Copy windows of before."""
@@ -90,7 +114,7 @@ class SeriesWindows:
         counts = self._counts[which]
         in_window = behind < recent[:, None]
         filled = (counts > 0) & in_window
-        reaches_back = (filled & (behind >= recent[:, None] // 2)).any(axis=1)
+        reaches_back = (filled & (behind >= self._reach[which][:, None])).any(axis=1)
         results = np.full(len(which), np.nan)
         means = np.nonzero((statistics == MEAN) & reaches_back)[0]
         if len(means):
@@ -114,12 +138,26 @@ class SeriesWindows:
         sums, count, back = self._sums[which[rows]], counts[rows], behind[rows]
         recent, used = self._recent[which[rows]][:, None], self._used[which[rows]][:, None]
         now, before = back < recent, (back >= recent) & (back < used)
-        half = recent + (used - recent) // 2
-        enough = ((count > 0) & (back >= half) & before).any(axis=1) & ((count > 0) & now).any(axis=1)
+        reach = self._reach[which[rows]][:, None]
+        enough = ((count > 0) & (back >= reach) & before).any(axis=1) & ((count > 0) & now).any(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = np.where(now, sums, 0).sum(axis=1) / np.where(now, count, 0).sum(axis=1)
             base = np.where(before, sums, 0).sum(axis=1) / np.where(before, count, 0).sum(axis=1)
             change = mean - base
-            relative = np.where(base != 0, 100 * change / np.abs(base), np.nan)
-        result = np.where(statistics[rows] == RELATIVE, relative, change)
+            level = np.where(base != 0, np.abs(base), np.nan)
+            kind = statistics[rows]
+            result = np.select(
+                [kind == RELATIVE, kind == FRACTION], [100 * change / level, change / level], change
+            )
+            at = np.nonzero(kind == DEVIATIONS)[0]
+            if len(at):
+                result[at] = change[at] / _deviations(sums[at], before[at], base[at])
         results[rows] = np.where(enough, result, np.nan)
+
+
+def _deviations(values: Floats, chosen: NDArray[np.bool_], means: Floats) -> Floats:
+    """The standard deviation of the chosen values of each row; NaN where they are all the same."""
+    squares = np.where(chosen, (values - means[:, None]) ** 2, 0).sum(axis=1)
+    least = np.where(chosen, values, np.inf).min(axis=1)
+    greatest = np.where(chosen, values, -np.inf).max(axis=1)
+    return np.where(greatest > least, np.sqrt(squares / chosen.sum(axis=1)), np.nan)

@@ -27,7 +27,6 @@ from runvitals.server.ingest.heartbeats import Heartbeats
 from runvitals.server.ingest.logged_rows import RowStatistics, logged_columns
 from runvitals.server.ingest.metadata_commits import GroupCommit
 from runvitals.server.ingest.metadata_records import EnvelopeMetadata
-from runvitals.server.ingest.metric_feed import MetricFeed
 from runvitals.server.ingest.sample_commits import SampleCommits
 from runvitals.server.ingest.summary_recovery import restore_summaries_at_start
 from runvitals.server.ingest.usage_marks import UsageCollector, envelope_bytes
@@ -104,7 +103,6 @@ class Recorder:
         self._all_versions = 0
         self._versions_lock = Lock()
         self.on_change: Callable[[int, bool], None] | None = None
-        self.feed = MetricFeed(metadata_store.metrics.keys)
         self._metadata_commits = GroupCommit("metadata", self._commit_metadata, (ValueError, UnknownRun))
         restore_summaries_at_start(sample_store, metadata_store)
         self._summaries = SupervisedThread(
@@ -278,7 +276,6 @@ class Recorder:
         # Doors send names of runs with the earliest time, so that changes by users count: no day is meant.
         if first_ms > OLDEST_SENT_MS:
             self.usage.mark(run_id, lane_id, first_ms, valid.last_ms)
-        self.feed.take(run_id, valid)
         self.usage.receive(run_id, envelope_bytes(valid), 0 if columns is None else columns.values.size)
 
     async def record(self, envelopes: Sequence[ValidEnvelope], access: IngestRights) -> list[Ack]:

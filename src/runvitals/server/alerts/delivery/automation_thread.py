@@ -8,11 +8,9 @@ from typing import Final
 from runvitals.model.durations import MINUTE_MS
 from runvitals.server.access.actions import Action
 from runvitals.server.access.directory import Directory
-from runvitals.server.alerts.delivery.metric_watch import MetricWatch
 from runvitals.server.alerts.delivery.run_actions import may_read
 from runvitals.server.alerts.reactions import reaction_to
 from runvitals.server.alerts.storage.automations import AutomationRow, RaisedEvent, Reaction
-from runvitals.server.ingest.metric_feed import MetricFeed
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.supervised_thread import SupervisedThread
 
@@ -27,7 +25,6 @@ class AutomationThread:
 
     Args:
         directory: knows what users may do.
-        feed: the values of metrics that ingest receives.
         clock: the time now, ms UTC.
 
     Attributes:
@@ -38,11 +35,9 @@ class AutomationThread:
         self,
         metadata_store: MetadataStore,
         directory: Directory,
-        feed: MetricFeed,
         clock: Callable[[], int],
     ) -> None:
         self._automations = metadata_store.alerts.automations
-        self._watch = MetricWatch(metadata_store, feed)
         self._directory = directory
         self._clock = clock
         self._lost_until_ms = clock() - _LOST_LOOKBACK_MS
@@ -55,7 +50,6 @@ class AutomationThread:
         if until_ms > self._lost_until_ms:
             self._automations.note_lost(self._lost_until_ms, until_ms)
             self._lost_until_ms = until_ms
-        self._watch.evaluate()
         reacted = 0
         left: dict[int, str] = {}
 

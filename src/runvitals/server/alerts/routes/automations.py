@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final
 
-from fastapi import Depends, Path, Request
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.model.durations import DAY_MS
@@ -27,7 +27,6 @@ from runvitals.server.alerts.automations import (
     as_json,
     automation_of,
 )
-from runvitals.server.alerts.delivery.metric_watch import metric_event
 from runvitals.server.alerts.payload_template import check_payload
 from runvitals.server.alerts.reactions import notifications_of, occurrence_of, times_of
 from runvitals.server.alerts.routes.notifications import history_of
@@ -57,18 +56,6 @@ _EXAMPLE: Final = {
 _PARTS: Final = ("event", "filter", "actions", "cooldown_h")
 
 
-class Feed(Protocol):
-    """Passes values of metrics from ingest to the automations."""
-
-    def watch(self, metric: str) -> None:
-        """Watch a metric from now on."""
-
-
-def _feed(request: Request) -> Feed:
-    return shared_services_of(request).metric_feed
-
-
-TheFeed = Annotated[Feed, Depends(_feed)]
 router = Router()
 
 
@@ -112,12 +99,12 @@ def automations(team: TheTeam, access: TheAccess, requester: TheRequester, page:
 
 @router.post("/teams/{team}/automations", status_code=201, dependencies=[needs("automation:manage")])
 def create_automation(
-    body: NewAutomation, team: TheTeam, access: TheAccess, requester: TheRequester, feed: TheFeed
+    body: NewAutomation, team: TheTeam, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Create an automation. It acts with the rights that its creator has when something happens."""
     definition = _checked(body.model_dump(exclude={"name", "enabled"}), access, team)
     table, by, now_ms = access.metadata_store.alerts.automations, requester.actor, access.clock()
-    return _stored(feed, lambda: table.create(team.id, body.name, body.enabled, definition, by, now_ms))
+    return _stored(lambda: table.create(team.id, body.name, body.enabled, definition, by, now_ms))
 
 
 @router.get("/teams/{team}/automations/{automation}", dependencies=[needs("automation:read")])
@@ -136,7 +123,6 @@ def change_automation(
     team: TheTeam,
     access: TheAccess,
     requester: TheRequester,
-    feed: TheFeed,
 ) -> dict[str, Any]:
     """Change an automation. Whoever changes what it does becomes its creator."""
     table = access.metadata_store.alerts.automations
@@ -146,7 +132,7 @@ def change_automation(
         present = table.get(team.id, automation).definition
         changes["definition"] = _checked({**present, **parts}, access, team)
     by, now_ms = requester.actor, access.clock()
-    return _stored(feed, lambda: table.update(team.id, automation, changes, by, now_ms))
+    return _stored(lambda: table.update(team.id, automation, changes, by, now_ms))
 
 
 @router.delete(
@@ -299,15 +285,10 @@ def _invented(automation: Automation, team: TeamRow, now_ms: int) -> RaisedEvent
     )
 
 
-def _stored(feed: Feed, store: Callable[[], AutomationRow]) -> dict[str, Any]:
-    """What storing an automation answers; what is wrong is said beside its field. Values that arrive from now
-    on count."""
+def _stored(store: Callable[[], AutomationRow]) -> dict[str, Any]:
+    """What storing an automation answers; what is wrong is said beside its field."""
     try:
         with checking("name"):
-            row = store()
+            return automation_json(store())
     except NameTaken as error:
         raise DetailedError(409, str(error), {"fields": {"name": str(error)}}) from None
-    event = metric_event(row)
-    if event is not None and row.enabled:
-        feed.watch(event.metric)
-    return automation_json(row)
