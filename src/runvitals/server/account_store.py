@@ -31,8 +31,6 @@ from runvitals.server.accounts.storage.planted import REMOVED, Removed, remove_p
 from runvitals.server.accounts.storage.profiles import ProfileTable
 from runvitals.server.accounts.storage.sessions import SessionTable
 from runvitals.server.accounts.storage.users import UserTable
-from runvitals.server.alerts.storage.slack_destinations import SlackDestinationTable
-from runvitals.server.alerts.storage.webhooks import WebhookTable
 from runvitals.server.audit.storage.audit import Actor, AuditFilter, AuditTable
 from runvitals.server.audit.storage.audit_webhook import AuditWebhookTable
 from runvitals.server.database.database import Database
@@ -77,8 +75,8 @@ class AccountStore:
         users, profiles, emails, credentials, sessions, one_time_tokens, device_logins, teams, members, roles,
             service_accounts, keys, invitations, join_requests, project_members, saved_views, owned_projects,
             project_redirects, guest_links, scim, settings, audit, outgoing_mail, pictures, logins, passkeys,
-            login_failures, group_memberships, jwt_issuers, idempotent_requests, team_secrets, webhooks,
-            slack_destinations, audit_webhook, deletion_notices: the tables, by what they hold.
+            login_failures, group_memberships, jwt_issuers, idempotent_requests, team_secrets,
+            audit_webhook, deletion_notices: the tables, by what they hold.
         ending_access: what ends soon, from several tables.
     """
 
@@ -118,8 +116,6 @@ class AccountStore:
         self.jwt_issuers = JwtIssuerTable(database)
         self.idempotent_requests = IdempotentRequestTable(database)
         self.team_secrets = TeamSecretTable(database)
-        self.webhooks = WebhookTable(database)
-        self.slack_destinations = SlackDestinationTable(database)
 
     def in_one_transaction(self, work: Callable[[], T]) -> T:
         """As `MetadataStore.in_one_transaction`."""

@@ -115,14 +115,14 @@ def _settings_reset(served: ServedOrganisation) -> None:
 
 def _destinations_deleted(served: ServedOrganisation) -> None:
     team = served.accounts.teams.by_name("vision").id
-    for row in served.accounts.slack_destinations.of_team(team):
-        served.accounts.slack_destinations.delete(team, row.id, CLI, NOW)
+    for row in served.metadata_store.alerts.destinations.of_team("slack", team):
+        served.metadata_store.alerts.destinations.delete("slack", team, row.id, CLI, NOW)
 
 
 def _webhooks_deleted(served: ServedOrganisation) -> None:
     team = served.accounts.teams.by_name("vision").id
-    for row in served.accounts.webhooks.of_team(team):
-        served.accounts.webhooks.delete(team, row.id, CLI, NOW)
+    for row in served.metadata_store.alerts.destinations.of_team("webhook", team):
+        served.metadata_store.alerts.destinations.delete("webhook", team, row.id, CLI, NOW)
 
 
 def _deletion_called_off(served: ServedOrganisation) -> None:

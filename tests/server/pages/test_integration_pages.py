@@ -49,8 +49,10 @@ def test_a_secret_and_a_webhook_that_uses_it(page: Browser, teams: People) -> No
     click(page, "dialog button", "Delete")
     shown(page, "No channels yet.")
     team = teams.accounts.teams.by_name("vision").id
-    assert teams.accounts.slack_destinations.of_team(team) == []
-    assert [row.name for row in teams.accounts.webhooks.of_team(team)] == ["ci"]
+    assert teams.served.metadata_store.alerts.destinations.of_team("slack", team) == []
+    assert [row.name for row in teams.served.metadata_store.alerts.destinations.of_team("webhook", team)] == [
+        "ci"
+    ]
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -62,8 +64,8 @@ def test_the_page_fits_a_phone_and_can_be_read_by_everyone(
     team = teams.accounts.teams.by_name("vision").id
     teams.accounts.team_secrets.put(team, "A_LONG_NAME_OF_A_SECRET_" * 2, b"x", CLI, teams.now_ms)
     url = "https://ci.example/" + "a-long-path/" * 12
-    hook_ = {"name": "Continuous integration", "url": url, "enabled": False}
-    teams.accounts.webhooks.create(team, hook_, CLI, teams.now_ms)
+    name, values = "Continuous integration", {"url": url, "enabled": False}
+    teams.served.metadata_store.alerts.destinations.create("webhook", team, name, values, CLI, teams.now_ms)
     checks = files("axe_core_python").joinpath("axe.min.js").read_text()
     page.resize(390, 800, dark)
     signed_in(page, "ada")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runvitals.server.accounts.storage.sessions import SessionLife
-from runvitals.server.alerts.storage.slack_destinations import SealedUrl
+from runvitals.server.alerts.storage.destinations import SealedUrl
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.sign_on.storage.logins import ProviderIdentity
 from runvitals.server.sweeps.storage.rows import Sweep
@@ -92,10 +92,11 @@ def full(vision: AccountsServer) -> AccountsServer:
         accounts.keys.create(name, CLI, now_ms, service_account_id=of_all.id)
         team_id = accounts.teams.by_name("vision").id
         accounts.team_secrets.put(team_id, name, b"sealed", CLI, now_ms)
-        webhook = {"name": name, "url": "https://ci.example", "enabled": True}
-        accounts.webhooks.create(team_id, webhook, CLI, now_ms)
-        accounts.slack_destinations.create(team_id, name, SealedUrl(b"sealed", "…"), CLI, now_ms)
-        vision.metadata_store.alerts.apprise.create(team_id, name, SealedUrl(b"sealed", "…"), CLI, now_ms)
+        destinations, url = vision.metadata_store.alerts.destinations, SealedUrl(b"sealed", "…")._asdict()
+        webhook = {"url": "https://ci.example", "enabled": True}
+        destinations.create("webhook", team_id, name, webhook, CLI, now_ms)
+        destinations.create("slack", team_id, name, url, CLI, now_ms)
+        destinations.create("apprise", team_id, name, url, CLI, now_ms)
         accounts.invitations.create("vision", f"{name}@example.com", "member", CLI, now_ms)
         accounts.invitations.create(None, f"{name}@example.com", "member", CLI, now_ms)
         accounts.invitations.create(f"team-{name}", None, "member", CLI, now_ms, user_id=olga.id)

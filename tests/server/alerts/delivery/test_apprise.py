@@ -16,7 +16,7 @@ from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.alerts.delivery import apprise_process
 from runvitals.server.alerts.delivery.apprise import AppriseChannel
 from runvitals.server.alerts.delivery.channel import DeliveryFailed
-from runvitals.server.alerts.storage.slack_destinations import SealedUrl
+from runvitals.server.alerts.storage.destinations import SealedUrl
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import MetadataStore
 from tests.patience import PATIENCE_S
@@ -37,7 +37,8 @@ class Team:
 
     def add(self, url: str) -> int:
         sealed = SealedUrl(self.box.seal(url.encode(), apprise_purpose(self.id)), "test")
-        return self.store.alerts.apprise.create(self.id, f"n{len(url)}", sealed, CLI, T0).id
+        destinations, name = self.store.alerts.destinations, f"n{len(url)}"
+        return destinations.create("apprise", self.id, name, sealed._asdict(), CLI, T0).id
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from runvitals.server.accounts.sealed_purposes import slack_purpose, team_secret
 from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.delivery.delivery import NotificationDelivery
-from runvitals.server.alerts.storage.slack_destinations import SealedUrl
+from runvitals.server.alerts.storage.destinations import SealedUrl
 from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.events.outbox import Notification, StoredNotification, add
 from runvitals.server.mail.mailer import Mailer
@@ -71,15 +71,16 @@ class Room:
 
     def slack(self) -> int:
         sealed = SealedUrl(self.box.seal(SLACK.encode(), slack_purpose(self.team)), "")
-        return self.store.accounts.slack_destinations.create(self.team, "#runs", sealed, self.by, T0).id
+        destinations = self.store.alerts.destinations
+        return destinations.create("slack", self.team, "#runs", sealed._asdict(), self.by, T0).id
 
     def webhook(self, **values: Any) -> int:
         for name, value in (("TOKEN", "token"), ("SIGN", "key")):
             sealed = self.box.seal(value.encode(), team_secret_purpose(self.team, name))
             self.store.accounts.team_secrets.put(self.team, name, sealed, self.by, T0)
-        fields = {"name": "ci", "url": "https://ci.example/hook", "enabled": True, "payload": None}
+        fields = {"url": "https://ci.example/hook", "enabled": True, "payload": None}
         fields |= {"access_secret": "TOKEN", "signing_secret": "SIGN", **values}
-        return self.store.accounts.webhooks.create(self.team, fields, self.by, T0).id
+        return self.store.alerts.destinations.create("webhook", self.team, "ci", fields, self.by, T0).id
 
 
 NewMailer = Callable[[str], Mailer]
@@ -151,7 +152,7 @@ def test_a_destination_that_slack_does_not_know_is_disabled_and_its_author_told(
     site.answers["/services/T0/B0/secretsecret"] = (status, {}, b"no_service")
     destination = room.slack()
     assert room.tell(f"slack:{destination}").state == "failed"
-    [row] = room.store.accounts.slack_destinations.of_team(room.team)
+    [row] = room.store.alerts.destinations.of_team("slack", room.team)
     assert row.disabled_ms == room.clock()
     room.delivery.deliver_due()
     [mail] = received(room)
@@ -170,16 +171,16 @@ def test_a_busy_slack_is_tried_again(room: Room, site: Site) -> None:
 
 def test_the_channel_of_a_user(room: Room, site: Site) -> None:
     site.answers["/services/T0/B0/secretsecret"] = (404, {}, b"no_service")
-    slack, ada = room.store.alerts.user_slack, room.ada.id
+    destinations, ada = room.store.alerts.destinations, room.ada.id
     assert room.tell(f"user-slack:{ada}").error == "the user has connected no channel of Slack"
-    slack.put(ada, room.box.seal(SLACK.encode(), user_slack_purpose(ada)), "hooks.slack.com", T0)
+    sealed = room.box.seal(SLACK.encode(), user_slack_purpose(ada))
+    destinations.put_of_user(ada, SealedUrl(sealed, "hooks.slack.com"), T0)
     room.store.alerts.outbox.send_again(room.team, 1, T0)
     room.delivery.deliver_due()
     assert len(site.bodies) == 1
-    found = slack.get(ada)
+    found = destinations.of_user(ada)
     assert found is not None
     assert found.disabled_ms == room.clock()
-    assert slack.sealed(ada) is None
     room.delivery.deliver_due()
     [mail] = received(room)
     assert mail["Subject"] == "Slack no longer accepts your messages"

@@ -48,8 +48,8 @@ def prepare(store: MetadataStore, site: Site) -> None:
     accounts = store.accounts
     accounts.settings.put({"outbound_allow": [f"127.0.0.1:{site.port}"]}, CLI, NOW)
     team = accounts.teams.create("vision", CLI, NOW).id
-    fields = {"name": "ci", "url": f"https://127.0.0.1:{site.port}/hook", "enabled": True, "payload": None}
-    hook = accounts.webhooks.create(team, {**fields, "access_secret": None, "signing_secret": None}, CLI, NOW)
+    fields = {"url": f"https://127.0.0.1:{site.port}/hook", "enabled": True, "payload": None}
+    hook = store.alerts.destinations.create("webhook", team, "ci", fields, CLI, NOW)
     for key in KEYS:
         new = Notification(key, "test", f"webhook:{hook.id}", "run:1", key, {}, 1, team)
         store.write(lambda connection, new=new: add(connection, new))  # type: ignore[misc]

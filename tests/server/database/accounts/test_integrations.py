@@ -7,14 +7,14 @@ from typing import Any, Final
 import pytest
 
 from runvitals.server.account_store import AccountStore
-from runvitals.server.alerts.storage.slack_destinations import SealedUrl
-from runvitals.server.alerts.storage.webhooks import UnknownSecret
+from runvitals.server.alerts.storage.destinations import SealedUrl, UnknownSecret
 from runvitals.server.audit.storage.audit import CLI, Actor
+from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.teams.storage.team_secrets import MAX_SECRETS, SecretInUse
 from runvitals.store.errors import LimitReached, NameTaken, NotFound
 
 T0: Final = 1_800_000_000_000
-HOOK: Final[dict[str, Any]] = {"name": "ci", "url": "https://ci.example/hook", "enabled": True}
+HOOK: Final[dict[str, Any]] = {"url": "https://ci.example/hook", "enabled": True}
 
 
 def test_who_set_a_secret_is_forgotten_with_the_user(accounts: AccountStore) -> None:
@@ -29,14 +29,15 @@ def test_who_set_a_secret_is_forgotten_with_the_user(accounts: AccountStore) -> 
     assert row.changed_by is None
 
 
-def test_names_and_limits(accounts: AccountStore) -> None:
+def test_names_and_limits(metadata_store: MetadataStore) -> None:
+    accounts, destinations = metadata_store.accounts, metadata_store.alerts.destinations
     team = accounts.teams.create("vision", CLI, T0)
-    accounts.webhooks.create(team.id, HOOK, CLI, T0)
+    destinations.create("webhook", team.id, "ci", HOOK, CLI, T0)
     with pytest.raises(NameTaken):
-        accounts.webhooks.create(team.id, HOOK, CLI, T0)
+        destinations.create("webhook", team.id, "ci", HOOK, CLI, T0)
     with pytest.raises(UnknownSecret):
-        accounts.webhooks.create(team.id, {**HOOK, "name": "b", "access_secret": "NONE"}, CLI, T0)
-    assert len(accounts.webhooks.of_team(team.id)) == 1
+        destinations.create("webhook", team.id, "b", {**HOOK, "access_secret": "NONE"}, CLI, T0)
+    assert len(destinations.of_team("webhook", team.id)) == 1
     for number in range(MAX_SECRETS):
         accounts.team_secrets.put(team.id, f"S{number}", b"x", CLI, T0)
     with pytest.raises(LimitReached):
@@ -45,12 +46,13 @@ def test_names_and_limits(accounts: AccountStore) -> None:
     assert accounts.team_secrets.sealed(team.id, "S0") == b"y"
 
 
-def test_integrations_go_with_the_team(accounts: AccountStore) -> None:
+def test_integrations_go_with_the_team(metadata_store: MetadataStore) -> None:
+    accounts, destinations = metadata_store.accounts, metadata_store.alerts.destinations
     team = accounts.teams.create("vision", CLI, T0)
     accounts.team_secrets.put(team.id, "TOKEN", b"x", CLI, T0)
     uses = {"access_secret": "TOKEN", "signing_secret": "TOKEN", "payload": "{}"}
-    accounts.webhooks.create(team.id, {**HOOK, **uses}, CLI, T0)
-    accounts.slack_destinations.create(team.id, "#runs", SealedUrl(b"x", "…"), CLI, T0)
+    destinations.create("webhook", team.id, "ci", {**HOOK, **uses}, CLI, T0)
+    destinations.create("slack", team.id, "#runs", SealedUrl(b"x", "…")._asdict(), CLI, T0)
     with pytest.raises(SecretInUse):
         accounts.team_secrets.delete(team.id, "TOKEN", CLI, T0)
     accounts.teams.delete("vision", CLI, T0)
@@ -58,5 +60,5 @@ def test_integrations_go_with_the_team(accounts: AccountStore) -> None:
         accounts.team_secrets.put(team.id, "TOKEN", b"y", CLI, T0)
     accounts.teams.purge(team.id, CLI, T0)
     assert accounts.team_secrets.of_team(team.id) == []
-    assert accounts.webhooks.of_team(team.id) == []
-    assert accounts.slack_destinations.of_team(team.id) == []
+    assert destinations.of_team("webhook", team.id) == []
+    assert destinations.of_team("slack", team.id) == []

@@ -176,7 +176,7 @@ def test_a_slack_destination(vision: AccountsServer) -> None:
     assert (changed["channel"], changed["shown"]) == ("#training", "hooks.slack.com/…/WxYz")
     assert vision.ask("ada", "GET", SLACK)["slack_destinations"] == [changed]
     team, box = team_id(vision), vision.app.services.outside_services.box
-    sealed = vision.accounts.slack_destinations.sealed(team, created["id"])
+    sealed = vision.metadata_store.alerts.destinations.get("slack", team, created["id"]).sealed
     assert box.open(sealed, slack_purpose(team)).decode() == URL[:-4] + "WxYz"
     vision.ask("ada", "DELETE", one, 204)
     for method in ("PATCH", "DELETE"):

@@ -58,7 +58,7 @@ class AppriseChannel:
     def __init__(
         self, store: MetadataStore, box: SecretBox, fetcher: Fetcher, server_url: Callable[[], str | None]
     ) -> None:
-        self._destinations = store.alerts.apprise
+        self._destinations = store.alerts.destinations
         self._box = box
         self._fetcher = fetcher
         self._server_url = server_url
@@ -79,7 +79,7 @@ class AppriseChannel:
         """Send a text to a destination of a team. Raises `DeliveryFailed`."""
         try:
             url = self._box.open(
-                self._destinations.sealed(team_id, destination), apprise_purpose(team_id)
+                self._destinations.get("apprise", team_id, destination).sealed, apprise_purpose(team_id)
             ).decode()
         except (NotFound, SecretUnreadable) as error:
             raise DeliveryFailed(str(error), "failed") from None

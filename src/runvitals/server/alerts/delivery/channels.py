@@ -40,7 +40,7 @@ class Channels:
     ) -> None:
         accounts, url = metadata_store.accounts, outside.known_server_url
         self.slack = SlackChannel(metadata_store, outside.box, outside.fetcher, url, clock)
-        self.webhook = WebhookChannel(accounts, outside.box, outside.fetcher, url, clock)
+        self.webhook = WebhookChannel(metadata_store, outside.box, outside.fetcher, url, clock)
         self.apprise = AppriseChannel(metadata_store, outside.box, outside.fetcher, url)
         mail = MailChannel(accounts, mailer, directory, clock)
         actions = RunActions(metadata_store, directory, clock)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
+from runvitals.server.alerts.storage.destinations import KINDS
 from runvitals.server.events.outbox import StoredNotification
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.errors import NotFound
@@ -21,11 +22,8 @@ def receiver_names(store: MetadataStore, sent: Iterable[StoredNotification]) -> 
         for _, number in by_kind.get(kind, ()):
             with suppress(NotFound):
                 found[f"{kind}:{number}"] = store.accounts.users.get(int(number)).name
-    for team_id in {team_id for team_id, _ in by_kind.get("slack", ()) if team_id is not None}:
-        rows = store.accounts.slack_destinations.of_team(team_id)
-        found |= {f"slack:{row.id}": row.channel for row in rows}
-    for team_id in {team_id for team_id, _ in by_kind.get("webhook", ()) if team_id is not None}:
-        found |= {f"webhook:{row.id}": row.name for row in store.accounts.webhooks.of_team(team_id)}
-    for team_id in {team_id for team_id, _ in by_kind.get("apprise", ()) if team_id is not None}:
-        found |= {f"apprise:{row.id}": row.name for row in store.alerts.apprise.of_team(team_id)}
+    for destination_kind in KINDS:
+        for team_id in {team_id for team_id, _ in by_kind.get(destination_kind, ()) if team_id is not None}:
+            rows = store.alerts.destinations.of_team(destination_kind, team_id)
+            found |= {f"{destination_kind}:{row.id}": row.name for row in rows}
     return found

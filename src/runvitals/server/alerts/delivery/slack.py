@@ -44,8 +44,7 @@ class SlackChannel:
         server_url: Callable[[], str | None],
         clock: Callable[[], int],
     ) -> None:
-        self._teams = metadata_store.accounts.slack_destinations
-        self._users = metadata_store.alerts.user_slack
+        self._destinations = metadata_store.alerts.destinations
         self._box = box
         self._fetcher = fetcher
         self._server_url = server_url
@@ -53,28 +52,28 @@ class SlackChannel:
 
     def deliver_to_team(self, due: StoredNotification) -> ChannelResponse:
         """Post to a Slack destination of a team. Raises `DeliveryFailed`."""
-        team_id, destination = due.team_id or 0, number_of(due)
+        team_id = due.team_id or 0
         try:
-            found = self._teams.in_use(team_id, destination)
+            destination = self._destinations.get("slack", team_id, number_of(due))
         except NotFound as error:
             raise DeliveryFailed(str(error), "failed") from None
-        if found is None:
+        if destination.disabled_ms is not None:
             raise DeliveryFailed("Slack no longer accepts this destination: replace its URL", "failed")
-        answer = self._post(self._opened(found, slack_purpose(team_id)), due)
+        answer = self._post(self._opened(destination.sealed, slack_purpose(team_id)), due)
         if answer.status in _GONE:
-            self._teams.disable(team_id, destination, found, self._clock())
+            self._destinations.disable_slack(team_id, destination, self._clock())
             raise _gone(answer)
         return check_accepted(answer)
 
     def deliver_to_user(self, due: StoredNotification) -> ChannelResponse:
         """Post to the channel of a user. Raises `DeliveryFailed`."""
         user_id = number_of(due)
-        sealed = self._users.sealed(user_id)
-        if sealed is None:
+        destination = self._destinations.of_user(user_id)
+        if destination is None or destination.disabled_ms is not None:
             raise DeliveryFailed("the user has connected no channel of Slack", "failed")
-        answer = self._post(self._opened(sealed, user_slack_purpose(user_id)), due)
+        answer = self._post(self._opened(destination.sealed, user_slack_purpose(user_id)), due)
         if answer.status in _GONE:
-            self._users.disable(user_id, sealed, self._clock())
+            self._destinations.disable_of_user(destination, self._clock())
             raise _gone(answer)
         return check_accepted(answer)
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from runvitals.agent.environment.secret_patterns import HIDDEN
-from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.sealed_purposes import team_secret_purpose
 from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.alerts.delivery.channel import (
@@ -20,8 +19,9 @@ from runvitals.server.alerts.delivery.channel import (
     title_of,
 )
 from runvitals.server.alerts.payload_template import filled
-from runvitals.server.alerts.storage.webhooks import WebhookRow
+from runvitals.server.alerts.storage.destinations import Destination
 from runvitals.server.events.outbox import ChannelResponse, StoredNotification
+from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outbound.webhook_signature import signed_headers, wandb_signature
 from runvitals.store.errors import NotFound
@@ -39,13 +39,14 @@ class WebhookChannel:
 
     def __init__(
         self,
-        accounts: AccountStore,
+        metadata_store: MetadataStore,
         box: SecretBox,
         fetcher: Fetcher,
         server_url: Callable[[], str | None],
         clock: Callable[[], int],
     ) -> None:
-        self._accounts = accounts
+        self._secrets = metadata_store.accounts.team_secrets
+        self._destinations = metadata_store.alerts.destinations
         self._box = box
         self._fetcher = fetcher
         self._server_url = server_url
@@ -55,22 +56,22 @@ class WebhookChannel:
         """Post to a webhook of a team. Raises `DeliveryFailed`."""
         team_id = due.team_id or 0
         try:
-            webhook = self._accounts.webhooks.get(team_id, number_of(due))
+            webhook = self._destinations.get("webhook", team_id, number_of(due))
         except NotFound as error:
             raise DeliveryFailed(str(error), "failed") from None
-        if not webhook.enabled:
+        if not webhook.settings["enabled"]:
             raise DeliveryFailed("the webhook is disabled", "failed")
         title, text = title_of(due.text)
         link = link_of(due, self._server_url())
         values = {**due.payload.get("values", {}), "run_url": link or ""}
         everything = {**values, "event": due.kind, "title": title, "text": text, "created_ms": due.created_ms}
-        template = due.payload.get("payload") or webhook.payload
+        template = due.payload.get("payload") or webhook.settings["payload"]
         return check_accepted(self.send(team_id, webhook, template, values, everything, str(due.id)))
 
     def send(
         self,
         team_id: int,
-        webhook: WebhookRow,
+        webhook: Destination,
         template: str | None,
         values: Mapping[str, Any],
         everything: Mapping[str, Any],
@@ -85,11 +86,10 @@ class WebhookChannel:
         Raises:
             DeliveryFailed: there was no answer, or a secret cannot be read.
         """
-        access, signing = (
-            self._secret(team_id, webhook.access_secret),
-            self._secret(team_id, webhook.signing_secret),
-        )
-        secrets = {} if webhook.signing_secret is None else {webhook.signing_secret: signing or ""}
+        signing_name = webhook.settings["signing_secret"]
+        access = self._secret(team_id, webhook.settings["access_secret"])
+        signing = self._secret(team_id, signing_name)
+        secrets = {} if signing_name is None else {signing_name: signing or ""}
         known = {**values, "ACCESS_TOKEN": access or "", **secrets}
         body = (json.dumps(everything) if template is None else filled(template, known)).encode()
         headers = {"Content-Type": "application/json", "User-Agent": f"runvitals/{__version__}"}
@@ -98,14 +98,14 @@ class WebhookChannel:
         headers |= signed_headers(body, signing, self._clock() // 1000, delivery)
         if signing is not None:
             headers["X-Wandb-Signature"] = wandb_signature(body, signing)
-        answer = post(self._fetcher, webhook.url, body, headers)
+        answer = post(self._fetcher, webhook.settings["url"], body, headers)
         return replace(answer, text=_without(answer.text or "", access, signing))
 
     def _secret(self, team_id: int, name: str | None) -> str | None:
         if name is None:
             return None
         try:
-            sealed = self._accounts.team_secrets.sealed(team_id, name)
+            sealed = self._secrets.sealed(team_id, name)
             return self._box.open(sealed, team_secret_purpose(team_id, name)).decode()
         except (NotFound, SecretUnreadable) as error:
             raise DeliveryFailed(str(error), "failed") from None

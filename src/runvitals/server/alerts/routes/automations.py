@@ -238,19 +238,20 @@ def _checked(definition: dict[str, Any], access: AccessControl, team: TeamRow) -
         automation = automation_of(definition)
     except InvalidAutomation as error:
         raise InvalidFields({error.field: str(error)}) from None
-    accounts = access.accounts
+    accounts, destinations = access.accounts, access.metadata_store.alerts.destinations
     for number, action in enumerate(automation.actions):
         place = f"actions[{number}]"
         try:
             if isinstance(action, TellSlack):
-                accounts.slack_destinations.sealed(team.id, action.destination)
+                destinations.get("slack", team.id, action.destination)
             elif isinstance(action, TellApprise):
-                access.metadata_store.alerts.apprise.sealed(team.id, action.destination)
+                destinations.get("apprise", team.id, action.destination)
             elif isinstance(action, CallWebhook):
-                webhook = accounts.webhooks.get(team.id, action.webhook)
+                webhook = destinations.get("webhook", team.id, action.webhook)
                 if action.payload is not None:
                     with checking(f"{place}.payload"):
-                        check_payload(action.payload, list(filter(None, [webhook.signing_secret])))
+                        signing_secret = webhook.settings["signing_secret"]
+                        check_payload(action.payload, list(filter(None, [signing_secret])))
             elif isinstance(action, MailMembers):
                 known = {member.name for member in accounts.members.of_teams([team.id]).get(team.id, ())}
                 if unknown := sorted(set(action.members) - known):

@@ -1,22 +1,18 @@
-"""`/teams/{team}/notifications`: who was notified by what, and whether it arrived; and tests of receivers."""
+"""`/teams/{team}/notifications`: who was notified by what, and whether it arrived."""
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException, Path, Request
-from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.alerts.delivery.channel import DeliveryFailed, title_of
 from runvitals.server.alerts.delivery.channels import Channels
-from runvitals.server.alerts.payload_template import MAX_BYTES, check_payload
 from runvitals.server.events.outbox import ChannelResponse, OutboxTable, StoredNotification
-from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import PageRequest, ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.services import shared_services_of
@@ -52,40 +48,6 @@ def send_again(notification: NotificationId, team: TheTeam, access: TheAccess) -
         )
     except ValueError as error:
         raise HTTPException(409, str(error)) from None
-
-
-class WebhookTest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    payload: str | None = Field(
-        None, max_length=MAX_BYTES, description="Sent instead of the webhook's own payload."
-    )
-
-
-@router.post("/teams/{team}/webhooks/{webhook}/test", dependencies=[needs("webhook:manage")])
-def test_webhook(
-    webhook: NotificationId, body: WebhookTest, team: TheTeam, access: TheAccess, channels: TheChannels
-) -> dict[str, Any]:
-    """Send a signed request about an invented run at once; answers what the receiver said."""
-    row = access.accounts.webhooks.get(team.id, webhook)
-    if body.payload is not None:
-        with checking("payload"):
-            check_payload(body.payload, list(filter(None, [row.signing_secret])))
-    values = {"event_type": "test", "entity_name": team.name, "run_name": "an example"}
-    everything = {"event": "test", "title": f"A test of team {team.name}", **values}
-    template = body.payload or row.payload
-    key = f"test-{secrets.token_hex(8)}"
-    return answered(lambda: channels.webhook.send(team.id, row, template, values, everything, key))
-
-
-@router.post("/teams/{team}/slack-destinations/{destination}/test", dependencies=[needs("slack:manage")])
-def test_slack_destination(
-    destination: NotificationId, team: TheTeam, access: TheAccess, channels: TheChannels
-) -> dict[str, Any]:
-    """Post a message at once; answers what Slack said."""
-    sealed = access.accounts.slack_destinations.sealed(team.id, destination)
-    title, text = f"A test of team {team.name}", "Messages of automations will arrive here."
-    return answered(lambda: channels.slack.post_to_team(team.id, sealed, title, text))
 
 
 def answered(send: Callable[[], ChannelResponse]) -> dict[str, Any]:

@@ -10,10 +10,9 @@ from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.sealed_purposes import user_slack_purpose
-from runvitals.server.alerts.routes.slack_destinations import MAX_URL, sealed_slack_url
-from runvitals.server.alerts.storage.user_slack import UserSlackRow
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.teams.routes.destinations import MAX_SLACK_URL, destination_json, sealed_slack_url
 
 router = Router()
 
@@ -21,7 +20,9 @@ router = Router()
 class OwnSlack(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    url: str = Field(min_length=1, max_length=MAX_URL, description="`https://hooks.slack.com/services/…`")
+    url: str = Field(
+        min_length=1, max_length=MAX_SLACK_URL, description="`https://hooks.slack.com/services/…`"
+    )
 
 
 @router.put("/account/slack", dependencies=[needs("account:update")])
@@ -30,19 +31,11 @@ def connect_slack(
 ) -> dict[str, Any]:
     """Connect a channel by the URL of its incoming webhook, in place of the one before."""
     url = sealed_slack_url(body.url, user_slack_purpose(owner.id), outside, "url")
-    table = access.metadata_store.alerts.user_slack
-    table.put(owner.id, url.sealed, url.shown, access.clock())
-    found = table.get(owner.id)
-    assert found is not None
-    return slack_json(found)
+    destinations = access.metadata_store.alerts.destinations
+    return destination_json(destinations.put_of_user(owner.id, url, access.clock()))
 
 
 @router.delete("/account/slack", status_code=204, dependencies=[needs("account:update")])
 def disconnect_slack(access: TheAccess, owner: TheOwner) -> None:
     """Forget the channel. Its webhook at Slack stays."""
-    access.metadata_store.alerts.user_slack.remove(owner.id)
-
-
-def slack_json(row: UserSlackRow) -> dict[str, Any]:
-    """The channel in an answer. `shown`: what of the URL may be read."""
-    return {"shown": row.shown, "created_ms": row.created_ms, "disabled_ms": row.disabled_ms}
+    access.metadata_store.alerts.destinations.delete_of_user(owner.id)

@@ -16,12 +16,12 @@ from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.routes.services import TheServices
 from runvitals.server.alerts.routes.choices import EventChoices, choices_json, with_changes
-from runvitals.server.alerts.routes.own_slack import slack_json
 from runvitals.server.alerts.settings import PersonalAlerts, QuietHours, personal_alerts
 from runvitals.server.alerts.storage.alert_settings import AlertSubject, Mode, Scope
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.teams.routes.destinations import destination_json
 
 _TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 _MODES: Final[dict[str, Mode | None]] = {"off": "off", "all": "all", "as_above": None}
@@ -121,7 +121,7 @@ def _shown(
 ) -> dict[str, Any]:
     chosen = _chosen(access, user_id)
     exceptions = access.metadata_store.alerts.settings.exceptions(user_id)
-    slack = access.metadata_store.alerts.user_slack.get(user_id)
+    slack = access.metadata_store.alerts.destinations.of_user(user_id)
     zone = access.accounts.profiles.get(user_id).fields.get("time_zone") or services.settings()["time_zone"]
     return {
         "events": choices_json(chosen.events),
@@ -137,7 +137,7 @@ def _shown(
         "projects": [{"project": one.name, "mode": one.mode} for one in exceptions if one.scope == "project"],
         "exceptions": [{"scope": one.scope, "name": one.name, "mode": one.mode} for one in exceptions],
         "mail": services.mailer.configured,
-        "slack": None if slack is None else slack_json(slack),
+        "slack": None if slack is None else destination_json(slack),
         "slack_app": outside.slack_app.configured,
     }
 

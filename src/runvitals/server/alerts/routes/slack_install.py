@@ -15,12 +15,12 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.sealed_purposes import slack_purpose, user_slack_purpose
-from runvitals.server.alerts.routes.slack_destinations import sealed_slack_url
 from runvitals.server.alerts.slack_app import SlackAppFailed, SlackChannelUrl, SlackInstall
-from runvitals.server.alerts.storage.slack_destinations import MAX_CHANNEL
+from runvitals.server.alerts.storage.destinations import MAX_NAME
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.teams.routes.destinations import sealed_slack_url
 from runvitals.server.teams.routes.parameters import TheTeam
 from runvitals.store.errors import LimitReached, NameTaken
 
@@ -106,15 +106,15 @@ def _kept(
     now_ms = access.clock()
     if install.team_id is None:
         url = sealed_slack_url(found.url, user_slack_purpose(install.user_id), outside)
-        access.metadata_store.alerts.user_slack.put(install.user_id, url.sealed, url.shown, now_ms)
+        access.metadata_store.alerts.destinations.put_of_user(install.user_id, url, now_ms)
         return found.channel
     url = sealed_slack_url(found.url, slack_purpose(install.team_id), outside)
-    name = " ".join("".join(c if c.isprintable() else " " for c in found.channel).split())[:MAX_CHANNEL]
-    name = name or "Slack"
-    table = access.accounts.slack_destinations
+    printable = "".join(c if c.isprintable() else " " for c in found.channel)
+    name = " ".join(printable.split())[: MAX_NAME["slack"]] or "Slack"
+    table, by = access.metadata_store.alerts.destinations, requester.actor
     try:
-        table.create(install.team_id, name, url, requester.actor, now_ms)
+        table.create("slack", install.team_id, name, url._asdict(), by, now_ms)
     except NameTaken:
-        [same] = [row for row in table.of_team(install.team_id) if row.channel == name]
-        table.update(install.team_id, same.id, requester.actor, now_ms, url=url)
+        [same] = [row for row in table.of_team("slack", install.team_id) if row.name == name]
+        table.update("slack", install.team_id, same.id, url._asdict(), by, now_ms)
     return name

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
+from runvitals.server.alerts.storage.destinations import KINDS
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.errors import NotFound
+
+_SERVICES: Final = {"slack": "Slack", "webhook": "Webhook"}
+"""Of the other kind, each destination has its own."""
 
 
 def target_errors(store: MetadataStore, entity_id: int, targets: Sequence[str], field: str) -> dict[str, str]:
@@ -15,12 +19,8 @@ def target_errors(store: MetadataStore, entity_id: int, targets: Sequence[str], 
     for index, target in enumerate(targets):
         kind, _, number = target.partition(":")
         try:
-            if kind == "slack":
-                store.accounts.slack_destinations.sealed(entity_id, int(number))
-            elif kind == "webhook":
-                store.accounts.webhooks.get(entity_id, int(number))
-            elif kind == "apprise":
-                store.alerts.apprise.sealed(entity_id, int(number))
+            if kind in KINDS:
+                store.alerts.destinations.get(kind, entity_id, int(number))
         except NotFound as error:
             wrong[f"{field}[{index}]"] = str(error)
     return wrong
@@ -28,12 +28,10 @@ def target_errors(store: MetadataStore, entity_id: int, targets: Sequence[str], 
 
 def targets_of(store: MetadataStore, team_id: int) -> list[dict[str, Any]]:
     """What rules of a team can name, and what it is called."""
-    accounts = store.accounts
-    slack = accounts.slack_destinations.of_team(team_id)
     channels = [
-        *((f"slack:{row.id}", f"Slack: {row.channel}") for row in slack),
-        *((f"webhook:{row.id}", f"Webhook: {row.name}") for row in accounts.webhooks.of_team(team_id)),
-        *((f"apprise:{row.id}", f"{row.shown}: {row.name}") for row in store.alerts.apprise.of_team(team_id)),
+        (f"{kind}:{row.id}", f"{_SERVICES.get(kind) or row.settings['shown']}: {row.name}")
+        for kind in KINDS
+        for row in store.alerts.destinations.of_team(kind, team_id)
     ]
     users = [("author", "The author of the run"), ("members", "All members of the team")]
     return [{"target": target, "name": name} for target, name in (*users, *channels)]

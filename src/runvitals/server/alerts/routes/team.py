@@ -57,7 +57,7 @@ def change_alerts(
     destination = before.slack_destination
     if "slack_destination" in body.model_fields_set:
         destination = body.slack_destination
-        known = {row.id for row in access.accounts.slack_destinations.of_team(team.id)}
+        known = {row.id for row in access.metadata_store.alerts.destinations.of_team("slack", team.id)}
         if destination is not None and destination not in known:
             raise InvalidFields({"slack_destination": "the team has no such Slack destination"})
     routes = before.routes if body.routes is None else _routes(access, team, body.routes)
@@ -85,13 +85,13 @@ def _routes(access: AccessControl, team: TeamRow, routes: Mapping[Level, list[st
 
 def _shown(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any]:
     chosen = team_alerts(access.metadata_store.alerts.settings.of_team(team.id))
-    destinations = access.accounts.slack_destinations.of_team(team.id)
+    destinations = access.metadata_store.alerts.destinations.of_team("slack", team.id)
     known = {row.id for row in destinations}
     editable = access.may(requester, Action.TEAM_UPDATE, entity_of(access, team))
     return {
         "events": choices_json(chosen.events),
         "slack_destination": chosen.slack_destination if chosen.slack_destination in known else None,
-        "slack_destinations": [{"id": row.id, "channel": row.channel} for row in destinations],
+        "slack_destinations": [{"id": row.id, "channel": row.name} for row in destinations],
         "routes": {severity: list(chosen.routes.get(severity, ())) for severity in SEVERITIES},
         "targets": targets_of(access.metadata_store, team.id),
         "editable": editable,

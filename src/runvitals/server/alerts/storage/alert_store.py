@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from runvitals.server.alerts.storage.alert_settings import AlertSettingTable
-from runvitals.server.alerts.storage.apprise_destinations import AppriseDestinationTable
 from runvitals.server.alerts.storage.automations import AutomationTable
+from runvitals.server.alerts.storage.destinations import DestinationTable
 from runvitals.server.alerts.storage.firings import FiringTable
 from runvitals.server.alerts.storage.message_limit import MessageLimitTable
 from runvitals.server.alerts.storage.past_events import PastEvents
 from runvitals.server.alerts.storage.rules import AlertRuleTable
-from runvitals.server.alerts.storage.user_slack import UserSlackTable
 from runvitals.server.database.database import Database
 from runvitals.server.events.outbox import OutboxTable
 from runvitals.server.events.run_events import RunEventTable
@@ -19,8 +18,7 @@ class AlertStore:
     """What users are notified. All methods are thread-safe.
 
     Attributes:
-        outbox, automations, apprise, user_slack, events, settings, rules, firings: the tables, by what they
-            hold.
+        outbox, automations, destinations, events, settings, rules, firings: the tables, by what they hold.
         message_limits: holds back messages of teams that send too many.
         past_events: finds what automations would have reacted to.
     """
@@ -29,9 +27,8 @@ class AlertStore:
         self.outbox = OutboxTable(database)
         self.message_limits = MessageLimitTable(database)
         self.automations = AutomationTable(database)
-        self.apprise = AppriseDestinationTable(database)
+        self.destinations = DestinationTable(database)
         self.past_events = PastEvents(database)
-        self.user_slack = UserSlackTable(database)
         self.events = RunEventTable(database)
         self.settings = AlertSettingTable(database)
         self.rules = AlertRuleTable(database)

@@ -7,9 +7,10 @@ secrets, hashes or what users wrote.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
@@ -19,6 +20,7 @@ from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import audit_event
 from runvitals.server.database.text import LAST_CHARACTER
 
+_HOST: Final = re.compile(r"^[a-z]+://([^/?#]*).*$", re.DOTALL | re.IGNORECASE)
 MAX_ROWS = 1001
 """A page of 1000, and one more that shows whether there is another page."""
 
@@ -146,6 +148,11 @@ def record(
         "after": None if after is None else json.dumps(after),
     }
     connection.execute(insert(audit_event).values(row))
+
+
+def host_of(url: str) -> str:
+    """The host of a URL, with its port: the rest may have a token in it."""
+    return _HOST.sub(r"\1", url)
 
 
 def event_as_dict(event: AuditEvent) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, func, or_, select, update
 
-from runvitals.server.alerts.storage.webhooks import host_of
-from runvitals.server.audit.storage.audit import Actor, AuditEvent, AuditTable, record
+from runvitals.server.audit.storage.audit import Actor, AuditEvent, AuditTable, host_of, record
 from runvitals.server.database.database import Database, put_rows
 from runvitals.server.database.tables.accounts import audit_event
 from runvitals.server.database.tables.requests import audit_webhook

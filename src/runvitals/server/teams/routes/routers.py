@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from runvitals.server.alerts.routes import (
-    apprise_destinations,
-    automations,
-    notifications,
-    slack_destinations,
-    webhooks,
-)
+from runvitals.server.alerts.routes import automations, notifications
 from runvitals.server.alerts.routes import team_secrets as secrets
 from runvitals.server.http.router import Router
 from runvitals.server.teams.routes import (
+    destinations,
     entity_page,
     invitations,
     joining,
@@ -39,9 +34,7 @@ for resource in (
     service_accounts,
     usage,
     secrets,
-    webhooks,
-    slack_destinations,
-    apprise_destinations,
+    destinations,
     automations,
     notifications,
 ):

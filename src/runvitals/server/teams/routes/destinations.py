@@ -1,0 +1,375 @@
+"""Where alerts, rules and automations of a team lead: `/teams/{team}/webhooks`, `…/slack-destinations` and
+`…/apprise-destinations`.
+
+Who has the URL of a channel of Slack or of Apprise can post there, so it is never shown again.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Collection
+from typing import Annotated, Any, Final
+
+from fastapi import Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.accounts.sealed_purposes import apprise_purpose, slack_purpose
+from runvitals.server.alerts.delivery.apprise import is_installed
+from runvitals.server.alerts.delivery.channel import DeliveryFailed
+from runvitals.server.alerts.payload_template import MAX_BYTES, check_payload
+from runvitals.server.alerts.routes.notifications import TheChannels, answered
+from runvitals.server.alerts.storage.destinations import (
+    MAX_NAME,
+    Destination,
+    DestinationTable,
+    Kind,
+    SealedUrl,
+    UnknownSecret,
+)
+from runvitals.server.http.errors import DetailedError, InvalidFields
+from runvitals.server.http.field_checks import checking
+from runvitals.server.http.listing import ThePage, page_of
+from runvitals.server.http.router import Router
+from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.outbound.policy import Blocked
+from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.teams.routes.parameters import TheTeam
+from runvitals.store.errors import NameTaken
+
+DestinationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+MAX_SLACK_URL: Final = 500
+_MAX_APPRISE_URL: Final = 2000
+_MAX_URL: Final = 2048
+_WEBHOOKS: Final = "/teams/{team}/webhooks"
+_SLACK: Final = "/teams/{team}/slack-destinations"
+_APPRISE: Final = "/teams/{team}/apprise-destinations"
+_SLACK_URL: Final = re.compile(
+    r"https://(hooks\.slack\.com|hooks\.slack-gov\.com)/(?:services|workflows|triggers)/[A-Za-z0-9_/-]{12,}",
+    re.ASCII,
+)
+_OTHER_URL: Final = re.compile(r"https://([A-Za-z0-9.-]+)(?::[0-9]{1,5})?/[A-Za-z0-9._~/-]{12,}", re.ASCII)
+
+router = Router()
+
+
+class NewWebhook(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=MAX_NAME["webhook"])
+    url: str = Field(min_length=1, max_length=_MAX_URL, description="Public, with https.")
+    access_secret: str | None = Field(
+        None, max_length=64, description="The secret that is sent as the access token."
+    )
+    signing_secret: str | None = Field(
+        None, max_length=64, description="The secret that the signature is made with."
+    )
+    payload: str | None = Field(
+        None, max_length=MAX_BYTES, description="A JSON object, with `${run_name}` and the like in its texts."
+    )
+    enabled: bool = True
+
+
+class WebhookChanges(BaseModel):
+    """What is left out does not change; null takes a secret or the payload away."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field("", min_length=1, max_length=MAX_NAME["webhook"])
+    url: str = Field("", min_length=1, max_length=_MAX_URL)
+    access_secret: str | None = Field(None, max_length=64)
+    signing_secret: str | None = Field(None, max_length=64)
+    payload: str | None = Field(None, max_length=MAX_BYTES)
+    enabled: bool = True
+
+
+class WebhookTest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    payload: str | None = Field(
+        None, max_length=MAX_BYTES, description="Sent instead of the webhook's own payload."
+    )
+
+
+class NewSlackDestination(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    channel: str = Field(
+        min_length=1, max_length=MAX_NAME["slack"], description="What the team calls it, such as `#training`."
+    )
+    webhook_url: str = Field(
+        min_length=1, max_length=MAX_SLACK_URL, description="`https://hooks.slack.com/services/…`"
+    )
+
+
+class SlackDestinationChanges(BaseModel):
+    """What is left out does not change."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    channel: str | None = Field(None, min_length=1, max_length=MAX_NAME["slack"])
+    webhook_url: str | None = Field(None, min_length=1, max_length=MAX_SLACK_URL)
+
+
+class NewAppriseDestination(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=MAX_NAME["apprise"], description="What the team calls it.")
+    url: str = Field(
+        min_length=1,
+        max_length=_MAX_APPRISE_URL,
+        description="Of Apprise, such as `ntfys://ntfy.sh/our-runs`.",
+    )
+
+
+@router.get(_WEBHOOKS, dependencies=[needs("webhook:manage")])
+def webhooks(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
+    """The team's webhooks, in the order in which they were created."""
+    return _listed("webhook", "webhooks", team.id, access, page)
+
+
+@router.get(_SLACK, dependencies=[needs("slack:manage")])
+def slack_destinations(
+    team: TheTeam, access: TheAccess, page: ThePage, outside: TheOutsideServices
+) -> dict[str, Any]:
+    """The team's Slack destinations, in the order in which they were created. `app`: the operator has
+    registered an app of Slack, by which a browser can add one."""
+    listed = _listed("slack", "slack_destinations", team.id, access, page)
+    return {**listed, "app": outside.slack_app.configured}
+
+
+@router.get(_APPRISE, dependencies=[needs("webhook:manage")])
+def apprise_destinations(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
+    """The team's destinations, in the order in which they were created. `installed`: the server has
+    Apprise."""
+    listed = _listed("apprise", "apprise_destinations", team.id, access, page)
+    return {**listed, "installed": is_installed()}
+
+
+@router.post(_WEBHOOKS, status_code=201, dependencies=[needs("webhook:manage")])
+def create_webhook(
+    body: NewWebhook,
+    team: TheTeam,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+) -> dict[str, Any]:
+    """Create a webhook."""
+    values = body.model_dump(exclude={"name"})
+    _check_webhook(values, values["signing_secret"], outside)
+    table, by, now_ms = _table(access), requester.actor, access.clock()
+    return _stored("name", lambda: table.create("webhook", team.id, body.name, values, by, now_ms))
+
+
+@router.post(_SLACK, status_code=201, dependencies=[needs("slack:manage")])
+def create_slack_destination(
+    body: NewSlackDestination,
+    team: TheTeam,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+) -> dict[str, Any]:
+    """Add a Slack channel by the URL of its incoming webhook."""
+    url = sealed_slack_url(body.webhook_url, slack_purpose(team.id), outside)._asdict()
+    table, by, now_ms = _table(access), requester.actor, access.clock()
+    return _stored("channel", lambda: table.create("slack", team.id, body.channel, url, by, now_ms))
+
+
+@router.post(_APPRISE, status_code=201, dependencies=[needs("webhook:manage")])
+def create_apprise_destination(
+    body: NewAppriseDestination,
+    team: TheTeam,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+    channels: TheChannels,
+) -> dict[str, Any]:
+    """Add a destination by its URL. Apprise says whether it knows it; nothing is sent."""
+    address = body.url.strip()
+    try:
+        found = channels.apprise.check(address)
+    except DeliveryFailed as error:
+        raise InvalidFields({"url": str(error)}) from None
+    if not found.service:
+        raise InvalidFields({"url": found.error or "Apprise does not know this URL"})
+    sealed = outside.box.seal(address.encode(), apprise_purpose(team.id))
+    url = SealedUrl(sealed, found.service)._asdict()
+    table, by, now_ms = _table(access), requester.actor, access.clock()
+    return _stored("name", lambda: table.create("apprise", team.id, body.name, url, by, now_ms))
+
+
+@router.patch(f"{_WEBHOOKS}/{{webhook}}", dependencies=[needs("webhook:manage")])
+def change_webhook(
+    webhook: DestinationId,
+    body: WebhookChanges,
+    team: TheTeam,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+) -> dict[str, Any]:
+    """Change a webhook."""
+    changes, present = body.model_dump(exclude_unset=True), _table(access).get("webhook", team.id, webhook)
+    name = changes.pop("name", None)
+    _check_webhook(changes, changes.get("signing_secret", present.settings["signing_secret"]), outside)
+    table, by, now_ms = _table(access), requester.actor, access.clock()
+    return _stored("name", lambda: table.update("webhook", team.id, webhook, changes, by, now_ms, name=name))
+
+
+@router.patch(f"{_SLACK}/{{destination}}", dependencies=[needs("slack:manage")])
+def change_slack_destination(
+    destination: DestinationId,
+    body: SlackDestinationChanges,
+    team: TheTeam,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+) -> dict[str, Any]:
+    """Rename a Slack destination, or replace its URL."""
+    changes: dict[str, Any] = {}
+    if body.webhook_url is not None:
+        changes = sealed_slack_url(body.webhook_url, slack_purpose(team.id), outside)._asdict()
+    table, by, now_ms = _table(access), requester.actor, access.clock()
+    return _stored(
+        "channel",
+        lambda: table.update("slack", team.id, destination, changes, by, now_ms, name=body.channel),
+    )
+
+
+@router.delete(f"{_WEBHOOKS}/{{webhook}}", status_code=204, dependencies=[needs("webhook:manage")])
+def delete_webhook(webhook: DestinationId, team: TheTeam, access: TheAccess, requester: TheRequester) -> None:
+    """Delete a webhook. Its secrets stay."""
+    _table(access).delete("webhook", team.id, webhook, requester.actor, access.clock())
+
+
+@router.delete(f"{_SLACK}/{{destination}}", status_code=204, dependencies=[needs("slack:manage")])
+def delete_slack_destination(
+    destination: DestinationId, team: TheTeam, access: TheAccess, requester: TheRequester
+) -> None:
+    """Delete a Slack destination. Its webhook at Slack stays."""
+    _table(access).delete("slack", team.id, destination, requester.actor, access.clock())
+
+
+@router.delete(f"{_APPRISE}/{{destination}}", status_code=204, dependencies=[needs("webhook:manage")])
+def delete_apprise_destination(
+    destination: DestinationId, team: TheTeam, access: TheAccess, requester: TheRequester
+) -> None:
+    """Delete a destination."""
+    _table(access).delete("apprise", team.id, destination, requester.actor, access.clock())
+
+
+@router.post(f"{_WEBHOOKS}/{{webhook}}/test", dependencies=[needs("webhook:manage")])
+def test_webhook(
+    webhook: DestinationId, body: WebhookTest, team: TheTeam, access: TheAccess, channels: TheChannels
+) -> dict[str, Any]:
+    """Send a signed request about an invented run at once; answers what the receiver said."""
+    destination = _table(access).get("webhook", team.id, webhook)
+    if body.payload is not None:
+        with checking("payload"):
+            check_payload(body.payload, list(filter(None, [destination.settings["signing_secret"]])))
+    values = {"event_type": "test", "entity_name": team.name, "run_name": "an example"}
+    everything = {"event": "test", "title": f"A test of team {team.name}", **values}
+    template = body.payload or destination.settings["payload"]
+    key = f"test-{secrets.token_hex(8)}"
+    return answered(lambda: channels.webhook.send(team.id, destination, template, values, everything, key))
+
+
+@router.post(f"{_SLACK}/{{destination}}/test", dependencies=[needs("slack:manage")])
+def test_slack_destination(
+    destination: DestinationId, team: TheTeam, access: TheAccess, channels: TheChannels
+) -> dict[str, Any]:
+    """Post a message at once; answers what Slack said."""
+    sealed = _table(access).get("slack", team.id, destination).sealed
+    title, text = f"A test of team {team.name}", "Messages of automations will arrive here."
+    return answered(lambda: channels.slack.post_to_team(team.id, sealed, title, text))
+
+
+@router.post(f"{_APPRISE}/{{destination}}/test", dependencies=[needs("webhook:manage")])
+def test_apprise_destination(
+    destination: DestinationId, team: TheTeam, access: TheAccess, channels: TheChannels
+) -> dict[str, Any]:
+    """Send a message at once; answers whether the service accepted it."""
+    _table(access).get("apprise", team.id, destination)
+    title, text = f"A test of team {team.name}", "Messages of rules and automations will arrive here."
+    return answered(lambda: channels.apprise.send(team.id, destination, title, text))
+
+
+def sealed_slack_url(
+    url: str, purpose: str, outside: OutsideServices, field: str = "webhook_url"
+) -> SealedUrl:
+    """The URL of an incoming webhook, encrypted.
+
+    Raises:
+        InvalidFields: it is not one of Slack, nor of a host of the setting `slack_hosts`.
+    """
+    url = url.strip()
+    host = _slack_host(url, with_defaults(outside.settings())["slack_hosts"])
+    if host is None:
+        raise InvalidFields(
+            {field: "invalid URL; expected https://hooks.slack.com/services/… of an incoming webhook"}
+        )
+    return SealedUrl(outside.box.seal(url.encode(), purpose), f"{host}/…/{url[-4:]}")
+
+
+def destination_json(destination: Destination) -> dict[str, Any]:
+    """A destination in a response. `shown`: what of its URL may be read."""
+    created = {"created_ms": destination.created_ms}
+    if destination.kind == "webhook":
+        return {"id": destination.id, "name": destination.name, **destination.settings, **created}
+    shown = {"shown": destination.settings["shown"], **created}
+    if destination.kind == "apprise":
+        return {"id": destination.id, "name": destination.name, **shown}
+    shown["disabled_ms"] = destination.disabled_ms
+    if destination.kind == "user-slack":
+        return shown
+    return {"id": destination.id, "channel": destination.name, **shown}
+
+
+def _table(access: AccessControl) -> DestinationTable:
+    return access.metadata_store.alerts.destinations
+
+
+def _listed(kind: Kind, name: str, team_id: int, access: AccessControl, page: ThePage) -> dict[str, Any]:
+    return page_of(name, _table(access).of_team(kind, team_id), lambda row: row.id, page, destination_json)
+
+
+def _slack_host(url: str, others: Collection[str]) -> str | None:
+    """The host of an incoming webhook of Slack, or of one of the other hosts; None: the URL is none."""
+    found = _SLACK_URL.fullmatch(url)
+    if found is not None:
+        return found[1]
+    found = _OTHER_URL.fullmatch(url)
+    return found[1] if found is not None and found[1].lower() in others else None
+
+
+def _check_webhook(values: dict[str, Any], signing_secret: str | None, outside: OutsideServices) -> None:
+    """
+    Raises:
+        InvalidFields: no request would be sent to the URL, or the payload is invalid.
+    """
+    if "url" in values:
+        values["url"] = values["url"].strip()
+        try:
+            outside.fetcher.check(values["url"])
+        except Blocked as error:
+            raise InvalidFields({"url": str(error)}) from None
+    if values.get("payload") is not None:
+        with checking("payload"):
+            check_payload(values["payload"], [] if signing_secret is None else [signing_secret])
+
+
+def _stored(called: str, store: Callable[[], Destination]) -> dict[str, Any]:
+    """The response to storing a destination; what is wrong is said beside its field.
+
+    Args:
+        called: the field of its name.
+    """
+    try:
+        with checking(called):
+            return destination_json(store())
+    except UnknownSecret as error:
+        raise InvalidFields({error.field: str(error)}) from None
+    except NameTaken as error:
+        raise DetailedError(409, str(error), {"fields": {called: str(error)}}) from None
