@@ -50,9 +50,8 @@ def test_a_secret_and_a_webhook_that_uses_it(page: Browser, teams: People) -> No
     shown(page, "No channels yet.")
     team = teams.accounts.teams.by_name("vision").id
     assert teams.served.metadata_store.alerts.destinations.of_team("slack", team) == []
-    assert [row.name for row in teams.served.metadata_store.alerts.destinations.of_team("webhook", team)] == [
-        "ci"
-    ]
+    webhooks = teams.served.metadata_store.alerts.destinations.of_team("webhook", team)
+    assert [webhook.name for webhook in webhooks] == ["ci"]
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -61,7 +61,7 @@ class SlackChannel:
             raise DeliveryFailed("Slack no longer accepts this destination: replace its URL", "failed")
         answer = self._post(self._opened(destination.sealed, slack_purpose(team_id)), due)
         if answer.status in _GONE:
-            self._destinations.disable_slack(team_id, destination, self._clock())
+            self._destinations.disable(destination, self._clock())
             raise _gone(answer)
         return check_accepted(answer)
 
@@ -73,7 +73,7 @@ class SlackChannel:
             raise DeliveryFailed("the user has connected no channel of Slack", "failed")
         answer = self._post(self._opened(destination.sealed, user_slack_purpose(user_id)), due)
         if answer.status in _GONE:
-            self._destinations.disable_of_user(destination, self._clock())
+            self._destinations.disable(destination, self._clock())
             raise _gone(answer)
         return check_accepted(answer)
 

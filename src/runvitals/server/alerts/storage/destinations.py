@@ -7,17 +7,19 @@ there, so it is kept encrypted.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
-from sqlalchemy import Column, Connection, Row, Select, Table, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
 
 from runvitals.server.alerts.storage.integrations import check_count, check_free, locked_team
 from runvitals.server.audit.storage.audit import SYSTEM, Actor, host_of, record
-from runvitals.server.database.database import Database, put_rows
-from runvitals.server.database.tables.alerts import apprise_destination, user_slack
-from runvitals.server.database.tables.integrations import slack_destination, team_secret, team_webhook
+from runvitals.server.database.database import Database
+from runvitals.server.database.stored_json import stored_object
+from runvitals.server.database.tables.accounts import user_account
+from runvitals.server.database.tables.integrations import destination, team_secret
 from runvitals.server.database.text import checked_name
 from runvitals.server.events.outbox import Notification, add
 from runvitals.store.errors import NotFound
@@ -25,7 +27,10 @@ from runvitals.store.errors import NotFound
 Kind = Literal["webhook", "slack", "apprise"]
 KINDS: Final[tuple[Kind, ...]] = ("slack", "webhook", "apprise")
 """Of the destinations of teams, as targets of notifications name them."""
+USER_SLACK: Final = "user-slack"
 _SECRETS: Final = ("access_secret", "signing_secret")
+_SETTINGS: Final = ("url", "payload", "shown")
+"""What is stored as JSON."""
 
 
 class UnknownSecret(ValueError):
@@ -68,34 +73,27 @@ class Destination:
     disabled_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _DestinationKind:
-    """How a kind is stored.
+class _Limits(NamedTuple):
+    """What teams may have of a kind. `noun`: what one is called in messages; `name_of`: what its name is."""
 
-    Args:
-        called: the column of the name.
-        noun: what one is called in messages; `name_of` is what its name is.
-    """
-
-    table: Table
-    called: str
     noun: str
     name_of: str
     max_count: int
     max_name: int
 
-    @property
-    def name(self) -> Column[str]:
-        return self.table.c[self.called]
 
-
-_KINDS: Final[dict[Kind, _DestinationKind]] = {
-    "webhook": _DestinationKind(team_webhook, "name", "webhook", "name of a webhook", 50, 64),
-    "slack": _DestinationKind(slack_destination, "channel", "Slack destination", "channel", 20, 80),
-    "apprise": _DestinationKind(apprise_destination, "name", "Apprise destination", "name", 20, 80),
+_LIMITS: Final[dict[Kind, _Limits]] = {
+    "webhook": _Limits("webhook", "name of a webhook", 50, 64),
+    "slack": _Limits("Slack destination", "channel", 20, 80),
+    "apprise": _Limits("Apprise destination", "name", 20, 80),
 }
-MAX_NAME: Final = {kind: stored.max_name for kind, stored in _KINDS.items()}
+MAX_NAME: Final = {kind: limits.max_name for kind, limits in _LIMITS.items()}
 _access, _signing = team_secret.alias("access_secret"), team_secret.alias("signing_secret")
+_DESTINATIONS = (
+    select(destination, _access.c.name.label("access_secret"), _signing.c.name.label("signing_secret"))
+    .outerjoin(_access, _access.c.id == destination.c.access_secret_id)
+    .outerjoin(_signing, _signing.c.id == destination.c.signing_secret_id)
+)
 
 
 class DestinationTable:
@@ -106,10 +104,10 @@ class DestinationTable:
 
     def of_team(self, kind: Kind, team_id: int) -> list[Destination]:
         """All destinations of a kind of a team, in the order in which they were created."""
-        columns = _KINDS[kind].table.c
-        mine = _destinations(kind).where(columns.team_id == team_id).order_by(columns.id)
+        columns = destination.c
+        mine = _DESTINATIONS.where(columns.team_id == team_id, columns.kind == kind).order_by(columns.number)
         with self._database.read() as connection:
-            return [_destination(kind, row) for row in connection.execute(mine)]
+            return [_destination(row) for row in connection.execute(mine)]
 
     def get(self, kind: Kind, team_id: int, destination_id: int) -> Destination:
         """A destination of a team.
@@ -126,7 +124,7 @@ class DestinationTable:
         """Add a destination.
 
         Args:
-            values: the fields of a webhook, or of a `SealedUrl`. The caller has checked them.
+            values: settings of a webhook, or the fields of a `SealedUrl`. The caller has checked them.
 
         Raises:
             ValueError: an invalid name.
@@ -134,17 +132,17 @@ class DestinationTable:
             LimitReached: the team has too many.
             UnknownSecret: the team has no such secret.
         """
-        stored = _KINDS[kind]
-        name = checked_name(stored.name_of, name.strip(), stored.max_name)
+        limits, of_kind = _LIMITS[kind], destination.c.kind == kind
+        name = checked_name(limits.name_of, name.strip(), limits.max_name)
 
         def work(connection: Connection) -> Destination:
             team = locked_team(connection, team_id)
-            check_free(connection, stored.name, team_id, name, stored.noun)
-            check_count(connection, stored.table, team_id, stored.max_count, f"{stored.noun}s")
-            row = _columns(connection, team_id, {**values, stored.called: name})
-            row |= {"team_id": team_id, "created_by": by.user_id, "created_ms": now_ms}
-            added = insert(stored.table).values(row).returning(stored.table.c.id)
-            created = _read(connection, kind, team_id, connection.execute(added).scalar_one())
+            check_free(connection, destination.c.name, team_id, name, limits.noun, of_kind)
+            check_count(connection, destination, team_id, limits.max_count, f"{limits.noun}s", of_kind)
+            row = _columns(connection, team_id, {}, values)
+            row |= {"kind": kind, "team_id": team_id, "name": name}
+            number = _insert(connection, {**row, "created_by": by.user_id, "created_ms": now_ms})
+            created = _read(connection, kind, team_id, number)
             after = _audited(created) if kind == "webhook" else None
             record(connection, now_ms, by, f"{kind}.create", entity=team, target=name, after=after)
             return created
@@ -164,24 +162,20 @@ class DestinationTable:
     ) -> Destination:
         """Change what is given; returns the destination as it is now. A URL that is replaced is in use again.
         Raises as `create`, or if there is no such destination."""
-        stored = _KINDS[kind]
-        values = dict(changes)
+        limits, of_kind = _LIMITS[kind], destination.c.kind == kind
         if name is not None:
-            values[stored.called] = checked_name(stored.name_of, name.strip(), stored.max_name)
-        if "sealed" in changes:
-            values["disabled_ms"] = None
+            name = checked_name(limits.name_of, name.strip(), limits.max_name)
 
         def work(connection: Connection) -> Destination:
             team = locked_team(connection, team_id)
             before = _read(connection, kind, team_id, destination_id)
-            called = values.get(stored.called, before.name)
+            called = before.name if name is None else name
             if called != before.name:
-                check_free(connection, stored.name, team_id, called, stored.noun)
-            row = _columns(connection, team_id, values)
-            if row:
-                connection.execute(
-                    update(stored.table).where(stored.table.c.id == destination_id).values(row)
-                )
+                check_free(connection, destination.c.name, team_id, called, limits.noun, of_kind)
+            row = {"name": called, **_columns(connection, team_id, before.settings, changes)}
+            if "sealed" in row:
+                row["disabled_ms"] = None
+            connection.execute(update(destination).where(*_same(kind, destination_id)).values(row))
             after = _read(connection, kind, team_id, destination_id)
             if after != before:
                 action, (old, new) = f"{kind}.update", _audited_change(before, after)
@@ -196,122 +190,122 @@ class DestinationTable:
         Raises:
             NotFound: the team has no such destination.
         """
-        table = _KINDS[kind].table
 
         def work(connection: Connection) -> None:
             team = locked_team(connection, team_id)
             name = _read(connection, kind, team_id, destination_id).name
-            connection.execute(delete(table).where(table.c.id == destination_id))
+            connection.execute(delete(destination).where(*_same(kind, destination_id)))
             record(connection, now_ms, by, f"{kind}.delete", entity=team, target=name)
 
         self._database.write(work)
 
-    def disable_slack(self, team_id: int, destination: Destination, now_ms: int) -> None:
-        """Stop using a channel of a team that Slack does not accept, and tell whoever added it.
+    def disable(self, tried: Destination, now_ms: int) -> None:
+        """Stop using a channel that Slack does not accept, and mail whoever added it.
 
         Args:
-            destination: what was tried: if its URL was replaced meanwhile, nothing changes.
+            tried: if its URL was replaced meanwhile, nothing changes.
         """
-        columns = slack_destination.c
-        same = (columns.id == destination.id, columns.sealed == destination.sealed)
-        change = update(slack_destination).where(*same, columns.disabled_ms.is_(None))
+        columns = destination.c
+        same = (*_same(tried.kind, tried.id), columns.sealed == tried.sealed)
+        change = update(destination).where(*same, columns.disabled_ms.is_(None))
 
         def work(connection: Connection) -> None:
             if not connection.execute(change.values(disabled_ms=now_ms)).rowcount:
                 return
-            team = locked_team(connection, team_id)
-            row = connection.execute(select(columns.created_by, columns.channel).where(*same)).one()
-            record(connection, now_ms, SYSTEM, "slack.disable", entity=team, target=row.channel)
+            row = connection.execute(select(destination).where(*same)).one()
+            if row.user_id is not None:
+                add(connection, _disabled_of_user(row.user_id, now_ms))
+                return
+            team = locked_team(connection, row.team_id)
+            record(connection, now_ms, SYSTEM, "slack.disable", entity=team, target=row.name)
             if row.created_by is not None:
-                add(connection, _disabled(row.created_by, row.channel, team[1], destination.id, now_ms))
+                add(connection, _disabled(row.created_by, row.name, team[1], tried.id, now_ms))
 
         self._database.write(work)
 
     def of_user(self, user_id: int) -> Destination | None:
         """The channel of Slack of a user; None if there is none."""
         with self._database.read() as connection:
-            row = connection.execute(select(user_slack).where(user_slack.c.user_id == user_id)).first()
-        if row is None:
-            return None
-        settings = {"shown": row.shown}
-        return Destination("user-slack", user_id, "", settings, row.created_ms, row.sealed, row.disabled_ms)
+            row = connection.execute(_DESTINATIONS.where(destination.c.user_id == user_id)).first()
+        return None if row is None else _destination(row)
 
     def put_of_user(self, user_id: int, url: SealedUrl, now_ms: int) -> Destination:
         """Set the channel of Slack of a user, in place of the one before."""
-        row = {"user_id": user_id, **url._asdict(), "created_ms": now_ms, "disabled_ms": None}
-        self._database.write(lambda connection: put_rows(connection, user_slack, [row]))
-        return Destination("user-slack", user_id, "", {"shown": url.shown}, now_ms, url.sealed)
+        mine = destination.c.user_id == user_id
+
+        def work(connection: Connection) -> Destination:
+            user = select(user_account.c.id).where(user_account.c.id == user_id)
+            connection.execute(user.with_for_update())  # requests take turns
+            connection.execute(delete(destination).where(mine))
+            row = {"kind": USER_SLACK, "user_id": user_id, "name": "", "created_ms": now_ms}
+            _insert(connection, {**row, **_columns(connection, 0, {}, url._asdict())})
+            return _destination(connection.execute(_DESTINATIONS.where(mine)).one())
+
+        return self._database.write(work)
 
     def delete_of_user(self, user_id: int) -> None:
         """Forget the channel of a user."""
-        mine = delete(user_slack).where(user_slack.c.user_id == user_id)
+        mine = delete(destination).where(destination.c.user_id == user_id)
         self._database.write(lambda connection: connection.execute(mine))
 
-    def disable_of_user(self, destination: Destination, now_ms: int) -> None:
-        """Stop using a channel of a user that Slack does not accept, and tell the user by mail.
 
-        Args:
-            destination: what was tried: if its URL was replaced meanwhile, nothing changes.
-        """
-        columns = user_slack.c
-        same = (columns.user_id == destination.id, columns.sealed == destination.sealed)
-        change = update(user_slack).where(*same, columns.disabled_ms.is_(None)).values(disabled_ms=now_ms)
-
-        def work(connection: Connection) -> None:
-            if connection.execute(change).rowcount:
-                add(connection, _disabled_of_user(destination.id, now_ms))
-
-        self._database.write(work)
+def _same(kind: str, destination_id: int) -> tuple[ColumnElement[bool], ...]:
+    return destination.c.kind == kind, destination.c.number == destination_id
 
 
-def _destinations(kind: Kind) -> Select[Any]:
-    """The rows of a kind; the secrets of webhooks by their names."""
-    if kind != "webhook":
-        return select(_KINDS[kind].table)
-    return (
-        select(
-            team_webhook,
-            _access.c.name.label("access_secret"),
-            _signing.c.name.label("signing_secret"),
-        )
-        .outerjoin(_access, _access.c.id == team_webhook.c.access_secret_id)
-        .outerjoin(_signing, _signing.c.id == team_webhook.c.signing_secret_id)
+def _insert(connection: Connection, row: Mapping[str, Any]) -> int:
+    """Add a row; returns its number."""
+    added = insert(destination).values({"enabled": True, **row}).returning(destination.c.id)
+    number: int = connection.execute(added).scalar_one()
+    connection.execute(update(destination).where(destination.c.id == number).values(number=number))
+    return number
+
+
+def _destination(row: Row[Any]) -> Destination:
+    stored = stored_object(row.settings, f"the destination {row.id}")
+    settings: dict[str, Any] = {"shown": stored.get("shown", "")}
+    if row.kind == "webhook":
+        settings = {
+            "url": stored.get("url", ""),
+            "access_secret": row.access_secret,
+            "signing_secret": row.signing_secret,
+            "payload": stored.get("payload"),
+            "enabled": row.enabled,
+        }
+    return Destination(
+        row.kind, row.number, row.name, settings, row.created_ms, row.sealed or b"", row.disabled_ms
     )
 
 
-def _destination(kind: Kind, row: Row[Any]) -> Destination:
-    if kind == "webhook":
-        settings = {name: getattr(row, name) for name in ("url", *_SECRETS, "payload", "enabled")}
-        return Destination(kind, row.id, row.name, settings, row.created_ms)
-    name = getattr(row, _KINDS[kind].called)
-    disabled_ms = row.disabled_ms if kind == "slack" else None
-    return Destination(kind, row.id, name, {"shown": row.shown}, row.created_ms, row.sealed, disabled_ms)
-
-
 def _read(connection: Connection, kind: Kind, team_id: int, destination_id: int) -> Destination:
-    columns = _KINDS[kind].table.c
-    mine = _destinations(kind).where(columns.id == destination_id, columns.team_id == team_id)
-    row = connection.execute(mine).first()
+    mine = (*_same(kind, destination_id), destination.c.team_id == team_id)
+    row = connection.execute(_DESTINATIONS.where(*mine)).first()
     if row is None:
-        raise NotFound(f"the team has no such {_KINDS[kind].noun}")
-    return _destination(kind, row)
+        raise NotFound(f"the team has no such {_LIMITS[kind].noun}")
+    return _destination(row)
 
 
-def _columns(connection: Connection, team_id: int, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of some fields: secrets by their ids."""
-    row = {}
-    for name, value in values.items():
-        if name not in _SECRETS:
-            row[name] = value
+def _columns(
+    connection: Connection, team_id: int, before: Mapping[str, Any], values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The columns of some values: secrets by their ids.
+
+    Args:
+        before: the settings, which stay where `values` has none.
+    """
+    row = {name: values[name] for name in ("sealed", "enabled") if name in values}
+    for name in _SECRETS:
+        if name not in values:
             continue
-        secret_id = None
+        secret_id, value = None, values[name]
         if value is not None:
             mine = (team_secret.c.team_id == team_id, team_secret.c.name == value)
             secret_id = connection.execute(select(team_secret.c.id).where(*mine)).scalar()
             if secret_id is None:
                 raise UnknownSecret(name)
         row[f"{name}_id"] = secret_id
-    return row
+    settings = {name: value for name, value in {**before, **values}.items() if name in _SETTINGS}
+    return {**row, "settings": json.dumps(settings)}
 
 
 def _audited(webhook: Destination) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Connection, Table, func, select
+from sqlalchemy import Column, ColumnElement, Connection, Table, func, select
 
 from runvitals.server.database.tables.accounts import entity
 from runvitals.store.errors import LimitReached, NameTaken, NotFound
@@ -22,25 +22,35 @@ def locked_team(connection: Connection, team_id: int) -> tuple[int, str]:
     return row.id, row.name
 
 
-def check_free(connection: Connection, name: Column[str], team_id: int, text: str, what: str) -> None:
+def check_free(
+    connection: Connection,
+    name: Column[str],
+    team_id: int,
+    text: str,
+    what: str,
+    *conditions: ColumnElement[bool],
+) -> None:
     """
     Args:
         name: the column that is unique in a team.
         what: the kind of integration, for the error.
+        conditions: of the rows among which it is unique.
 
     Raises:
         NameTaken: one of the team's has this name.
     """
-    mine = select(name).where(name == text, name.table.c.team_id == team_id)
+    mine = select(name).where(name == text, name.table.c.team_id == team_id, *conditions)
     if connection.execute(mine).first() is not None:
         raise NameTaken(f"the team already has a {what} {text!r}")
 
 
-def check_count(connection: Connection, table: Table, team_id: int, most: int, what: str) -> None:
+def check_count(
+    connection: Connection, table: Table, team_id: int, most: int, what: str, *conditions: ColumnElement[bool]
+) -> None:
     """
     Raises:
         LimitReached: the team has as many as a team may have.
     """
-    mine = select(func.count()).select_from(table).where(table.c.team_id == team_id)
+    mine = select(func.count()).select_from(table).where(table.c.team_id == team_id, *conditions)
     if connection.execute(mine).scalar_one() >= most:
         raise LimitReached(f"the team has {most} {what}, which is the most that a team may have")

@@ -9,7 +9,6 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
-    LargeBinary,
     Table,
     Text,
     UniqueConstraint,
@@ -106,37 +105,5 @@ notification = Table(
     Index(None, "team_id", "ended_ms"),
     Index(None, "automation_id", "id"),
     Index(None, "ended_ms"),
-    sqlite_autoincrement=True,
-)
-
-# The channel in which Slack tells a user. `sealed`: the URL of its incoming webhook, encrypted.
-user_slack = Table(
-    "user_slack",
-    metadata,
-    Column(
-        "user_id",
-        Integer,
-        ForeignKey("user_account.id", ondelete="CASCADE"),
-        primary_key=True,
-        autoincrement=False,
-    ),
-    Column("sealed", LargeBinary, nullable=False),
-    Column("shown", Text, nullable=False),
-    Column("created_ms", BigInteger, nullable=False),
-    Column("disabled_ms", BigInteger),
-)
-
-# What a team reaches by Apprise. `sealed`: the URL, encrypted; `shown`: its scheme.
-apprise_destination = Table(
-    "apprise_destination",
-    metadata,
-    id_column(),
-    _to_team(),
-    Column("name", ordered_text(), nullable=False),
-    Column("sealed", LargeBinary, nullable=False),
-    Column("shown", Text, nullable=False),
-    _to_author(),
-    Column("created_ms", BigInteger, nullable=False),
-    UniqueConstraint("team_id", "name"),
     sqlite_autoincrement=True,
 )

@@ -1,4 +1,4 @@
-"""The tables of teams' integrations: secrets, webhooks and Slack destinations."""
+"""The tables of secrets, and of where messages go."""
 
 from __future__ import annotations
 
@@ -46,39 +46,31 @@ team_secret = Table(
     sqlite_autoincrement=True,
 )
 
-# `payload`: a template in JSON; null: none. The secrets are of the same team.
-team_webhook = Table(
-    "team_webhook",
+# Where messages go. `kind`: webhook, slack or apprise of a team, user-slack of a user. `number`: what it is
+# called among those of its kind, never used again: its id, unless it is older than this table. `settings`: a
+# JSON object, see `alerts.destinations`. `sealed`: the URL, encrypted, if who has it can post. `disabled_ms`:
+# since when Slack no longer accepts it. The secrets are of the same team.
+destination = Table(
+    "destination",
     metadata,
     id_column(),
-    _to_team(),
+    Column("kind", ordered_text(), nullable=False),
+    Column("number", Integer),
+    Column("team_id", Integer, ForeignKey("team.entity_id", ondelete="CASCADE")),
+    Column("user_id", Integer, ForeignKey("user_account.id", ondelete="CASCADE")),
     Column("name", ordered_text(), nullable=False),
-    Column("url", Text, nullable=False),
+    Column("settings", Text, nullable=False),
+    Column("sealed", LargeBinary),
+    Column("enabled", Boolean, nullable=False),
     _to_secret("access_secret_id"),
     _to_secret("signing_secret_id"),
-    Column("payload", Text),
-    Column("enabled", Boolean, nullable=False),
-    _to_author("created_by"),
-    Column("created_ms", BigInteger, nullable=False),
-    UniqueConstraint("team_id", "name"),
-    Index(None, "access_secret_id"),
-    Index(None, "signing_secret_id"),
-    sqlite_autoincrement=True,
-)
-
-# `sealed`: the URL, encrypted: who has it can post. `shown`: its host and last characters. `disabled_ms`:
-# since when Slack no longer accepts it.
-slack_destination = Table(
-    "slack_destination",
-    metadata,
-    id_column(),
-    _to_team(),
-    Column("channel", ordered_text(), nullable=False),
-    Column("sealed", LargeBinary, nullable=False),
-    Column("shown", Text, nullable=False),
     _to_author("created_by"),
     Column("created_ms", BigInteger, nullable=False),
     Column("disabled_ms", BigInteger),
-    UniqueConstraint("team_id", "channel"),
+    UniqueConstraint("kind", "number"),
+    UniqueConstraint("team_id", "kind", "name"),
+    UniqueConstraint("user_id", "kind"),
+    Index(None, "access_secret_id"),
+    Index(None, "signing_secret_id"),
     sqlite_autoincrement=True,
 )

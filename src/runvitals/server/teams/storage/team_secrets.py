@@ -12,7 +12,7 @@ from runvitals.server.alerts.storage.integrations import check_count, locked_tea
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
 from runvitals.server.database.tables.accounts import entity, user_account
-from runvitals.server.database.tables.integrations import team_secret, team_webhook
+from runvitals.server.database.tables.integrations import destination, team_secret
 from runvitals.store.errors import NotFound
 
 MAX_SECRETS: Final = 100
@@ -63,8 +63,8 @@ class TeamSecretTable:
         """All secrets of a team, by name."""
         mine = _SECRETS.where(team_secret.c.team_id == team_id).order_by(team_secret.c.name)
         used = select(
-            team_webhook.c.name, team_webhook.c.access_secret_id, team_webhook.c.signing_secret_id
-        ).where(team_webhook.c.team_id == team_id)
+            destination.c.name, destination.c.access_secret_id, destination.c.signing_secret_id
+        ).where(destination.c.team_id == team_id)
         with self._database.read() as connection:
             webhooks: dict[int | None, set[str]] = {}
             for row in connection.execute(used):
@@ -135,7 +135,7 @@ class TeamSecretTable:
             if using and not force:
                 raise SecretInUse(name, [webhook for _, webhook, _ in using])
             for webhook_id, webhook, enabled in using:
-                disabled = update(team_webhook).where(team_webhook.c.id == webhook_id).values(enabled=False)
+                disabled = update(destination).where(destination.c.id == webhook_id).values(enabled=False)
                 connection.execute(disabled)
                 old, new = {"enabled": enabled, "secret": name}, {"enabled": False, "secret": None}
                 action = "webhook.update"
@@ -154,7 +154,7 @@ def _id_of(connection: Connection, team_id: int, name: str) -> int | None:
 
 def _using(connection: Connection, secret_id: int) -> list[tuple[int, str, bool]]:
     """Id, name and whether it is enabled, of each webhook that uses a secret; by name."""
-    columns = team_webhook.c
+    columns = destination.c
     uses = or_(columns.access_secret_id == secret_id, columns.signing_secret_id == secret_id)
     found = select(columns.id, columns.name, columns.enabled).where(uses).order_by(columns.name)
     return [(row.id, row.name, row.enabled) for row in connection.execute(found)]
