@@ -45,7 +45,7 @@ class MetricAutomations:
 
         Ids are negative, so that they are no other rule's.
         """
-        found = []
+        rules = []
         for row in self._rows.values():
             event = metric_event(row)
             if event is not None:
@@ -54,8 +54,8 @@ class MetricAutomations:
                 stored = StoredRule(
                     -row.id, row.team_id, row.name, row.definition, True, None, *times, row.creator_id
                 )
-                found.append((stored, rule))
-        return found
+                rules.append((stored, rule))
+        return rules
 
     def heard(self, transition: Transition) -> None:
         """Raise the event that a condition begins to be met, for its automation."""

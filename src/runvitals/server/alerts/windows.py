@@ -54,6 +54,7 @@ class SeriesWindows:
         self._recent = recent
         self._used = used
         self._reach = reach
+        self._present = frozenset(np.unique(statistics).tolist())
         self._newest = np.full(size, _NO_BUCKET)
         self._sums = np.zeros((size, buckets))
         self._counts = np.zeros((size, buckets))
@@ -77,8 +78,8 @@ class SeriesWindows:
 
     def next_points(self, which: Integers) -> Integers:
         """The times of the next values of some series, where a series counts its values."""
-        found: Integers = np.maximum(self._newest[which] + 1, 0)
-        return found
+        numbers: Integers = np.maximum(self._newest[which] + 1, 0)
+        return numbers
 
     def recent_mean(self, one: int) -> float:
         """The mean of the window of a series."""
@@ -110,12 +111,20 @@ class SeriesWindows:
 
     def _results(self, which: Integers, number: Integers) -> Floats:
         behind = (number[:, None] - np.arange(self._buckets)) % self._buckets
-        recent, statistics = self._recent[which], self._statistics[which]
         counts = self._counts[which]
+        results = np.full(len(which), np.nan)
+        if self._present & {MEAN, MIN, MAX}:
+            self._of_windows(which, behind, counts, results)
+        if max(self._present) >= CHANGE:
+            self._changes(which, behind, counts, results)
+        return results
+
+    def _of_windows(self, which: Integers, behind: Integers, counts: Floats, results: Floats) -> None:
+        """Results of series of whose window there is a mean, a minimum or a maximum."""
+        recent, statistics = self._recent[which], self._statistics[which]
         in_window = behind < recent[:, None]
         filled = (counts > 0) & in_window
         reaches_back = (filled & (behind >= self._reach[which][:, None])).any(axis=1)
-        results = np.full(len(which), np.nan)
         means = np.nonzero((statistics == MEAN) & reaches_back)[0]
         if len(means):
             inside = in_window[means]
@@ -126,8 +135,6 @@ class SeriesWindows:
             if len(rows):
                 inside_values = np.where(in_window[rows], self._extremes[which[rows]], np.nan)
                 results[rows] = reduce.reduce(inside_values, axis=1)
-        self._changes(which, behind, counts, results)
-        return results
 
     def _changes(self, which: Integers, behind: Integers, counts: Floats, results: Floats) -> None:
         """Results of series that compare their window with the time before it."""
@@ -144,11 +151,11 @@ class SeriesWindows:
             mean = np.where(now, sums, 0).sum(axis=1) / np.where(now, count, 0).sum(axis=1)
             base = np.where(before, sums, 0).sum(axis=1) / np.where(before, count, 0).sum(axis=1)
             change = mean - base
-            level = np.where(base != 0, np.abs(base), np.nan)
-            kind = statistics[rows]
-            result = np.select(
-                [kind == RELATIVE, kind == FRACTION], [100 * change / level, change / level], change
-            )
+            result, kind = change.copy(), statistics[rows]
+            if self._present & {RELATIVE, FRACTION}:
+                level = np.where(base != 0, np.abs(base), np.nan)
+                result = np.where(kind == RELATIVE, 100 * change / level, result)
+                result = np.where(kind == FRACTION, change / level, result)
             at = np.nonzero(kind == DEVIATIONS)[0]
             if len(at):
                 result[at] = change[at] / _deviations(sums[at], before[at], base[at])

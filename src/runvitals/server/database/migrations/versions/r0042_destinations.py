@@ -85,9 +85,9 @@ def downgrade() -> None:
     _create_tables()
     last = _last_id(connection, "destination")
     for kind, table in (*_OF_TEAMS.items(), ("user-slack", "user_slack")):
-        found = connection.execute(sa.select(_NEW).where(_NEW.c.kind == kind).order_by(_NEW.c.number))
+        of_kind = connection.execute(sa.select(_NEW).where(_NEW.c.kind == kind).order_by(_NEW.c.number))
         columns = {column["name"] for column in sa.inspect(connection).get_columns(table)}
-        for row in found.mappings().all():
+        for row in of_kind.mappings().all():
             values = {**row, **json.loads(row["settings"]), "id": row["number"], "channel": row["name"]}
             of_table = {name: value for name, value in values.items() if name in columns}
             into = sa.table(table, *(sa.column(name) for name in of_table))
@@ -113,10 +113,10 @@ def _foreign_keys(table: str, *columns: str) -> list[sa.ForeignKeyConstraint]:
 def _rows(connection: Connection, kind: str, query: str) -> list[dict[str, Any]]:
     """The rows of an earlier table as those of the new one, without ids."""
     rows = []
-    for found in connection.execute(text(query)).mappings():
+    for earlier in connection.execute(text(query)).mappings():
         row = {column.name: None for column in _NEW.columns} | {"kind": kind, "name": "", "enabled": True}
-        row |= {name: value for name, value in found.items() if name not in _SETTINGS}
-        settings = {name: found[name] for name in _SETTINGS if name in found}
+        row |= {name: value for name, value in earlier.items() if name not in _SETTINGS}
+        settings = {name: earlier[name] for name in _SETTINGS if name in earlier}
         rows.append({**row, "enabled": bool(row["enabled"]), "settings": json.dumps(settings)})
     return rows
 
