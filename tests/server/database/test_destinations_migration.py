@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from runvitals.server.alerts.storage.destinations import Destination
+from runvitals.server.alerts.storage.destinations import StoredDestination
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.database.database import Database
 from runvitals.server.database.migration import downgrade, migrate
@@ -74,7 +74,7 @@ def test_destinations_keep_their_numbers(database: Database, address: str) -> No
     with open_metadata_store(address) as store:
         destinations = store.alerts.destinations
         [hook] = destinations.of_team("webhook", 1)
-        assert hook == Destination("webhook", 1, "ci", HOOK, 5)
+        assert hook == StoredDestination("webhook", 1, "ci", HOOK, 5)
         [slack] = destinations.of_team("slack", 1)
         assert (slack.id, slack.name, slack.settings, slack.disabled_ms) == (
             2,

@@ -19,7 +19,7 @@ from runvitals.server.alerts.delivery.channel import (
     title_of,
 )
 from runvitals.server.alerts.payload_template import filled
-from runvitals.server.alerts.storage.destinations import Destination
+from runvitals.server.alerts.storage.destinations import StoredDestination
 from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher
@@ -71,7 +71,7 @@ class WebhookChannel:
     def send(
         self,
         team_id: int,
-        webhook: Destination,
+        webhook: StoredDestination,
         template: str | None,
         values: Mapping[str, Any],
         everything: Mapping[str, Any],

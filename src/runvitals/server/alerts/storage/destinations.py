@@ -53,7 +53,7 @@ class SealedUrl(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
+class StoredDestination:
     """A destination.
 
     Attributes:
@@ -102,14 +102,14 @@ class DestinationTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of_team(self, kind: Kind, team_id: int) -> list[Destination]:
+    def of_team(self, kind: Kind, team_id: int) -> list[StoredDestination]:
         """All destinations of a kind of a team, in the order in which they were created."""
         columns = destination.c
         mine = _DESTINATIONS.where(columns.team_id == team_id, columns.kind == kind).order_by(columns.number)
         with self._database.read() as connection:
             return [_destination(row) for row in connection.execute(mine)]
 
-    def get(self, kind: Kind, team_id: int, destination_id: int) -> Destination:
+    def get(self, kind: Kind, team_id: int, destination_id: int) -> StoredDestination:
         """A destination of a team.
 
         Raises:
@@ -120,7 +120,7 @@ class DestinationTable:
 
     def create(
         self, kind: Kind, team_id: int, name: str, values: Mapping[str, Any], by: Actor, now_ms: int
-    ) -> Destination:
+    ) -> StoredDestination:
         """Add a destination.
 
         Args:
@@ -135,7 +135,7 @@ class DestinationTable:
         limits, of_kind = _LIMITS[kind], destination.c.kind == kind
         name = checked_name(limits.name_of, name.strip(), limits.max_name)
 
-        def work(connection: Connection) -> Destination:
+        def work(connection: Connection) -> StoredDestination:
             team = locked_team(connection, team_id)
             check_free(connection, destination.c.name, team_id, name, limits.noun, of_kind)
             check_count(connection, destination, team_id, limits.max_count, f"{limits.noun}s", of_kind)
@@ -159,14 +159,14 @@ class DestinationTable:
         now_ms: int,
         *,
         name: str | None = None,
-    ) -> Destination:
+    ) -> StoredDestination:
         """Change what is given; returns the destination as it is now. A URL that is replaced is in use again.
         Raises as `create`, or if there is no such destination."""
         limits, of_kind = _LIMITS[kind], destination.c.kind == kind
         if name is not None:
             name = checked_name(limits.name_of, name.strip(), limits.max_name)
 
-        def work(connection: Connection) -> Destination:
+        def work(connection: Connection) -> StoredDestination:
             team = locked_team(connection, team_id)
             before = _read(connection, kind, team_id, destination_id)
             called = before.name if name is None else name
@@ -199,7 +199,7 @@ class DestinationTable:
 
         self._database.write(work)
 
-    def disable(self, tried: Destination, now_ms: int) -> None:
+    def disable(self, tried: StoredDestination, now_ms: int) -> None:
         """Stop using a channel that Slack does not accept, and mail whoever added it.
 
         Args:
@@ -223,17 +223,17 @@ class DestinationTable:
 
         self._database.write(work)
 
-    def of_user(self, user_id: int) -> Destination | None:
+    def of_user(self, user_id: int) -> StoredDestination | None:
         """The channel of Slack of a user; None if there is none."""
         with self._database.read() as connection:
             row = connection.execute(_DESTINATIONS.where(destination.c.user_id == user_id)).first()
         return None if row is None else _destination(row)
 
-    def put_of_user(self, user_id: int, url: SealedUrl, now_ms: int) -> Destination:
+    def put_of_user(self, user_id: int, url: SealedUrl, now_ms: int) -> StoredDestination:
         """Set the channel of Slack of a user, in place of the one before."""
         mine = destination.c.user_id == user_id
 
-        def work(connection: Connection) -> Destination:
+        def work(connection: Connection) -> StoredDestination:
             user = select(user_account.c.id).where(user_account.c.id == user_id)
             connection.execute(user.with_for_update())  # requests take turns
             connection.execute(delete(destination).where(mine))
@@ -261,7 +261,7 @@ def _insert(connection: Connection, row: Mapping[str, Any]) -> int:
     return number
 
 
-def _destination(row: Row[Any]) -> Destination:
+def _destination(row: Row[Any]) -> StoredDestination:
     stored = stored_object(row.settings, f"the destination {row.id}")
     settings: dict[str, Any] = {"shown": stored.get("shown", "")}
     if row.kind == "webhook":
@@ -272,12 +272,12 @@ def _destination(row: Row[Any]) -> Destination:
             "payload": stored.get("payload"),
             "enabled": row.enabled,
         }
-    return Destination(
+    return StoredDestination(
         row.kind, row.number, row.name, settings, row.created_ms, row.sealed or b"", row.disabled_ms
     )
 
 
-def _read(connection: Connection, kind: Kind, team_id: int, destination_id: int) -> Destination:
+def _read(connection: Connection, kind: Kind, team_id: int, destination_id: int) -> StoredDestination:
     mine = (*_same(kind, destination_id), destination.c.team_id == team_id)
     row = connection.execute(_DESTINATIONS.where(*mine)).first()
     if row is None:
@@ -308,7 +308,7 @@ def _columns(
     return {**row, "settings": json.dumps(settings)}
 
 
-def _audited(webhook: Destination) -> dict[str, Any]:
+def _audited(webhook: StoredDestination) -> dict[str, Any]:
     """A webhook in the audit log: of the URL only the host, of the payload only whether there is one, since
     users write tokens into both."""
     settings = webhook.settings
@@ -316,7 +316,9 @@ def _audited(webhook: Destination) -> dict[str, Any]:
     return {"name": webhook.name, **settings, **shown}
 
 
-def _audited_change(before: Destination, after: Destination) -> tuple[dict[str, Any], dict[str, Any]]:
+def _audited_change(
+    before: StoredDestination, after: StoredDestination
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the audit log says of a change: how it was and how it is."""
     if before.kind != "webhook":
         called = "channel" if before.kind == "slack" else "name"

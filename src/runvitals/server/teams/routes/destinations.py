@@ -24,10 +24,10 @@ from runvitals.server.alerts.payload_template import MAX_BYTES, check_payload
 from runvitals.server.alerts.routes.notifications import TheChannels, answered
 from runvitals.server.alerts.storage.destinations import (
     MAX_NAME,
-    Destination,
     DestinationTable,
     Kind,
     SealedUrl,
+    StoredDestination,
     UnknownSecret,
 )
 from runvitals.server.http.errors import DetailedError, InvalidFields
@@ -313,7 +313,7 @@ def sealed_slack_url(
     return SealedUrl(outside.box.seal(url.encode(), purpose), f"{host}/…/{url[-4:]}")
 
 
-def destination_json(destination: Destination) -> dict[str, Any]:
+def destination_json(destination: StoredDestination) -> dict[str, Any]:
     """A destination in a response. `shown`: what of its URL may be read."""
     created = {"created_ms": destination.created_ms}
     if destination.kind == "webhook":
@@ -360,7 +360,7 @@ def _check_webhook(values: dict[str, Any], signing_secret: str | None, outside: 
             check_payload(values["payload"], [] if signing_secret is None else [signing_secret])
 
 
-def _stored(called: str, store: Callable[[], Destination]) -> dict[str, Any]:
+def _stored(called: str, store: Callable[[], StoredDestination]) -> dict[str, Any]:
     """The response to storing a destination; what is wrong is said beside its field.
 
     Args:
