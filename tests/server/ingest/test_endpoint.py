@@ -18,7 +18,7 @@ from runvitals.model import batch_body
 from runvitals.model.filter import Filter, Predicate
 from runvitals.model.run_sort import RunSort
 from runvitals.server.http.body_limits import Limits
-from runvitals.server.ingest.envelope import Envelope
+from runvitals.server.ingest.envelope import WireEnvelope
 from runvitals.server.ingest.openapi import JsonEnvelope
 from tests.server.ingest.server import NOW, Server
 
@@ -253,7 +253,7 @@ def test_records_of_unknown_kinds_are_stored_as_events(server: Server) -> None:
 
 
 def test_the_openapi_document_has_every_field() -> None:
-    assert set(JsonEnvelope.__struct_fields__) == set(Envelope.__struct_fields__) - {"body"}
+    assert set(JsonEnvelope.__struct_fields__) == set(WireEnvelope.__struct_fields__) - {"body"}
 
 
 def test_devices_are_read_from_the_machine_section(server: Server) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 from fastapi import Request
 from starlette.types import Scope
@@ -19,7 +18,7 @@ from runvitals.server.http.admission import Admission, InFlightRequest
 from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.ingest.endpoint import IngestCounters
-from runvitals.server.ingest.envelope import NOT_SENT, Ack, Envelope, WriterDescription
+from runvitals.server.ingest.envelope import Ack, ArrayEnvelope, Envelope, WriterDescription
 from runvitals.server.ingest.envelope_access import IngestRights, IngestRightsSource
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.ingest.validation import ValidEnvelope
@@ -27,7 +26,6 @@ from runvitals.server.services import shared_services_of
 
 _MAX_WRITERS: Final = 50_000
 _NUMBERS_PER_MS: Final = 1 << 20
-_encode_keys = msgspec.msgpack.Encoder().encode
 
 _WriterKey = tuple[str, str, str]
 
@@ -184,11 +182,11 @@ def samples(
     steps: Sequence[float] | Integers | None = None,
     seq: int | None = None,
 ) -> Envelope:
-    """An envelope with samples.
+    """An envelope with samples. It takes the arrays as they are: nobody may change them afterwards.
 
     Args:
         times_ms: UTC, one for each row.
-        columns: float64 of shape (rows, keys); NaN where a row has no value.
+        columns: of shape (rows, keys); NaN where a row has no value.
         about: describes the writer when it is new.
         steps: one for each row, if the rows were logged by a training process.
 
@@ -196,17 +194,17 @@ def samples(
         >>> samples("r1", "monitor.node1.0", ["cpu"], [1_760_000_000_000], np.array([[12.5]])).seq is None
         True
     """
-    return Envelope(
+    return ArrayEnvelope(
         run,
         writer,
         seq,
         project,
         entity,
         about,
-        keys=msgspec.Raw(_encode_keys(list(keys))),
-        t=np.asarray(times_ms, "<i8").tobytes(),
-        v=np.asarray(columns, "<f8").tobytes(order="F"),
-        step=None if steps is None else np.asarray(steps, "<f8").tobytes(),
+        keys=tuple(keys),
+        t=np.asarray(times_ms, np.int64),
+        values=np.asarray(columns, np.float64),
+        steps=None if steps is None else np.asarray(steps, np.float64),
     )
 
 
@@ -233,4 +231,4 @@ def heartbeat(run: str, writer: str, *, project: str | None = None, entity: str 
 
 
 def _is_heartbeat(envelope: Envelope) -> bool:
-    return envelope.keys is NOT_SENT and envelope.schema is None and not envelope.records
+    return not isinstance(envelope, ArrayEnvelope) and not envelope.records

@@ -1,4 +1,4 @@
-"""Decodes the times and values of an envelope into arrays, from any of the forms that clients send."""
+"""The times and values of an envelope as arrays, from any of the forms that clients send."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runvitals.model.gap import GAP
 from runvitals.model.limits import STEP as MAX_STEP
 from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.request_errors import HttpRejection, malformed, out_of_range, too_large
-from runvitals.server.ingest.envelope import Envelope
+from runvitals.server.ingest.envelope import ArrayEnvelope, WireEnvelope
 from runvitals.store.samples.interface import extent
 
 _ITEM = 8
@@ -39,7 +39,7 @@ class EnvelopeColumns:
 
 
 def decode_columns(
-    envelope: Envelope, count: int, now_ms: int, limits: Limits, max_bytes: int
+    envelope: WireEnvelope, count: int, now_ms: int, limits: Limits, max_bytes: int
 ) -> EnvelopeColumns | None:
     """Decode the rows of an envelope with `count` keys; None if it has no rows.
 
@@ -61,15 +61,35 @@ def decode_columns(
         return None
     if not len(t):
         return None
+    steps = None if envelope.step is None else _steps(envelope.step, len(t))
+    return _columns(t, values, steps, envelope.body, now_ms, limits)
+
+
+def check_columns(envelope: ArrayEnvelope, now_ms: int, limits: Limits) -> EnvelopeColumns | None:
+    """The rows of an envelope that has them as arrays; None if it has no rows.
+
+    Raises:
+        HttpRejection: 422 for times or steps out of range.
+    """
+    if not len(envelope.t):
+        return None
+    return _columns(envelope.t, envelope.values, envelope.steps, None, now_ms, limits)
+
+
+def _columns(
+    t: Integers, values: Floats, steps: Floats | None, body: bytes | None, now_ms: int, limits: Limits
+) -> EnvelopeColumns:
     oldest, newest = extent(t)
     _check_times(oldest, newest, now_ms, limits)
-    if envelope.step is None:
-        return EnvelopeColumns(t, values, envelope.body, False, oldest, newest)
-    with_steps = np.column_stack((values, _steps(envelope.step, len(t))))
+    if steps is None:
+        return EnvelopeColumns(t, values, body, False, oldest, newest)
+    with_steps = np.column_stack((values, _checked_steps(steps)))
     return EnvelopeColumns(t, with_steps, None, True, oldest, newest)
 
 
-def _unpack_body(envelope: Envelope, packed: bytes, count: int, max_bytes: int) -> tuple[Integers, Floats]:
+def _unpack_body(
+    envelope: WireEnvelope, packed: bytes, count: int, max_bytes: int
+) -> tuple[Integers, Floats]:
     if envelope.t is not None or envelope.v is not None:
         raise malformed("t and v are not allowed together with body, which has the times and values")
     if len(packed) < batch_body.HEADER_BYTES:
@@ -126,10 +146,10 @@ def _steps(step: bytes | list[float], rows: int) -> Floats:
     if isinstance(step, bytes):
         if len(step) != rows * _ITEM:
             raise malformed(f"step: expected {rows * _ITEM} bytes ({rows} float64), got {len(step)}")
-        return _checked_steps(np.frombuffer(step, "<f8"))
+        return np.frombuffer(step, "<f8")
     if len(step) != rows:
         raise malformed(f"step: expected {rows} numbers, one per time in t, got {len(step)}")
-    return _checked_steps(np.array(step, np.float64))
+    return np.array(step, np.float64)
 
 
 def _checked_steps(steps: Floats) -> Floats:

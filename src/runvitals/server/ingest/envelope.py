@@ -1,4 +1,4 @@
-"""Decodes envelopes, MessagePack or JSON. See docs/reference/ingest.md.
+"""Envelopes, and how those that clients send are decoded: MessagePack or JSON. See docs/reference/ingest.md.
 
 Only types are checked here, by msgspec's C code: 60 keys × 10 rows take 1.3 µs.
 """
@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from runvitals.base.buckets import Floats, Integers
 from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.request_errors import HttpRejection, malformed, too_large
 
@@ -36,7 +37,7 @@ class WriterDescription(msgspec.Struct, frozen=True):
 
 
 class Envelope(msgspec.Struct):
-    """A batch of one writer. `keys` are decoded only if their bytes are new, because the same keys repeat."""
+    """A batch of one writer: its records, and in one of the two forms below its rows."""
 
     run: str
     writer: str
@@ -44,13 +45,34 @@ class Envelope(msgspec.Struct):
     project: str | None = None
     entity: str | None = None
     about: WriterDescription | None = None
+    records: list[tuple[Number, str, dict[str, Any]]] | None = None
+
+
+class WireEnvelope(Envelope):
+    """An envelope as clients send it.
+
+    `keys` are decoded only if their bytes are new, because the same keys repeat.
+    """
+
     keys: msgspec.Raw = NOT_SENT
     schema: Number | None = None
     t: bytes | list[int] | None = None
     v: bytes | list[list[float | None]] | None = None
     body: bytes | None = None
     step: bytes | list[float] | None = None
-    records: list[tuple[Number, str, dict[str, Any]]] | None = None
+
+
+class ArrayEnvelope(Envelope, kw_only=True):
+    """An envelope that this process makes of what other clients send. Nobody changes its arrays afterwards.
+
+    `keys`: none if they are those of `schema`. `t`: ms UTC. `values`: of shape (rows, keys).
+    """
+
+    keys: tuple[str, ...] = ()
+    schema: int | None = None
+    t: Integers
+    values: Floats
+    steps: Floats | None = None
 
 
 class RequestedCommand(msgspec.Struct, frozen=True):
@@ -80,9 +102,9 @@ _TYPES = {
     "application/vnd.msgpack": _MSGPACK,
     _JSON: _JSON,
 }
-_decode_msgpack = msgspec.msgpack.Decoder(Envelope | list[Envelope]).decode
-_decode_json = msgspec.json.Decoder(Envelope | list[Envelope]).decode
-_DECODERS: dict[str, Callable[[bytes], Envelope | list[Envelope]]] = {
+_decode_msgpack = msgspec.msgpack.Decoder(WireEnvelope | list[WireEnvelope]).decode
+_decode_json = msgspec.json.Decoder(WireEnvelope | list[WireEnvelope]).decode
+_DECODERS: dict[str, Callable[[bytes], WireEnvelope | list[WireEnvelope]]] = {
     _MSGPACK: _decode_msgpack,
     _JSON: _decode_json,
 }
@@ -91,7 +113,7 @@ _decode_keys_json = msgspec.json.Decoder(list[str]).decode
 _INDEX = re.compile(r"`\$\[(\d+)\]")
 
 
-def decode_envelopes(data: bytes, content_type: str, limits: Limits) -> tuple[list[Envelope], bool]:
+def decode_envelopes(data: bytes, content_type: str, limits: Limits) -> tuple[list[WireEnvelope], bool]:
     """Decode the envelopes of a body. Returns them, and whether the body was a list.
 
     Args:
@@ -129,7 +151,7 @@ def _invalid(text: str) -> HttpRejection:
     return HttpRejection(400, f"invalid envelope: {text}", index=int(match[1]) if match else None)
 
 
-def _check_types(envelope: Envelope, media_type: str) -> None:
+def _check_types(envelope: WireEnvelope, media_type: str) -> None:
     """Check what differs between the two formats: only MessagePack has bytes."""
     if media_type != _JSON:
         return
@@ -153,5 +175,9 @@ def decode_keys(raw: bytes, limits: Limits) -> list[str]:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise malformed(f"keys: {error}") from None
     if len(keys) > limits.keys:
-        raise too_large(f"{len(keys)} keys; at most {limits.keys} are allowed in one envelope")
+        raise too_many_keys(len(keys), limits)
     return keys
+
+
+def too_many_keys(count: int, limits: Limits) -> HttpRejection:
+    return too_large(f"{count} keys; at most {limits.keys} are allowed in one envelope")

@@ -106,5 +106,5 @@ class EnvelopeRegistration:
         )
         for one, (sent, stored) in zip(new, lists, strict=True):
             one.sent_keys, one.stored_keys = sent, stored
-            if one.valid.raw_keys:
-                self._validator.cache_keys(one.valid.raw_keys, sent)
+            if one.valid.sent_keys:
+                self._validator.cache_keys(one.valid.sent_keys, one.valid.keys_bytes, sent)

@@ -105,7 +105,7 @@ def envelope_bytes(valid: ValidEnvelope) -> int:
 
     The same however it was encoded, compressed or repeated.
     """
-    size = len(valid.raw_keys)
+    size = valid.keys_bytes
     if valid.columns is not None:
         size += valid.columns.nbytes
     if valid.envelope.records:

@@ -15,7 +15,7 @@ from runvitals.server.doors.recording import records
 from runvitals.server.doors.remote_write.message import SentSamples
 from runvitals.server.doors.remote_write.series_table import NOT_STORED, SeriesTable
 from runvitals.server.doors.remote_write.targets import ColumnList, Target
-from runvitals.server.ingest.envelope import NOT_SENT, Envelope
+from runvitals.server.ingest.envelope import ArrayEnvelope, Envelope
 
 _BLANK_64: Final = 9.2e18
 _BLANK_32: Final = (0x7FFFFFF0, 0x7FFFFFFF)
@@ -224,22 +224,21 @@ def _envelopes(rows: _Rows) -> Iterator[_Part]:
     target, route = rows.target, rows.target.route
     times = [row.t for row in rows.rows]
     target.add_times(sorted(times))
-    packed_times = np.array(times, "<i8").tobytes()
-    matrix = np.array([row.values for row in rows.rows]).T
+    t, values = np.array(times, np.int64), np.array([row.values for row in rows.rows])
     at = 0
     for columns in target.column_lists(rows.columns, rows.packed):
-        part = matrix[at : at + columns.width]
+        part = values[:, at : at + columns.width]
         at += columns.width
-        envelope = Envelope(
+        envelope = ArrayEnvelope(
             route.run,
             target.writer,
             None,
             route.project,
             route.entity,
             target.about,
-            keys=columns.keys if columns.schema is None else NOT_SENT,
+            keys=columns.keys if columns.schema is None else (),
             schema=columns.schema,
-            t=packed_times,
-            v=part.tobytes(),
+            t=t,
+            values=part,
         )
         yield envelope, columns

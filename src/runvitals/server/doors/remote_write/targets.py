@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-import msgspec
-
 from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.exporters.translation import Derived, Input
 from runvitals.server.doors.routing import Route, writer_host
@@ -20,7 +18,6 @@ from runvitals.server.doors.sending_interval import SendingInterval
 from runvitals.server.ingest.envelope import WriterDescription
 
 _WIDEST: Final = 256
-_encode: Final = msgspec.msgpack.Encoder().encode
 _MOST_EXACT: Final = 16
 """Sets of columns of a host that are stored as one list: requests are often cut in the same places."""
 _WIDEST_EXACT: Final = 4096
@@ -33,16 +30,16 @@ class ColumnList:
 
     Attributes:
         width: their number.
-        keys: as envelopes have them.
-        schema: the number of the list of keys, once it is registered: to send the keys again would take
-            longer than everything else.
+        keys: their keys.
+        schema: the number of the list of keys, once it is registered: a fleet has more lists than the server
+            recognizes by their keys.
     """
 
     __slots__ = ("keys", "schema", "width")
 
     def __init__(self, keys: Sequence[str]) -> None:
         self.width = len(keys)
-        self.keys = msgspec.Raw(_encode(keys))
+        self.keys = tuple(keys)
         self.schema: int | None = None
 
 

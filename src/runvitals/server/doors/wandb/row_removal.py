@@ -103,7 +103,7 @@ async def _overwrite(context: GraphQLContext, writers: RunWriters, removed: Sequ
                 writers.run.uid,
                 rows.writer,
                 rows.keys,
-                t.tolist(),
+                t,
                 nothing,
                 project=writers.run.project,
                 entity=writers.entity,
