@@ -205,6 +205,35 @@ def test_pages_of_a_history_and_intervals(call: Call, experiment: str) -> None:
     assert max(point["value"] for point in some) == max(point["value"] for point in bulk)
 
 
+def test_pages_are_of_the_history_that_the_first_one_was_of(call: Call, experiment: str) -> None:
+    run = created(call, experiment)
+    for first in range(0, 3000, 1000):
+        metrics = [metric("m", float(step), T0 + step, step) for step in range(first, first + 1000)]
+        call("POST", "runs/log-batch", run_id=run, metrics=metrics)
+    whole = history(call, run, "m")
+    assert [value for value, _, _ in whole] == list(range(3000))
+    query: dict[str, Any] = {"run_id": run, "metric_key": "m", "max_results": 700}
+    page = call("GET", "metrics/get-history", **query)
+    found = page["metrics"]
+    earlier = metric("m", -1.0, T0 - 1, 5000)  # would move all others to the next place
+    call("POST", "runs/log-metric", run_id=run, **earlier)
+    while "next_page_token" in page:
+        page = call("GET", "metrics/get-history", **query, page_token=page["next_page_token"])
+        found += page["metrics"]
+    assert [(point["value"], point["timestamp"], point["step"]) for point in found] == whole
+    assert history(call, run, "m") == [(-1.0, T0 - 1, 5000), *whole]
+
+
+def test_further_pages_of_a_run_in_the_trash_are_empty(call: Call, experiment: str) -> None:
+    run = created(call, experiment)
+    metrics = [metric("m", float(step), T0 + step, step) for step in range(10)]
+    call("POST", "runs/log-batch", run_id=run, metrics=metrics)
+    query: dict[str, Any] = {"run_id": run, "metric_key": "m", "max_results": 5}
+    token = call("GET", "metrics/get-history", **query)["next_page_token"]
+    call("POST", "runs/delete", run_id=run)
+    assert call("GET", "metrics/get-history", **query, page_token=token)["metrics"] == []
+
+
 def test_search(call: Call, experiment: str) -> None:
     for number in range(5):
         run = created(call, experiment, run_name=f"run-{number}", start_time=T0 + number)

@@ -122,10 +122,9 @@ async def history(sent: TheMessage, runs: TheRuns, request: Request) -> Response
         raise invalid(f"Invalid value {most} for parameter 'max_results' supplied.")
     first = offset(sent.text("page_token"))
     number = await existing(runs, run_id_of(sent))
-    found = await RunReads(request).history(number, name)
-    total = len(found.values)
-    end = min(total, first + (MAX_HISTORY if most is None else min(most, PAGE)))
-    more = {"next_page_token": token(end)} if end < total else {}
+    most = MAX_HISTORY if most is None else min(most, PAGE)
+    found, end = await RunReads(request).history_page(number, name, first, most)
+    more = {"next_page_token": token(end)} if end < len(found.values) else {}
     return await _answer(request, name, [_Chosen(found, range(min(first, end), end))], more)
 
 

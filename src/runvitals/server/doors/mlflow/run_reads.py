@@ -18,6 +18,7 @@ from runvitals.server.doors.mlflow.metric_history import (
     latest_point,
 )
 from runvitals.server.doors.mlflow.run_sessions import RunSessions
+from runvitals.server.doors.mlflow.run_writes import PAGED_BYTES
 from runvitals.server.doors.mlflow.runs import TrackedRun
 from runvitals.server.library.run_library import RunView
 from runvitals.server.services import shared_services_of
@@ -32,6 +33,7 @@ class RunReads:
         self._library = shared_services_of(request).library
         door = shared_services_of(request).mlflow_door
         self._sessions: RunSessions = door.sessions
+        self._pages = door.paged_histories
         self._clock = access_of(request).clock
 
     async def _use(self, number: int, work: Callable[[RunView], T], nothing: T) -> T:
@@ -44,6 +46,28 @@ class RunReads:
     async def history(self, number: int, name: str) -> MetricValues:
         """The values of a metric."""
         return await self._use(number, lambda view: history_of(view, name), MetricValues.nothing())
+
+    async def history_page(self, number: int, name: str, first: int, most: int) -> tuple[MetricValues, int]:
+        """The values of a metric, and where the page of at most so many that begins at `first` ends.
+
+        Pages after the first are of what was read for it, unless that was a while ago.
+        """
+        values = self._pages.get((number, name)) if first else None
+        if values is None or not await self._is_readable(number):
+            values = await self.history(number, name)
+            if values.nbytes <= PAGED_BYTES:
+                self._pages[number, name] = values
+        end = min(len(values.values), first + most)
+        if end == len(values.values):
+            self._pages.pop((number, name), None)
+        return values, end
+
+    async def _is_readable(self, number: int) -> bool:
+        try:
+            await self._library.open("", number)
+        except UnknownRun:
+            return False
+        return True
 
     async def latest(self, run: TrackedRun) -> list[HistoryPoint]:
         """The latest value of each metric of a run."""

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import anyio.to_thread
 import numpy as np
+from cachetools import TTLCache
 from fastapi import Request
 from starlette.types import Scope
 
@@ -21,7 +22,7 @@ from runvitals.server.access.control import access_of
 from runvitals.server.doors.mlflow.errors import invalid, unknown_run
 from runvitals.server.doors.mlflow.limits import MAX_SHOWN, checked_name
 from runvitals.server.doors.mlflow.metric_columns import MetricColumns
-from runvitals.server.doors.mlflow.metric_history import HOST
+from runvitals.server.doors.mlflow.metric_history import HOST, MetricValues
 from runvitals.server.doors.mlflow.params import from_text, params_of
 from runvitals.server.doors.mlflow.run_sessions import (
     MONITOR,
@@ -47,6 +48,9 @@ _ENDINGS: Final[Mapping[str, dict[str, Any]]] = {
 }
 _SORTING_THREADS: Final = 2
 _MAX_NAMES: Final = 500_000
+PAGED_BYTES: Final = 32 << 20
+"""Of histories that clients read page by page: 1.4 million values."""
+_PAGED_S: Final = 60.0
 Record = tuple[int, str, dict[str, Any]]
 
 
@@ -80,11 +84,15 @@ class MlflowDoor:
 
     Attributes:
         workers: for searches that Python sorts.
+        paged_histories: those that clients read page by page, by run and metric.
     """
 
     def __init__(self, store: SampleStore, metadata_store: MetadataStore) -> None:
         self.sessions = RunSessions(store, metadata_store)
         self.workers = Workers(_SORTING_THREADS)
+        self.paged_histories: TTLCache[tuple[int, str], MetricValues] = TTLCache(
+            PAGED_BYTES, _PAGED_S, getsizeof=lambda values: values.nbytes
+        )
         self._lists: dict[tuple[str, ...], StoredNames] = {}
         self._names = 0
 
