@@ -21,6 +21,7 @@ from runvitals.server.doors.mlflow.row_times import RowTimes, StoredRows
 from runvitals.server.doors.mlflow.writes_in_flight import WritesInFlight
 from runvitals.server.doors.sending_interval import SendingInterval
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
+from runvitals.server.library.stored.true_times import true_times
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 
@@ -263,11 +264,8 @@ class RunSessions:
             rows = found.get(ids[STEP])
             if rows is None:
                 return _NO_ROWS
-            timestamps = rows.t.astype(np.float64)
             moved = found.get(ids.get(TRUE_TIME, -1))
-            if moved is not None:
-                has_value = ~np.isnan(moved.values)
-                timestamps[np.searchsorted(rows.t, moved.t[has_value])] = moved.values[has_value]
+            timestamps = true_times(rows.t, None if moved is None else (moved.t, moved.values))
             return StoredRows(rows.t, timestamps, rows.values)
 
         lane = self._lane(number, writer)

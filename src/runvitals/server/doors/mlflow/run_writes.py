@@ -16,7 +16,7 @@ from starlette.types import Scope
 from runvitals.model.limits import LABEL_CHARACTERS
 from runvitals.model.metrics import mlflow as mlflow_names
 from runvitals.model.metrics.definitions import Match
-from runvitals.model.names import TRUE_TIME, sanitized_name
+from runvitals.model.names import sanitized_name
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import access_of
 from runvitals.server.doors.mlflow.errors import invalid, unknown_run
@@ -37,6 +37,7 @@ from runvitals.server.doors.mlflow.runs import NAME_TAG, NOTE_TAG, Runs, not_act
 from runvitals.server.doors.recording import DoorRecorder, door_recorder
 from runvitals.server.http.workers import Workers
 from runvitals.server.ingest.envelope import Envelope
+from runvitals.server.library.stored.true_times import with_true_times
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.services import shared_services_of
 from runvitals.store.samples.interface import SampleStore
@@ -344,14 +345,8 @@ def _row_envelopes(session: RunSession, metrics: MetricColumns, accepted: tuple[
     for names, timestamps, steps, repeats, values in metrics.tables():
         with session.lock:
             times = session.times.assign(timestamps, steps, repeats, *accepted)
-        moved = times != timestamps
-        kept = ~moved
-        if kept.any():
-            envelopes.append(session.samples(TRAIN, names, times[kept], values[kept], steps=steps[kept]))
-        if moved.any():
-            true_times = np.column_stack((values[moved], timestamps[moved]))
-            keys = [*names, TRUE_TIME]
-            envelopes.append(session.samples(TRAIN, keys, times[moved], true_times, steps=steps[moved]))
+        keys, columns = with_true_times(names, values, times, timestamps)
+        envelopes.append(session.samples(TRAIN, keys, times, columns, steps=steps))
     return envelopes
 
 

@@ -96,11 +96,9 @@ def _lines(rows: Sequence[Row], first: int, row_ms: int) -> list[HistoryLine]:
     for number, row in enumerate(rows, first):
         sent_ms = round(row.pop(TIMESTAMP) * 1000)
         row_ms = max(sent_ms, row_ms + 1)
-        line = HistoryLine(number, row_ms, float(row.pop(STEP)), {})
+        step = float(row.pop(STEP))
         row.pop(RUNTIME)
-        line.numbers = row
-        line.true_ms = None if row_ms == sent_ms else sent_ms
-        lines.append(line)
+        lines.append(HistoryLine(number, row_ms, sent_ms, step, row))
     return lines
 
 

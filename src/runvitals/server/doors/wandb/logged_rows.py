@@ -11,12 +11,13 @@ import numpy as np
 from runvitals.model.gap import GAP
 from runvitals.model.limits import AHEAD_MS, NAME_CHARACTERS, OLDEST_SENT_MS, ROW_NAMES
 from runvitals.model.metrics import DEFINITIONS
-from runvitals.model.names import TRUE_TIME, name_fault, sanitized_name
+from runvitals.model.names import name_fault, sanitized_name
 from runvitals.model.values import valid_step
 from runvitals.server.doors import recording
 from runvitals.server.doors.wandb.run_writers import MONITOR, TRAIN, RunWriters
 from runvitals.server.doors.wandb.stream_body import NewLines, parsed_line
 from runvitals.server.ingest.envelope import Envelope
+from runvitals.server.library.stored.true_times import with_true_times
 
 _MOST_TABLES: Final = 16
 """Rows with more different sets of names than this in a request become tables with gaps."""
@@ -33,14 +34,15 @@ Media = Mapping[str, Any]
 
 @dataclass(slots=True)
 class HistoryLine:
-    """A row: its time, step and numbers, and what else was logged by name."""
+    """A row: the time that it is stored at, and that it was sent with, its step and numbers, and what else
+    was logged by name."""
 
     line: int
     time_ms: int
+    sent_ms: int
     step: float
     numbers: dict[str, float]
     media: dict[str, Any] = field(default_factory=dict)
-    true_ms: int | None = None
 
 
 @dataclass(slots=True)
@@ -68,9 +70,7 @@ def parse_history(lines: NewLines, row_ms: int, now_ms: int) -> ParsedRows:
         sent_ms = _time_ms(data.get(_TIME), now_ms)
         time_ms = max(sent_ms, row_ms + 1)
         step = valid_step(data.get("_step"))
-        row = HistoryLine(number, time_ms, float(number if step is None else step), {})
-        if time_ms != sent_ms:
-            row.true_ms = sent_ms
+        row = HistoryLine(number, time_ms, sent_ms, float(number if step is None else step), {})
         row_ms = time_ms
         for name in _OWN:
             data.pop(name, None)
@@ -91,14 +91,14 @@ def history_envelopes(rows: Sequence[HistoryLine], writers: RunWriters) -> list[
 
 def _history_envelope(keys: Sequence[str], rows: Sequence[HistoryLine], writers: RunWriters) -> Envelope:
     columns = np.array([[row.numbers.get(key, GAP) for key in keys] for row in rows], np.float64)
-    if any(row.true_ms is not None for row in rows):
-        times = [float(row.time_ms if row.true_ms is None else row.true_ms) for row in rows]
-        keys, columns = [*keys, TRUE_TIME], np.column_stack((columns, times))
+    times = np.array([row.time_ms for row in rows], np.int64)
+    sent = np.array([row.sent_ms for row in rows], np.int64)
+    keys, columns = with_true_times(keys, columns, times, sent)
     return recording.samples(
         writers.run.uid,
         writers.name(TRAIN),
         keys,
-        [row.time_ms for row in rows],
+        times,
         columns,
         project=writers.run.project,
         entity=writers.entity,

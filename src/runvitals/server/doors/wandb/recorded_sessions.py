@@ -41,23 +41,18 @@ def merge_rows(
         media: time and step of the stored media: a row that has only media is known by them.
     """
     known = _known(rows, stored).union(media)
-    unknown = [row for row in rows if (_time_of(row), row.step) not in known]
+    unknown = [row for row in rows if (row.sent_ms, row.step) not in known]
     later_step = _LeastStepAfter(stored)
-    new = [row for row in unknown if later_step.after(_time_of(row)) > row.step]
+    new = [row for row in unknown if later_step.after(row.sent_ms) > row.step]
     _give_times(new, stored)
     least_step = _LeastStepAfter([_as_stored(new)])
     replaced = [part.where(least_step.after_each(part.times) <= part.steps) for part in stored]
     return MergedRows(new, [part for part in replaced if len(part.t)], len(unknown) - len(new))
 
 
-def _time_of(row: HistoryLine) -> int:
-    """When a row was logged."""
-    return row.time_ms if row.true_ms is None else row.true_ms
-
-
 def _known(rows: Sequence[HistoryLine], stored: Sequence[WriterRows]) -> set[tuple[int, float | None]]:
     """Time and step of the stored rows of the time of some rows."""
-    times = [_time_of(row) for row in rows]
+    times = [row.sent_ms for row in rows]
     known: set[tuple[int, float | None]] = set()
     for part in stored:
         near = part.where((part.times >= min(times, default=0)) & (part.times <= max(times, default=0)))
@@ -90,15 +85,13 @@ def _give_times(rows: Sequence[HistoryLine], stored: Sequence[WriterRows]) -> No
         taken.update(part.t.tolist())
     previous = 0
     for row in rows:
-        true_ms = _time_of(row)
-        time_ms = max(true_ms, previous + 1)
+        time_ms = max(row.sent_ms, previous + 1)
         while time_ms in taken:
             time_ms += 1
-        row.time_ms, row.true_ms = time_ms, None if time_ms == true_ms else true_ms
-        previous = time_ms
+        row.time_ms = previous = time_ms
 
 
 def _as_stored(rows: Sequence[HistoryLine]) -> WriterRows:
     t: Integers = np.array([row.time_ms for row in rows], np.int64)
     steps = np.array([row.step for row in rows], np.float64)
-    return WriterRows("", (), t, steps, np.array([_time_of(row) for row in rows], np.float64))
+    return WriterRows("", (), t, steps, np.array([row.sent_ms for row in rows], np.float64))

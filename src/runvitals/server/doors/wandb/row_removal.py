@@ -10,7 +10,6 @@ import numpy as np
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.gap import GAP
-from runvitals.model.names import TRUE_TIME
 from runvitals.server.doors import recording
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import GraphQLContext
@@ -126,7 +125,7 @@ def _summaries(view: RunView) -> dict[str, LoggedValues]:
         for name, (_, times, values) in process.columns.items():
             there = ~np.isnan(values)
             kept = values[there]
-            if name == TRUE_TIME or not len(kept):
+            if not len(kept):
                 continue
             with np.errstate(over="ignore", invalid="ignore"):
                 one = LoggedValues(

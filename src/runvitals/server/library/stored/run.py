@@ -14,7 +14,7 @@ from runvitals.model.errors import UnknownRun
 from runvitals.model.event import Event
 from runvitals.model.limits import STEP as MAX_STEP
 from runvitals.model.logged_media import MediaKey, SavedFile
-from runvitals.model.names import STEP, TRUE_TIME
+from runvitals.model.names import RESERVED, STEP, TRUE_TIME
 from runvitals.model.run import Run
 from runvitals.readers.journals.series import Series
 from runvitals.server.charts.run_plan import RunPlan
@@ -44,6 +44,7 @@ from runvitals.server.library.stored.lanes import Lane, lanes
 from runvitals.server.library.stored.plans import StoredPlans
 from runvitals.server.library.stored.run_facts import detailed_run, events_of
 from runvitals.server.library.stored.series import RequestedSeries, StoredSeries, requested_series
+from runvitals.server.library.stored.true_times import true_times
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.samples.interface import END_OF_TIME_MS, SampleStore
 
@@ -274,34 +275,26 @@ class StoredRun:
         found = []
         for lane in self._lanes:
             if STEP in lane.logged:
-                keys = [
-                    key
-                    for key in lane.logged
-                    if key not in (STEP, TRUE_TIME) and (not wanted or key in wanted)
-                ]
+                keys = [key for key in lane.logged if key not in RESERVED and (not wanted or key in wanted)]
                 found.append(LoggedColumns(lane.host, lane.rank, self._logged(lane, keys, 0)))
         return found
 
     def logged_names(self) -> set[str]:
         logged = {key for lane in self._lanes if STEP in lane.logged for key in lane.logged}
-        return logged - {STEP, TRUE_TIME}
+        return logged - RESERVED
 
     def _logged(
         self, lane: Lane, keys: Iterable[str], t0: int, t1: int = END_OF_TIME_MS - 1
     ) -> dict[str, tuple[Floats, Floats, Floats]]:
         """Name → (steps, times, values) of the rows from `t0` to `t1`."""
-        numbers = [lane.logged[key] for key in (STEP, TRUE_TIME, *keys) if key in lane.logged]
+        numbers = [lane.logged[key] for key in (*RESERVED, *keys) if key in lane.logged]
         answer = self._store.read([lane.id], numbers, t0, t1)
         self._series.note(answer.damaged)
         columns = {item.metric: (item.t, item.values) for item in answer.series}
         if lane.logged[STEP] not in columns:
             return {}
         rows, steps = columns[lane.logged[STEP]]
-        times = rows.astype(np.float64)
-        if TRUE_TIME in lane.logged and lane.logged[TRUE_TIME] in columns:
-            true_rows, true_times = columns[lane.logged[TRUE_TIME]]
-            has_value = ~np.isnan(true_times)
-            times[np.searchsorted(rows, true_rows[has_value])] = true_times[has_value]
+        times = true_times(rows, columns.get(lane.logged.get(TRUE_TIME, -1)))
         found = {}
         for key in keys:
             t, values = columns.get(lane.logged[key], _NOTHING)
@@ -427,7 +420,7 @@ class StoredRun:
         for lane, t0, t1 in self._news(before, now):
             if STEP not in lane.logged:
                 continue
-            keys = [key for key in lane.logged if key not in (STEP, TRUE_TIME)]
+            keys = [key for key in lane.logged if key not in RESERVED]
             rows: dict[tuple[float, float], dict[str, float]] = {}
             for key, (steps, times, values) in self._logged(lane, keys, t0, t1).items():
                 for step, t, value in zip(steps.tolist(), times.tolist(), values.tolist(), strict=True):

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runvitals.base.buckets import Floats, Integers
-from runvitals.model.names import STEP, TRUE_TIME
+from runvitals.model.names import RESERVED, STEP, TRUE_TIME
 from runvitals.server.library.stored.lanes import Lane, lanes
+from runvitals.server.library.stored.true_times import true_times
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.samples.interface import END_OF_TIME_MS, SampleStore
 
@@ -45,17 +46,13 @@ def stored_rows(store: SampleStore, metadata_store: MetadataStore, run_id: int) 
 
 
 def _rows_of(store: SampleStore, lane: Lane) -> WriterRows:
-    metrics = [lane.logged[key] for key in (STEP, TRUE_TIME) if key in lane.logged]
+    metrics = [lane.logged[key] for key in RESERVED if key in lane.logged]
     series = {
         one.metric: (one.t, one.values)
         for one in store.read([lane.id], metrics, 0, END_OF_TIME_MS - 1).series
     }
     nothing = np.empty(0, np.int64), np.empty(0)
     t, steps = series.get(lane.logged[STEP], nothing)
-    is_row = ~np.isnan(steps)  # those that were removed have no step
-    t, steps = t[is_row], steps[is_row]
-    times = t.astype(np.float64)
-    true_t, true_times = series.get(lane.logged.get(TRUE_TIME, -1), nothing)
-    has_time = np.isin(true_t, t) & ~np.isnan(true_times)
-    times[np.searchsorted(t, true_t[has_time])] = true_times[has_time]
-    return WriterRows(lane.writers[-1].writer, tuple(lane.logged), t, steps, times)
+    times = true_times(t, series.get(lane.logged.get(TRUE_TIME, -1)))
+    rows = WriterRows(lane.writers[-1].writer, tuple(lane.logged), t, steps, times)
+    return rows.where(~np.isnan(steps))  # those that were removed have no step
