@@ -37,7 +37,7 @@ from uvicorn.server import ServerState
 from runvitals.server.http.buffered_body import HAS_LEFT
 from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.http.cookies import readable_cookies
-from runvitals.server.http.fast_path import HEAD_END, FastPath, KnownHead, KnownHeads, ShortRequest
+from runvitals.server.http.fast_path import FastPath, ShortRequest
 from runvitals.server.http.request_id import HEADER, new_request_id
 
 _REQUEST_ID = HEADER.encode("ascii")
@@ -77,7 +77,6 @@ class ConnectionConfig(uvicorn.Config):
         self.rejected = rejected
         self.fast_path = fast_path
         self.heads_bytes = 0
-        self.known_heads = KnownHeads()
 
 
 class _RequestRejected(Exception):
@@ -138,51 +137,11 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if len(data) <= _PIECE_BYTES:
-            head_bytes = 0 if self._in_message else data.find(HEAD_END) + len(HEAD_END)
-            known = self._shared.known_heads.find(data[:head_bytes])
-            if known is None or not self._receive_known(known, data, head_bytes):
-                requests = self._requests
-                self._receive(data)
-                if self._requests == requests + 1:
-                    self._remember_head(data, head_bytes)
+            self._receive(data)
             return
         view = memoryview(data)
         for start in range(0, len(view), _PIECE_BYTES):
             self._receive(view[start : start + _PIECE_BYTES])
-
-    def _receive_known(self, known: KnownHead, data: bytes, head_bytes: int) -> bool:
-        """Take a whole request to the fast path whose head, byte for byte, was parsed before: a client sends
-        thousands with the same one. False if the parser has to take it.
-        """
-        before: Any = self.cycle
-        assert self._fast_path is not None
-        if (
-            len(data) != head_bytes + known.length
-            or type(before) is not ShortRequest
-            or not before.response_complete
-            or self._discarding
-            or not self._fast_path.admits(known.headers)
-        ):
-            return False
-        self._requests += 1
-        self._unaccounted = 0
-        request = ShortRequest({**before.scope, "headers": known.headers}, keep_alive=True)
-        request.body = data[head_bytes:]
-        self.cycle = request  # type: ignore[assignment]
-        self._complete_short(request)
-        return True
-
-    def _remember_head(self, data: bytes, head_bytes: int) -> None:
-        """Recognize the head of a request that has just been parsed, if it was one for the fast path."""
-        request: Any = self.cycle
-        if (
-            type(request) is ShortRequest
-            and request.keep_alive
-            and not self._in_message
-            and len(data) == head_bytes + self._length
-        ):
-            known = KnownHead(request.scope["headers"], self._length)
-            self._shared.known_heads.remember(data[:head_bytes], known)
 
     def _receive(self, piece: bytes | memoryview) -> None:
         if self._discarding:

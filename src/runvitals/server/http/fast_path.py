@@ -1,17 +1,13 @@
-"""Requests that are answered without the application, and the heads by which they are recognized.
+"""Requests that are answered without the application, whose layers and task take longer than the rest.
 
-A client sends thousands of requests with the same head, byte for byte but for the length of the body. Such a
-head is parsed once: that saves a fifth of the event loop's time for a small request.
+Measured with 60 values a request: 86 instead of 163 µs of CPU a request from 16 clients, 314 instead of 399 from
+one. What else was tried bought 2 µs: to recognize a head that was parsed before, instead of parsing it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, Protocol
-
-HEAD_END: Final = b"\r\n\r\n"
-_MAX_HEADS: Final = 1024
-_MAX_HEAD_BYTES: Final = 2048
+from typing import Any, Protocol
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -52,31 +48,3 @@ class ShortRequest:
         self.body = b""
         self.more_body = True
         self.response_complete = self.disconnected = False
-
-
-class KnownHead(NamedTuple):
-    """The head of a request for the fast path, as it was parsed: `length` is that of the body."""
-
-    headers: Headers
-    length: int
-
-
-class KnownHeads:
-    """Heads of requests for the fast path that were parsed before, by their bytes.
-
-    Whether a request is admitted is not kept: `FastPath.admits` decides about each.
-    """
-
-    def __init__(self) -> None:
-        self._heads: dict[bytes, KnownHead] = {}
-
-    def find(self, head: bytes) -> KnownHead | None:
-        return self._heads.get(head)
-
-    def remember(self, head: bytes, parsed: KnownHead) -> None:
-        """Keep a head, unless it is long. A client can fill a few MB at most."""
-        if len(head) > _MAX_HEAD_BYTES:
-            return
-        if len(self._heads) >= _MAX_HEADS:
-            self._heads.clear()
-        self._heads[head] = parsed
