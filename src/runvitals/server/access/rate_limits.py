@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Final
+
+from cachetools import LRUCache
 
 MAX_SUBJECTS: Final = 100_000
 _ROUNDING_S: Final = 1e-6
@@ -52,7 +53,7 @@ class RateLimiter:
         self._clock = clock
         self._lock = threading.Lock()
         # For each limit, the time at which all of its places are free again.
-        self._free_at_s: OrderedDict[Hashable, list[float]] = OrderedDict()
+        self._free_at_s: LRUCache[Hashable, list[float]] = LRUCache(MAX_SUBJECTS)
 
     def take(self, subject: Hashable) -> float:
         """Take a place; returns how long to wait if there is none, 0 if it was taken."""
@@ -70,7 +71,4 @@ class RateLimiter:
                 free_s + limit.within_s / limit.count
                 for free_s, limit in zip(free_at_s, self._limits, strict=True)
             ]
-            self._free_at_s.move_to_end(subject)
-            if len(self._free_at_s) > MAX_SUBJECTS:  # the one that took a place longest ago
-                self._free_at_s.popitem(last=False)
             return 0.0

@@ -13,10 +13,11 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from cachetools import LRUCache
 
 if TYPE_CHECKING:
     from runvitals.server.accounts.storage.login_failures import LoginFailures, LoginFailureTable
@@ -83,7 +84,7 @@ class FailedAttempts:
         self._limit = limit
         self._clock = clock
         self._lock = threading.Lock()
-        self._subjects: OrderedDict[Hashable, _Failures] = OrderedDict()
+        self._subjects: LRUCache[Hashable, _Failures] = LRUCache(MAX_SUBJECTS)
 
     def begin(self, subject: Hashable) -> float:
         """Count an attempt as failed before its outcome is known, so that attempts at the same time count.
@@ -135,9 +136,6 @@ class FailedAttempts:
         else:
             failures.count += 1
             failures.last_s = now_s
-        self._subjects.move_to_end(subject)
-        if len(self._subjects) > MAX_SUBJECTS:  # the one that failed longest ago
-            self._subjects.popitem(last=False)
 
     def _current(self, subject: Hashable) -> _Failures | None:
         failures = self._subjects.get(subject)

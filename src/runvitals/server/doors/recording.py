@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
+from cachetools import LRUCache
 from fastapi import Request
 from starlette.types import Scope
 
@@ -46,16 +46,14 @@ class WriterNumbers:
 
     def __init__(self, clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
         self._clock_ms = clock_ms
-        self._last: OrderedDict[_WriterKey, int] = OrderedDict()
+        self._last: LRUCache[_WriterKey, int] = LRUCache(_MAX_WRITERS)
 
     def next(self, entity: str, run: str, writer: str) -> int:
         """The next number of a writer."""
         key = (entity, run, writer)
-        last = self._last.pop(key, None)
+        last = self._last.get(key)
         number = self._clock_ms() * _NUMBERS_PER_MS if last is None else last + 1
         self._last[key] = number
-        if len(self._last) > _MAX_WRITERS:
-            self._last.popitem(last=False)
         return number
 
 

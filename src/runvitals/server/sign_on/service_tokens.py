@@ -12,9 +12,10 @@ import hashlib
 import json
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
+
+from cachetools import LRUCache
 
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.sign_on.discovery import Discovery, ProviderFailed
@@ -50,7 +51,7 @@ class ServiceTokens:
         self._discovery = discovery
         self._clock = clock
         self._lock = threading.Lock()
-        self._cache: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
+        self._cache: LRUCache[bytes, tuple[int, int]] = LRUCache(_MAX_CACHED)
 
     def account(self, token: str) -> int | None:
         """The id of the service account that shows this token; None if the token is not valid.
@@ -72,8 +73,6 @@ class ServiceTokens:
             return None
         with self._lock:
             self._cache[digest] = account_id, min(now_ms + CACHED_MS, expires_ms)
-            if len(self._cache) > _MAX_CACHED:
-                self._cache.popitem(last=False)
         return account_id
 
     def _check(self, token: str, now_ms: int) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from cachetools import LRUCache
 
 from runvitals.base.buckets import Integers
 from runvitals.model.durations import HOUR_MS
@@ -23,7 +24,7 @@ class StepTimes:
     def __init__(self, store: SampleStore, metadata_store: MetadataStore) -> None:
         self._store = store
         self._metrics = metadata_store.metrics
-        self._first_ms: dict[int, int] = {}
+        self._first_ms: LRUCache[int, int] = LRUCache(_MAX_KEPT)
         self._last_read: tuple[tuple[int, int, int], Integers] | None = None
 
     def between(self, run: UsageRun, from_ms: int, until_ms: int) -> Integers:
@@ -41,7 +42,7 @@ class StepTimes:
             while from_ms < time_ms:
                 found = self._read(run, from_ms, min(from_ms + span_ms, time_ms))
                 if len(found):
-                    self._keep(run_id, int(found[0]))
+                    self._first_ms[run_id] = int(found[0])
                     break
                 from_ms, span_ms = from_ms + span_ms, 2 * span_ms
         first_ms = self._first_ms.get(run_id)
@@ -55,11 +56,6 @@ class StepTimes:
         """Drop the first step of a run, if steps came that are older."""
         if from_ms < self._first_ms.get(run_id, from_ms):
             del self._first_ms[run_id]
-
-    def _keep(self, run_id: int, first_ms: int) -> None:
-        if len(self._first_ms) >= _MAX_KEPT:
-            del self._first_ms[next(iter(self._first_ms))]
-        self._first_ms[run_id] = first_ms
 
     def _read(self, run: UsageRun, from_ms: int, until_ms: int) -> Integers:
         step = self._metrics.find([STEP]).get(STEP)

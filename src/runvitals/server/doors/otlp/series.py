@@ -9,11 +9,12 @@ show as a reset.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple
+
+from cachetools import LRUCache
 
 from runvitals.model.metrics import otel
 from runvitals.model.names import sanitized_name
@@ -150,7 +151,7 @@ class RememberedRun:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.keys: set[str] = set()
-        self._hosts: OrderedDict[str, RememberedHost] = OrderedDict()
+        self._hosts: LRUCache[str, RememberedHost] = LRUCache(_MAX_HOSTS)
         self.resources: dict[Hashable, ResourceSeries] = {}
         self.is_named = False
         self.unsent: list[ComputedValues] = []
@@ -159,11 +160,10 @@ class RememberedRun:
 
     def host(self, name: str) -> RememberedHost:
         """What is remembered of a host. The hosts that were silent longest are forgotten."""
-        found = self._hosts.pop(name, None) or RememberedHost(name)
-        self._hosts[name] = found
-        if len(self._hosts) > _MAX_HOSTS:
-            self._hosts.popitem(last=False)
-        return found
+        host = self._hosts.get(name)
+        if host is None:
+            host = self._hosts[name] = RememberedHost(name)
+        return host
 
     def total(self, host: str, key: str) -> DeltaTotal:
         """The total of a key of a host."""

@@ -7,9 +7,10 @@ has not.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
+
+from cachetools import LRUCache, TTLCache
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import GraphQLContext
@@ -27,32 +28,24 @@ class ResumingClients:
     """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._viewers: OrderedDict[object, float] = OrderedDict()
-        self._synced: OrderedDict[object, float] = OrderedDict()
+        self._viewers: TTLCache[object, bool] = TTLCache(_MAX_CLIENTS, _RECENT_S, monotonic)
+        self._synced: LRUCache[object, bool] = LRUCache(_MAX_CLIENTS)
 
     def begin_request(self, context: GraphQLContext) -> None:
         """Let the context know whether the previous request of its client asked whose key it uses."""
-        asked_s = self._viewers.pop(_client(context), None)
-        context.follows_viewer = asked_s is not None and self._monotonic() - asked_s < _RECENT_S
+        context.follows_viewer = self._viewers.pop(_client(context), False)
 
     def note_viewer(self, context: GraphQLContext) -> None:
         """Note that a client asks whose key it uses."""
-        self._note(self._viewers, _client(context))
+        self._viewers[_client(context)] = True
 
     def note_synced(self, context: GraphQLContext, run_id: int) -> None:
         """Note that a client was taken for `wandb sync`."""
-        self._note(self._synced, (_client(context), run_id))
+        self._synced[_client(context), run_id] = True
 
     def was_synced(self, context: GraphQLContext, run_id: int) -> bool:
         """Whether a client that begins to send was taken for `wandb sync`."""
-        return self._synced.pop((_client(context), run_id), None) is not None
-
-    def _note(self, of_clients: OrderedDict[object, float], key: object) -> None:
-        of_clients[key] = self._monotonic()
-        of_clients.move_to_end(key)
-        if len(of_clients) > _MAX_CLIENTS:
-            of_clients.popitem(last=False)
+        return self._synced.pop((_client(context), run_id), False)
 
 
 def _client(context: GraphQLContext) -> object:

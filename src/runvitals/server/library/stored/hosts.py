@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from cachetools import LRUCache
+
 from runvitals.model.device import RunDevice
 from runvitals.model.filter import Filter, ReadableRuns
 from runvitals.model.host import Host
@@ -47,7 +49,7 @@ class StoredHosts:
         self._clock = clock
         self._metrics = MetricSelection(metadata_store)
         self._lock = threading.Lock()
-        self._made: dict[ReadableRuns | None, _MadeList] = {}
+        self._made: LRUCache[ReadableRuns | None, _MadeList] = LRUCache(_MAX_LISTS)
         self._devices: dict[int, list[RunDevice]] = {}
         self._devices_ms = 0
         self._recent: dict[tuple[str, int], Recent | None] = {}
@@ -57,12 +59,9 @@ class StoredHosts:
         """Implements `HostLibrary.hosts`."""
         with self._lock:
             now_ms = self._clock()
-            made = self._made.pop(readable, None)
+            made = self._made.get(readable)
             if made is None or not 0 <= now_ms - made.made_ms < _FRESH_MS:
-                made = _MadeList(now_ms, self._list(readable, now_ms))
-            self._made[readable] = made
-            while len(self._made) > _MAX_LISTS:
-                self._made.pop(next(iter(self._made)))
+                made = self._made[readable] = _MadeList(now_ms, self._list(readable, now_ms))
             return made.hosts
 
     def runs_on(

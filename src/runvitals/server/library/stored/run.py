@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
+from cachetools import LRUCache
 
 from runvitals.base.buckets import Floats, Grid, Integers
 from runvitals.journal.records import STREAMS
@@ -82,7 +83,8 @@ class StoredRun:
         self._started_ms = 0
         self._run: tuple[float, int, Run] | None = None
         self._selected: tuple[SeriesSelection, list[RequestedSeries]] | None = None
-        self._extents: dict[SeriesSelection, tuple[dict[int, int], tuple[int, int] | None]] = {}
+        self._extents: LRUCache[SeriesSelection, tuple[dict[int, int], tuple[int, int] | None]]
+        self._extents = LRUCache(_MAX_EXTENTS)
 
     @property
     def run_id(self) -> str:
@@ -212,12 +214,9 @@ class StoredRun:
 
     def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
         last_times = self._last_times()
-        known = self._extents.pop(selection, None)
+        known = self._extents.get(selection)
         if known is None or known[0] != last_times:  # nothing is older than what was read, or it came late
-            known = last_times, self._read_extent(selection)
-        self._extents[selection] = known
-        while len(self._extents) > _MAX_EXTENTS:
-            self._extents.pop(next(iter(self._extents)))
+            known = self._extents[selection] = last_times, self._read_extent(selection)
         return known[1]
 
     def _read_extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
