@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,10 +18,8 @@ from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.ingest.endpoint import IngestCounters
 from runvitals.server.ingest.envelope import Ack, ArrayEnvelope, Envelope, WriterDescription
-from runvitals.server.ingest.envelope_access import IngestRights, IngestRightsSource
+from runvitals.server.ingest.envelope_access import IngestRightsSource
 from runvitals.server.ingest.recorder import Recorder
-from runvitals.server.ingest.validation import ValidEnvelope
-from runvitals.server.services import shared_services_of
 
 _MAX_WRITERS: Final = 50_000
 _NUMBERS_PER_MS: Final = 1 << 20
@@ -137,23 +134,10 @@ class DoorRecorder:
         acks: list[Ack] = []
         for first in range(0, len(valid), _RECORDED_AT_ONCE):
             some = valid[first : first + _RECORDED_AT_ONCE]
-            acks += await self._record_samples(some, access) or await self._recorder.record(some, access)
+            acks += await self._recorder.record(some, access)
         points = sum(one.columns.values.size for one in valid if one.columns is not None)
         self._counters.ingested(len(envelopes), points, body_bytes, time.monotonic() - started_s)
         return acks
-
-    async def _record_samples(
-        self, envelopes: Sequence[ValidEnvelope], access: IngestRights
-    ) -> list[Ack] | None:
-        """Store envelopes that have only samples, of registered writers and keys; None if they were not
-        stored."""
-        done: asyncio.Future[list[Ack] | None] = asyncio.get_running_loop().create_future()
-
-        def settle(acks: list[Ack] | None) -> None:
-            if not done.done():  # else its request was cancelled
-                done.set_result(acks)
-
-        return await done if self._recorder.record_samples(envelopes, access, settle) else None
 
     def run_of(self, scope: Scope, envelope: Envelope) -> int | None:
         """The number of the run of an envelope, if its writer is registered and the request is known to be

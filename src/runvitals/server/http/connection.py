@@ -4,7 +4,8 @@ The limits apply before the client is known: bytes and fields of a request head,
 time for each part of a request to arrive and for a response to be read. The application limits the size of
 bodies, because that depends on the route.
 
-This class relies on internals of uvicorn, which may change in any release:
+This class relies on internals of uvicorn, which may change in any release, so pyproject.toml names the
+releases that were tried:
 
 - `HttpToolsProtocol`: attributes access_log, access_logger, app, app_state, client, connections, cycle,
   expect_100_continue, flow, headers, logger, loop, parser, pipeline, scope, server_state, transport; methods
@@ -16,7 +17,8 @@ This class relies on internals of uvicorn, which may change in any release:
 - `ServerState`: connections, default_headers, total_requests
 - `Server`: handle_exit, on_tick, server_state (in `serve`)
 
-`tests/server/http/test_uvicorn.py` fails if one of them is missing.
+`tests/server/test_uvicorn.py` fails if one of them is missing. The limits need them, and short requests, of
+which `fast_path` tells what they gain.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Requests that are answered without the application, whose layers and task take longer than the rest.
 
-Measured with 60 values a request: 86 instead of 163 µs of CPU a request from 16 clients, 314 instead of 399 from
-one. What else was tried bought 2 µs: to recognize a head that was parsed before, instead of parsing it.
+Measured with 60 values a request: 86 instead of 163 µs of CPU a request from 16 clients, 314 instead of 399
+from one. To recognize a head that was parsed before, instead of parsing it again, would save 2 µs.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ a whole or is sent again.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -230,9 +231,7 @@ class Recorder:
             if rows is not None and not self._gathers(writer.registered, envelope, keys.id):
                 return False
             gathered.append(rows)
-            stop = run_id in self.heartbeats.stop_requested
-            commands = self.heartbeats.commands.get(run_id, ())
-            acks.append(Ack(envelope.run, envelope.writer, seq, False, keys.id, stop, False, commands))
+            acks.append(self._ack(envelope, run_id, keys))
             batches.append(_batch(valid, writer, stored_keys))
             senders.append((writer.registered, valid))
         self._heard(senders)
@@ -289,7 +288,7 @@ class Recorder:
                 nothing was acknowledged.
         """
         try:
-            return await self._record(envelopes, access)
+            return await self._record_only_samples(envelopes, access) or await self._record(envelopes, access)
         except StoreError as error:
             raise unavailable(f"could not write to the sample store: {error}") from error
         except QueryFailed as error:
@@ -306,6 +305,18 @@ class Recorder:
             raise unavailable(str(error)) from error
         except ValueError as error:
             raise out_of_range(str(error)) from error
+
+    async def _record_only_samples(
+        self, envelopes: Sequence[ValidEnvelope], access: IngestRights
+    ) -> list[Ack] | None:
+        """Like `record_samples`; None if nothing was stored."""
+        done: asyncio.Future[list[Ack] | None] = asyncio.get_running_loop().create_future()
+
+        def settle(acks: list[Ack] | None) -> None:
+            if not done.done():  # else its request was cancelled
+                done.set_result(acks)
+
+        return await done if self.record_samples(envelopes, access, settle) else None
 
     async def _record(self, envelopes: Sequence[ValidEnvelope], access: IngestRights) -> list[Ack]:
         now_ms = self._clock()
@@ -337,16 +348,8 @@ class Recorder:
         run_id, sent_keys = registered.run_id, one.sent_keys
         if one.newly is not None and not registered.deleted and one.newly.ignored_attribution is not None:
             request.metadata.append(_ignored_attribution(run_id, one.newly, now_ms))
-        ack = Ack(
-            envelope.run,
-            envelope.writer,
-            envelope.seq,
-            stored=False,
-            schema=sent_keys.id if sent_keys else None,
-            stop=run_id in self.heartbeats.stop_requested,
-            deleted=one.deleted,
-            commands=self.heartbeats.commands.get(run_id, ()),
-        )
+        ack = self._ack(envelope, run_id, sent_keys)
+        ack.deleted = one.deleted
         request.acks.append(ack)
         if registered.purged:
             return
@@ -366,6 +369,19 @@ class Recorder:
             request.batch_acks.append(ack)
             request.received.append((registered, valid))
             request.gathered.append(rows)
+
+    def _ack(self, envelope: Envelope, run_id: int, keys: KeyList | None) -> Ack:
+        """The ack of an envelope, until it is known whether it was stored now."""
+        return Ack(
+            envelope.run,
+            envelope.writer,
+            envelope.seq,
+            stored=False,
+            schema=None if keys is None else keys.id,
+            stop=run_id in self.heartbeats.stop_requested,
+            deleted=False,
+            commands=self.heartbeats.commands.get(run_id, ()),
+        )
 
     def _gather(self, rows: RowStatistics | None) -> None:
         if rows is not None:
