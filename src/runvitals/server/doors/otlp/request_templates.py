@@ -15,6 +15,7 @@ from itertools import repeat
 from typing import Final
 
 import numpy as np
+from cachetools import LRUCache
 
 from runvitals.base.protobuf import Malformed, read_varint
 from runvitals.server.doors.otlp.message import Resource
@@ -91,7 +92,7 @@ class RequestTemplates:
     def __init__(self) -> None:
         self._templates: OrderedDict[_Key, _Template] = OrderedDict()
         self._bytes = 0
-        self._seen: OrderedDict[_Key, None] = OrderedDict()
+        self._seen: LRUCache[_Key, bool] = LRUCache(_MOST_SEEN)
         self._count = 0
         self._lock = threading.Lock()
 
@@ -114,9 +115,7 @@ class RequestTemplates:
         key = _key(body)
         with self._lock:
             if key not in self._seen:
-                self._seen[key] = None
-                if len(self._seen) > _MOST_SEEN:
-                    self._seen.popitem(last=False)
+                self._seen[key] = True
                 return
             before = self._templates.get(key)
             if before is not None and before.different < _DIFFERENT:
