@@ -20,6 +20,7 @@ from runvitals.server.ingest.endpoint import IngestCounters
 from runvitals.server.ingest.envelope import Ack, ArrayEnvelope, Envelope, WriterDescription
 from runvitals.server.ingest.envelope_access import IngestRightsSource
 from runvitals.server.ingest.recorder import Recorder
+from runvitals.server.services import shared_services_of
 
 _MAX_WRITERS: Final = 50_000
 _NUMBERS_PER_MS: Final = 1 << 20

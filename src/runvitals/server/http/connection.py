@@ -17,8 +17,8 @@ releases that were tried:
 - `ServerState`: connections, default_headers, total_requests
 - `Server`: handle_exit, on_tick, server_state (in `serve`)
 
-`tests/server/http/test_uvicorn.py` fails if one of them is missing. The limits need them, and short requests, of
-which `fast_path` tells what they gain.
+`tests/server/http/test_uvicorn.py` fails if one of them is missing. The limits need them, and short requests,
+of which `fast_path` tells what they gain.
 """
 
 from __future__ import annotations
