@@ -284,9 +284,9 @@ def test_streams_are_restored(capsys: pytest.CaptureFixture[str]) -> None:
 def test_only_known_modules_write_to_the_terminal() -> None:
     """Output elsewhere would bypass `runvitals.terminal`."""
     known = {
-        "terminal.py",
-        "settings/messages.py",  # `notify`, which escapes control characters
-        "top/live.py",  # what it prints is drawn by `drawing`, of inert text
+        "base/terminal_text.py",
+        "agent/settings/messages.py",  # `notify`, which escapes control characters
+        "terminal/top/plain_text.py",  # what it prints is drawn by `drawing`, of inert text
         "terminal/leet/inspection.py",  # JSON in ASCII
         "terminal/leet/terminal_driver.py",  # what Textual has drawn
         "terminal/leet/images/terminal_graphics.py",  # asks the terminal what it can show
