@@ -9,41 +9,6 @@ from typing import Any
 import pytest
 
 import runvitals
-from runvitals.readers.servers.wandb.filters import ABSENT, holds
-
-FIELDS: dict[str, Any] = {"state": "finished", "config.lr": 0.1, "tags": ["a", "b"], "name": "x1"}
-
-
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        ({}, True),
-        ({"state": "finished", "config.lr": 0.1}, True),
-        ({"state": "failed"}, False),
-        ({"config.lr": {"$gt": 0.05, "$lte": 0.1}}, True),
-        ({"config.lr": {"$gt": "text"}}, False),
-        ({"config.depth": {"$lt": 3}}, False),
-        ({"config.depth": None}, True),
-        ({"config.depth": {"$exists": False}}, True),
-        ({"config.lr": {"$not": {"$gt": 1}}}, True),
-        ({"tags": "b"}, True),
-        ({"tags": {"$in": ["c", "a"]}}, True),
-        ({"tags": {"$nin": ["c"]}}, True),
-        ({"name": {"$regex": "^x[0-9]$"}}, True),
-        ({"state": {"$ne": "finished"}}, False),
-        ({"$or": [{"state": "failed"}, {"name": "x1"}]}, True),
-        ({"$nor": [{"state": "failed"}, {"name": "x1"}]}, False),
-        ({"$and": [{"state": "finished"}, {"$not": {"name": "x2"}}]}, True),
-    ],
-)
-def test_filters(condition: dict[str, Any], expected: bool) -> None:
-    assert holds(condition, lambda name: FIELDS.get(name, ABSENT)) is expected
-
-
-@pytest.mark.parametrize("condition", [{"$where": "1"}, {"state": {"$near": 1}}, {"$or": {"state": 1}}])
-def test_unknown_operators_are_refused(condition: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"\$(where|near|or)"):
-        holds(condition, FIELDS.get)
 
 
 @pytest.fixture
@@ -51,7 +16,8 @@ def api(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[r
     monkeypatch.setenv("RUNVITALS_DIR", str(tmp_path))
     for number in (1, 2):
         run = runvitals.init(
-            project="digits", id=f"x{number}", name=f"try {number}", config={"lr": number / 10}, tags=["a"],
+            project="digits", id=f"x{number}", name=f"try {number}", config={"lr": number / 10},
+            tags=["a", "b"][:number],
             mode="offline", reinit=True, settings={"quiet": True},
         )  # fmt: skip
         run.log({"loss": 1.0}, commit=False)
@@ -85,6 +51,47 @@ def test_runs_and_their_history(api: runvitals.Api, tmp_path: Path) -> None:
     assert Path(file.download(str(tmp_path / "out"))).read_bytes() == b"123"
     with pytest.raises(FileExistsError):
         file.download(str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({}, ["x1", "x2"]),
+        ({"state": "finished", "config.lr": 0.1}, ["x1"]),
+        ({"state": "failed"}, []),
+        ({"config.lr": {"$gt": 0.05, "$lte": 0.1}}, ["x1"]),
+        ({"config.lr": {"$gt": "text"}}, []),
+        ({"config.depth": {"$lt": 3}}, []),
+        ({"config.depth": None}, ["x1", "x2"]),
+        ({"config.depth": {"$exists": False}}, ["x1", "x2"]),
+        ({"config.lr": {"$not": {"$gt": 0.1}}}, ["x1"]),
+        ({"summary_metrics.loss": {"$lt": 0.3}}, ["x2"]),
+        ({"tags": "a"}, ["x1", "x2"]),
+        ({"tags": {"$in": ["c", "b"]}}, ["x2"]),
+        ({"tags": {"$nin": ["b"]}}, ["x1"]),
+        ({"name": {"$regex": "^x[2-9]$"}}, ["x2"]),
+        ({"display_name": "try 1", "project": "digits", "id": "x1"}, ["x1"]),
+        ({"state": {"$ne": "finished"}}, []),
+        ({"state": {"$in": ["finished", "lost"]}}, ["x1", "x2"]),
+        ({"$or": [{"state": "failed"}, {"name": "x1"}]}, ["x1"]),
+        ({"$nor": [{"state": "failed"}, {"name": "x1"}]}, ["x2"]),
+        ({"$and": [{"state": "finished"}, {"$not": {"name": "x2"}}]}, ["x1"]),
+    ],
+)
+def test_filters(api: runvitals.Api, filters: dict[str, Any], expected: list[str]) -> None:
+    assert [run.id for run in api.runs("digits", filters)] == expected
+
+
+@pytest.mark.parametrize("filters", [{"$where": "1"}, {"state": {"$near": 1}}, {"$or": {"state": 1}}])
+def test_unknown_operators_are_refused(api: runvitals.Api, filters: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"\$(where|near|or)"):
+        api.runs("digits", filters)
+
+
+def test_a_filter_takes_one_request(api: runvitals.Api, requests: list[str]) -> None:
+    found = api.runs("team/digits", {"config.lr": {"$gt": 0.05}, "group": None})
+    assert [run.id for run in found] == ["x1", "x2"]
+    assert requests == ["/api/v1/runs"]
 
 
 def test_system_metrics(api: runvitals.Api) -> None:

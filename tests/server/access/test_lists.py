@@ -26,6 +26,7 @@ LISTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("runs", {"entity": "vision"}),
     ("runs", {"author": "bob"}),
     ("runs", {"where": f"config.{MARK}_key > 0"}),
+    ("runs", {"mongo_filter": f'{{"config.{MARK}_key": {{"$exists": true}}}}'}),
     ("runs", {"sort": f"config.{MARK}_key"}),
     ("runs", {"sort": "project", "descending": False}),
     ("runs", {"deleted": True}),

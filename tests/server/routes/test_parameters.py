@@ -32,6 +32,8 @@ from tests.server.client import Client
         ("runs?after=junk", 422, "invalid after='junk'; expected the `next` of a previous page"),
         ("runs?sort=shoe", 422, "cannot sort runs by 'shoe'; expected one of id, name"),
         ("runs?where=lr>1", 422, "where: unknown field 'lr'; expected one of id, name"),
+        ('runs?mongo_filter={"shoe":1}', 422, "unknown field 'shoe'; expected one of computeSeconds"),
+        ("runs?mongo_filter={", 422, "the filter is not JSON"),
         ("aggregate?metric=disk.readMBps", 422, "aggregate its counter disk.in"),
         ("aggregate?metric=cpu&t0=5&t1=4", 422, "t1 (4) is before t0 (5)"),
         ("aggregate?metric=cpu&t0=0&bucket=1", 422, "at most 100,000 are allowed"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
@@ -53,6 +54,7 @@ class Client:
         sort: str = "started_ms",
         descending: bool = True,
         filter: str = "",
+        mongo_filter: Mapping[str, Any] | None = None,
     ) -> Iterator[RemoteRun]:
         """Iterate over runs, by default newest first. Fetches pages as needed; runs that start meanwhile do
         not shift the pages.
@@ -68,6 +70,7 @@ class Client:
                 without a value come last. Several are separated by commas: `"-summary.loss,name"`.
             descending: sort order of a single name without `-`.
             filter: terms that all hold, as the page has them: `"state:failed gpu.util<20 -tag:debug"`.
+            mongo_filter: what also holds, as `Api.runs` has it: `{"config.lr": {"$gt": 0.1}}`.
 
         Raises:
             ServerError: the server rejected the request or is unreachable.
@@ -75,6 +78,7 @@ class Client:
         wanted = _filter(project, state, tag, text, where)
         wanted += [
             ("filter", filter or None),
+            ("mongo_filter", json.dumps(mongo_filter) if mongo_filter else None),
             ("device", device),
             ("sort", sort),
             ("descending", str(descending).lower()),

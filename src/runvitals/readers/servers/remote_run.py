@@ -65,6 +65,11 @@ class RemoteRun:
         return str(self._row["project"])
 
     @property
+    def entity(self) -> str | None:
+        """The team or user that has the project; None on a server without accounts."""
+        return self._row.get("entity")
+
+    @property
     def name(self) -> str:
         """The display name."""
         return str(self._row["name"])

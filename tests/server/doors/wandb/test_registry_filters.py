@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from runvitals.model.mongo_filter import BadFilter
 from runvitals.server.doors.wandb import registry_filters as conditions
 from runvitals.server.doors.wandb.registry_filters import compiled
-from runvitals.server.doors.wandb.run_filters import BadFilter
 
 FIELDS = {
     "name": conditions.text,

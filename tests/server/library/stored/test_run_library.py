@@ -100,6 +100,7 @@ def test_lists(both: Both) -> None:
     same(local, server, "fields")
     for params in (
         {"where": "config.lr < 1"},
+        {"mongo_filter": '{"config.lr": {"$lt": 1}, "state": {"$in": ["finished", "failed"]}}'},
         {"where": "config.lr > 1"},
         {"text": "baseline FIRST"},
         {"state": "crashed"},

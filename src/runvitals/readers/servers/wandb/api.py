@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, overload
 
 from runvitals.errors import CommError
 from runvitals.model.artifacts import UnknownArtifact
 from runvitals.model.errors import UnknownRun
+from runvitals.model.mongo_filter import parse_filters
 from runvitals.readers.servers import Client
 from runvitals.readers.servers.wandb.api_run import ApiRun
-from runvitals.readers.servers.wandb.filters import holds
 from runvitals.sdk import wandb_names
 from runvitals.sdk.artifacts.artifact import Artifact
 from runvitals.sdk.start import resolved
@@ -86,11 +87,14 @@ class Api:
 
         Args:
             path: `project` or `entity/project`.
-            filters: in the language of MongoDB, as in W&B's class. Filters are evaluated here; each run that
-                is compared with its `config` takes a request.
+            filters: in the language of MongoDB, as in W&B's class. The server evaluates them.
             order: a field, with + or - before it: `-created_at`, `+summary_metrics.loss`.
             per_page, include_sweeps, lazy: ignored; pages and values are fetched as needed.
+
+        Raises:
+            ValueError: an unknown field or operator, or an operand that it cannot have.
         """
+        parse_filters(json.dumps(filters or {}))
         entity, _, project = (path or "").rstrip("/").rpartition("/")
         return ApiRuns(
             self._client,
@@ -151,12 +155,12 @@ class ApiRuns:
 
     def _fetched(self) -> Iterator[ApiRun]:
         sort = _sort_key(self._order.lstrip("+-"))
-        for each in self._client.runs(self._project, sort=sort, descending=self._order.startswith("-")):
-            run = ApiRun(each)
-            if self._entity is not None and run.entity not in (None, self._entity):
-                continue
-            if holds(self._filters, run.field):
-                yield run
+        descending = self._order.startswith("-")
+        for run in self._client.runs(
+            self._project, sort=sort, descending=descending, mongo_filter=self._filters
+        ):
+            if self._entity is None or run.entity in (None, self._entity):
+                yield ApiRun(run)
 
     def _all(self) -> list[ApiRun]:
         # Not list(self): that asks for the length first.

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Any, NoReturn
 
 from runvitals.model.logged_media import SavedFile
 from runvitals.readers.servers import RemoteRun
-from runvitals.readers.servers.wandb.filters import ABSENT
 from runvitals.sdk import wandb_names
-
-_FIELDS = {
-    "name": "id", "id": "id", "display_name": "name", "displayName": "name", "state": "state", "tags": "tags",
-    "project": "project", "entity": "entity", "group": "group", "job_type": "job_type", "jobType": "job_type",
-    "notes": "notes", "created_at": "created_at", "createdAt": "created_at",
-}  # fmt: skip
-"""A field in W&B's filters → our attribute. There, `name` is the id."""
 
 
 class ApiRun:
@@ -46,7 +38,7 @@ class ApiRun:
     @property
     def entity(self) -> str | None:
         """The team or user that has the project; None on a server without accounts."""
-        return self._run.facts.entity
+        return self._run.entity
 
     @property
     def group(self) -> str | None:
@@ -158,15 +150,6 @@ class ApiRun:
                 return file
         raise LookupError(f"run {self.id} has no file {name!r}")
 
-    def field(self, name: str) -> Any:
-        """The value of a field in a filter, or `ABSENT`."""
-        area, _, inner = name.partition(".")
-        if area in ("config", "summary_metrics", "summaryMetrics", "summary"):
-            values: Mapping[str, Any] = self.config if area == "config" else self.summary
-            return _inner(values, inner.removesuffix(".value"))
-        known = _FIELDS.get(name)
-        return ABSENT if known is None else getattr(self, known)
-
     def _events(self) -> list[dict[str, Any]]:
         by_time: dict[int, dict[str, Any]] = {}
         for key, series in self._run.metrics().items():
@@ -220,12 +203,3 @@ class ApiFile:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self._run.download(self._file, path)
         return path
-
-
-def _inner(values: Mapping[str, Any], name: str) -> Any:
-    """A value by its name, or by the path of a nested one."""
-    if name in values:
-        return values[name]
-    head, _, rest = name.partition(".")
-    inner = values.get(head)
-    return _inner(inner, rest) if rest and isinstance(inner, Mapping) else ABSENT

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from runvitals.base.regular_expressions import finder
 from runvitals.model import json_values
-from runvitals.server.doors.wandb.run_filters import (
+from runvitals.model.mongo_filter import (
     MAX_CONDITIONS,
     MAX_DEPTH,
     MAX_LENGTH,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from runvitals.model.errors import UnknownProject
+from runvitals.model.mongo_filter import BadFilter
 from runvitals.server.access.resources import Visibility
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion
 from runvitals.server.doors.wandb import registry_filters as conditions
@@ -25,7 +26,6 @@ from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.registries import PREFIX
 from runvitals.server.doors.wandb.resolvers import Resolvers
-from runvitals.server.doors.wandb.run_filters import BadFilter
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
 
 if TYPE_CHECKING:

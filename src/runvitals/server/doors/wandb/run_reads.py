@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.filter import Filter, Term
+from runvitals.model.mongo_filter import parse_filters, parse_order
 from runvitals.server.access.actions import Action
 from runvitals.server.doors.wandb.context import GraphQLContext, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
-from runvitals.server.doors.wandb.run_filters import parse_filters, parse_order
 from runvitals.server.doors.wandb.run_nodes import (
     ProjectNode,
     RunNode,
@@ -21,6 +21,7 @@ from runvitals.server.doors.wandb.run_nodes import (
     run_to_change,
     selected_fields,
 )
+from runvitals.server.doors.wandb.run_states import STATES
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
@@ -110,7 +111,7 @@ def _wanted(context: GraphQLContext, node: ProjectNode, filters: str | None) -> 
     if filters is not None and not isinstance(filters, str):
         raise InvalidArgument("invalid filters: expected JSON in a text")
     try:
-        terms = parse_filters(filters)
+        terms = parse_filters(filters, STATES)
     except ValueError as error:
         raise InvalidArgument(str(error)) from None
     return of_project(context, node, *terms)

@@ -10,6 +10,8 @@ from fastapi import Depends, HTTPException, Path, Query, Request
 from runvitals.journal.paths import check_run_id
 from runvitals.model.filter import Filter, Predicate, ReadableRuns, Term
 from runvitals.model.filter_text import MAX_LENGTH, FilterError, parse
+from runvitals.model.mongo_filter import MAX_LENGTH as MAX_JSON_LENGTH
+from runvitals.model.mongo_filter import BadFilter, parse_filters
 from runvitals.model.run_state import State
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.library.editable_library import EditableLibrary
@@ -172,16 +174,28 @@ def requested_terms(
             max_length=MAX_LENGTH,
         ),
     ] = "",
+    mongo_filter: Annotated[
+        str,
+        Query(
+            description="A filter as `wandb.Api().runs` has it, as JSON, that also holds: "
+            '`{"config.lr": {"$gt": 0.1}}`. `name` is the run id.',
+            max_length=MAX_JSON_LENGTH,
+        ),
+    ] = "",
 ) -> tuple[Term, ...]:
-    """The terms of the filter text.
+    """The terms of both filters.
 
     Raises:
-        InvalidFields: 422 for an invalid filter text.
+        InvalidFields: 422 for an invalid filter.
     """
     try:
-        return parse(filter_text)
+        terms = parse(filter_text)
     except FilterError as error:
         raise InvalidFields({"filter": str(error)}) from None
+    try:
+        return (*terms, *parse_filters(mongo_filter))
+    except BadFilter as error:
+        raise InvalidFields({"mongo_filter": str(error)}) from None
 
 
 def requested_filter(

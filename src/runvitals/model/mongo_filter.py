@@ -1,4 +1,4 @@
-"""The filters and sort orders of `wandb.Api().runs()`, which are written like those of MongoDB, as our own.
+"""Filters and sort orders of runs in the language of MongoDB, as `wandb.Api().runs()` has them, as our own.
 
 {"$and": [{"config.lr": {"$gt": 0.1}}, {"state": "finished"}, {"tags": {"$in": ["baseline"]}}]}
 """
@@ -26,7 +26,7 @@ from runvitals.model.filter import (
     TextPattern,
 )
 from runvitals.model.run_sort import RunSort
-from runvitals.server.doors.wandb.run_states import STATES
+from runvitals.model.state import STATES
 
 MAX_LENGTH: Final = 100_000
 MAX_DEPTH: Final = 10
@@ -35,7 +35,11 @@ MAX_TEXTS: Final = 10_000
 """In one `$in` of names, tags and the like."""
 
 NEVER: Final = Term(AnyOf(()))
+_OWN_STATES: Final[Mapping[str, tuple[str, ...]]] = {state: (state,) for state in STATES}
 _LABELS: Final[Mapping[str, Label]] = {
+    "id": "id",
+    "project": "project",
+    "entity": "entity",
     "name": "id",
     "displayName": "name",
     "display_name": "name",
@@ -111,8 +115,12 @@ class BadFilter(ValueError):
     """A filter or order that cannot be answered. The message says where, and what is allowed."""
 
 
-def parse_filters(text: str | None) -> tuple[Term, ...]:
+def parse_filters(text: str | None, states: Mapping[str, tuple[str, ...]] = _OWN_STATES) -> tuple[Term, ...]:
     """The terms of a filter, which all hold.
+
+    Args:
+        text: JSON.
+        states: our states, by the names that the filter has for them.
 
     Raises:
         BadFilter: it is not a filter, is too large, or names a field or operator that is not supported.
@@ -130,7 +138,7 @@ def parse_filters(text: str | None) -> tuple[Term, ...]:
     except ValueError as error:
         raise BadFilter(f"the filter is not JSON: {error}") from None
     try:
-        return () if wanted is None else _Translation().terms(wanted, 0)
+        return () if wanted is None else _Translation(states).terms(wanted, 0)
     except RecursionError:  # from a value that the message would show
         raise _too_deep() from None
 
@@ -162,7 +170,8 @@ def parse_order(text: str | None) -> RunSort:
 class _Translation:
     """Translates one filter, and counts its conditions."""
 
-    def __init__(self) -> None:
+    def __init__(self, states: Mapping[str, tuple[str, ...]]) -> None:
+        self._states = states
         self._conditions = 0
 
     def terms(self, wanted: Any, depth: int) -> tuple[Term, ...]:
@@ -212,12 +221,22 @@ class _Translation:
             self._conditions += len(operand)
         if self._conditions > MAX_CONDITIONS:
             raise BadFilter(f"the filter has too many conditions; expected at most {MAX_CONDITIONS}")
+        if name == "state":
+            operator, operand = self._with_our_states(operator, operand)
         if operator in ("$ne", "$nin"):
             return _negated(_compare(name, "$eq" if operator == "$ne" else "$in", operand))
         if operator == "$exists":
             has_none = _compare(name, "$eq", None)
             return _negated(has_none) if operand else has_none
         return _compare(name, operator, operand)
+
+    def _with_our_states(self, operator: str, operand: Any) -> tuple[str, Any]:
+        if operator in ("$eq", "$ne") and isinstance(operand, str):
+            operator, operand = "$in" if operator == "$eq" else "$nin", [operand]
+        if operator not in ("$in", "$nin") or not isinstance(operand, list):
+            return operator, operand
+        names = [self._states.get(one.lower(), ()) if isinstance(one, str) else (one,) for one in operand]
+        return operator, [state for states in names for state in states]
 
 
 def _negated(term: Term) -> Term:
@@ -314,8 +333,6 @@ def _label_term(name: str, operator: str, operand: Any) -> Term:
 
 
 def _any_text(label: Label, texts: list[str]) -> Term:
-    if label == "state":
-        texts = [ours for text in texts for ours in STATES.get(text.lower(), ())]
     return Term(Labelled(label, tuple(map(TextPattern, texts)))) if texts else NEVER
 
 
