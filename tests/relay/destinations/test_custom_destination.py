@@ -1,4 +1,4 @@
-"""The destination of docs/guides/destinations.md, found by its entry point."""
+"""The destination of docs/guides/send-to/your-own.md, found by its entry point."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runvitals.relay.destinations import BUILT_IN
 from tests.patience import PATIENCE_S
 from tests.relay.journals import RUN, Journal
 
-PAGE = Path(__file__).parents[3] / "docs" / "guides" / "destinations.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "send-to" / "your-own.md"
 
 
 def install(folder: Path) -> None:

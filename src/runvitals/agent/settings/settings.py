@@ -160,7 +160,7 @@ SETTINGS: dict[str, Setting] = {
             [],
             checks.list_of(checks.destination),
             "NAME, NAME:ADDRESS or a server's URL, without a password; a list, or comma-separated",
-            "Additional destinations to deliver the run to; see docs/guides/destinations.md.",
+            "Additional destinations to deliver the run to; see docs/guides/send-to/README.md.",
             hide=source_settings.without_secrets,
         ),
         Setting(

@@ -1,4 +1,4 @@
-"""What one request to a run's `file_stream` sends, decoded. See docs/guides/from-wandb.md."""
+"""What one request to a run's `file_stream` sends, decoded. See docs/guides/receive-from/wandb.md."""
 
 from __future__ import annotations
 
