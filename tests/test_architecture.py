@@ -1,42 +1,40 @@
-"""docs/architecture.md names files and packages that exist."""
+"""The pages about the code name files and rooms that exist, and all rooms."""
 
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "runvitals"
-PAGE = (ROOT / "docs" / "architecture.md").read_text()
-PATHS = sorted(set(re.findall(r"`((?:[\w.]+/)+(?:[\w.]+)?|\w+\.py)`", PAGE)))
+MAP = ROOT / "docs" / "architecture.md"
+PAGES = [MAP, *(ROOT / "docs" / "concepts" / f"{name}.md" for name in ("monitor", "relay", "security"))]
+PATH = re.compile(r"`((?:[\w.]+/)+(?:[\w.]+)?|\w+\.py)`")
 
 
-@pytest.mark.parametrize("path", PATHS)
+def paths() -> list[str]:
+    texts = (page.read_text("utf-8") for page in PAGES)
+    return sorted({path for text in texts for path in PATH.findall(text)})
+
+
+@pytest.mark.parametrize("path", paths())
 def test_paths_exist(path: str) -> None:
-    places = (ROOT, SOURCE, SOURCE / "server", SOURCE / "store", SOURCE / "collectors", SOURCE / "relay")
-    assert any((place / path).exists() for place in places)
+    assert (ROOT / path).exists() or (SOURCE / path).exists()
 
 
-def test_packages_match_the_import_contract() -> None:
-    """The table lists the packages in the layers of the import contract."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
-    layers = [layer.split(" | ") for layer in settings["contracts"][0]["layers"]]
-    numbers = {name: len(layers) - 1 - index for index, layer in enumerate(layers) for name in layer}
-    table = PAGE.partition("## Packages and layers")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (\d+) \| (.+?) \|", table, re.MULTILINE)
-    documented = {
-        name.rstrip("/"): int(layer) for layer, names in rows for name in re.findall(r"`([\w/]+)`", names)
-    }
-    assert documented == numbers
-    top_level = {
-        path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
-    }
-    assert set(numbers) == top_level - {"__init__", "__main__", "version"}
+@pytest.mark.parametrize(
+    ("heading", "room"),
+    [("## Rooms", SOURCE), ("### Rooms of the server", SOURCE / "server")],
+    ids=["all", "server"],
+)
+def test_every_room_is_in_the_table(heading: str, room: Path) -> None:
+    table = MAP.read_text("utf-8").partition(heading + "\n")[2].partition("\n#")[0]
+    cells = re.findall(r"^\| (`.+?) \|", table, re.MULTILINE)
+    documented = [Path(name).name for cell in cells for name in re.findall(r"`([\w/]+)`", cell)]
+    folders = [path.name for path in room.iterdir() if path.is_dir() and any(path.rglob("*.py"))]
+    modules = (
+        [path.stem for path in room.glob("[a-z]*.py") if path.stem != "version"] if room == SOURCE else []
+    )
+    assert sorted(documented) == sorted(folders + modules)
