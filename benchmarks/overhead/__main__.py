@@ -1,4 +1,4 @@
-"""`python -m benchmarks.overhead [--quick]`: measure everything, and print it as Markdown."""
+"""`python -m benchmarks.overhead [--quick] [--calls]`: measure everything, and print it as Markdown."""
 
 from __future__ import annotations
 
@@ -28,10 +28,15 @@ CHILDREN: tuple[tuple[Peer, tuple[int, ...]], ...] = (
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench overhead", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="short windows; not recorded in RESULTS.md")
-    quick = parser.parse_args().quick
+    parser.add_argument("--calls", action="store_true", help="only the calls in the training: import, init …")
+    options = parser.parse_args()
+    plan = QUICK if options.quick else FULL
+    if options.calls:
+        print(calls_text(measure_calls(plan), plan))
+        return
     for advice in outside.missing():
         print(advice, file=sys.stderr)
-    print(measure(QUICK if quick else FULL))
+    print(measure(plan))
 
 
 def measure(plan: Plan) -> str:
@@ -41,7 +46,7 @@ def measure(plan: Plan) -> str:
     usages = measure_cpu(plan, bare_ms_per_s)
     with_children = measure_children(plan, bare_ms_per_s)
     cases = measure_stalls(plan)
-    calls = [start.measure(peer, plan) for peer in PEERS if _say(f"import, init, finish: {peer.label}")]
+    calls = measure_calls(plan)
     _say("kill -9")
     losses = kills.measure(plan.kills)
     return text(usages, with_children, cases, calls, losses, bare, bare_ms_per_s, plan)
@@ -77,6 +82,10 @@ def measure_stalls(plan: Plan) -> list[Case]:
                 _say(f"stall of a {loop} loop, {'only' if only_core else 'spare'} core: {peer.label}")
                 found.append(_found(stall.measure(peer, loop, only_core, plan)))
     return found
+
+
+def measure_calls(plan: Plan) -> list[Calls]:
+    return [start.measure(peer, plan) for peer in PEERS if _say(f"import, init, finish: {peer.label}")]
 
 
 def budgets(
@@ -154,17 +163,22 @@ def text(
         f"After {plan.settle_s + plan.second_s:g} s at 1 Hz. A bare training process has {bare.pss:.1f} MB "
         "PSS. Threads: those added.",
         report.memory_table(at_1_hz, bare),
-        "### Calls",
-        f"Median of {plan.processes} fresh processes that have imported nothing else; in brackets the first "
-        "one. Import includes everything that the first use imports. Log is a row of two values in a loop "
-        "without pauses.",
-        report.calls_table(calls),
+        calls_text(calls, plan),
         "### kill -9",
         "Rows are logged every millisecond. A row is lost if its `log()` had returned and it is not in the "
         "records afterwards. A sample, every 0.1 s, is lost if a reader had seen it before the kill.",
         report.losses_table(losses),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def calls_text(calls: Sequence[Calls], plan: Plan) -> str:
+    """The table of the calls, with a description of how it was measured."""
+    return (
+        f"### Calls\n\nMedian of {plan.processes} fresh processes that have imported nothing else; in "
+        "brackets the first one. Import includes everything that the first use imports. Log is a row of two "
+        f"values in a loop without pauses.\n\n{report.calls_table(calls)}"
+    )
 
 
 def _say(what: str) -> bool:

@@ -107,12 +107,15 @@ def calls_table(calls: Sequence[Calls]) -> str:
             call.label,
             f"{call.import_ms:.0f} ({call.first_import_ms:.0f})",
             f"{call.init_ms:.1f} ({call.first_init_ms:.1f})",
+            f"{call.first_use_ms:.0f}",
             f"{call.finish_ms:.1f}",
             "–" if call.log_us is None else f"{call.log_us:.0f}",
         ]
         for call in calls
     ]
-    return table(["median (first)", "import, ms", "init, ms", "finish, ms", "log, µs"], rows)
+    return table(
+        ["median (first)", "import, ms", "init, ms", "import + init, ms", "finish, ms", "log, µs"], rows
+    )
 
 
 def losses_table(losses: Sequence[Losses]) -> str:

@@ -19,7 +19,8 @@ class Calls:
     """Durations of a tool's calls: in the first fresh process, and the median of all.
 
     `import` includes everything that the first use of the tool's functions would import. `init` starts a run
-    and the sampling. `log_us` is for a row of two values, in a loop without pauses; None if not measured.
+    and the sampling; `first_use_ms` is both together. `log_us` is for a row of two values, in a loop without
+    pauses; None if not measured.
     """
 
     label: str
@@ -27,6 +28,7 @@ class Calls:
     first_import_ms: float
     init_ms: float
     first_init_ms: float
+    first_use_ms: float
     finish_ms: float
     log_us: float | None
 
@@ -49,6 +51,7 @@ def measure(peer: Peer, plan: Plan) -> Calls:
         first_import_ms=imports[0],
         init_ms=median(inits),
         first_init_ms=inits[0],
+        first_use_ms=median(map(sum, zip(imports, inits, strict=True))),
         finish_ms=median(finishes),
         log_us=median(logs) if logs else None,
     )
