@@ -33,8 +33,10 @@ class _ScannerContext:
 
 
 def plain(value: object) -> object:
-    """Convert a value that JSON cannot represent: NumPy or PyTorch scalars and arrays to numbers and lists,
-    sets and tuples to lists, anything else to its text.
+    """Convert a value that JSON cannot represent.
+
+    NumPy or PyTorch scalars and arrays become numbers and lists, sets and tuples become lists, anything else
+    its text.
 
     Example:
         >>> plain(numpy.float32(0.5))

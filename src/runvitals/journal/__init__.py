@@ -1,3 +1,4 @@
-"""The journal: a folder per run, with append-only files of checksummed frames, one series of files per
-writer.
+"""The journal: a folder per run with append-only files of checksummed frames.
+
+There is one series of files per writer.
 """

@@ -85,8 +85,9 @@ def boot_id() -> str:
 
 
 def writer_clock(start: Mapping[str, Any], this_boot: str) -> RunClock | None:
-    """The clock of the writer with this START record; None if it ran on another machine or before a
-    reboot.
+    """The clock of the writer with this START record.
+
+    None if it ran on another machine or before a reboot.
     """
     time_ms, since_ms = start.get("t"), start.get("since_boot_ms")
     if not this_boot or start.get("boot_id") != this_boot:

@@ -1,5 +1,6 @@
-"""File descriptors in a process that runs user code, which may close any of them (`os.closerange`) or need
-nearly all that the limit allows.
+"""File descriptors in a process that runs user code.
+
+That code may close any of them (`os.closerange`) or need nearly all that the limit allows.
 """
 
 from __future__ import annotations

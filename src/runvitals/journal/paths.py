@@ -56,8 +56,9 @@ def check_writer(writer: str) -> str:
 
 
 def role_and_host(writer: str) -> tuple[str, str]:
-    """Role and host from a writer's name: `monitor.<host>.<start>`, or `train.<host>.<pid>.<start>`, which
-    `console` and `media` resemble.
+    """Role and host from a writer's name.
+
+    `monitor.<host>.<start>`, or `train.<host>.<pid>.<start>`, which `console` and `media` resemble.
 
     Example:
         >>> role_and_host("train.node1.example.org.4711.19f3a")
@@ -87,8 +88,9 @@ def safe_name(text: str) -> str:
 
 
 def sync_folder(folder: str) -> None:
-    """Write the names in a folder to the disk, so that a power failure does not lose them. Does nothing on
-    Windows, which has no call for it.
+    """Write the names in a folder to the disk, so that a power failure does not lose them.
+
+    Does nothing on Windows, which has no call for it.
 
     Raises:
         OSError: the folder could not be opened or synced.

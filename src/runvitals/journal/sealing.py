@@ -95,8 +95,9 @@ class SegmentSealer:
         os.replace(self._part(), self.path)
 
     def abandon(self) -> None:
-        """Stop, leave the original file unchanged and delete the new one. If that fails, for example because
-        the run was deleted, the `.part` file stays, as after a kill.
+        """Stop, leave the original file unchanged and delete the new one.
+
+        If that fails, for example because the run was deleted, the `.part` file stays, as after a kill.
         """
         try:
             self._close()
@@ -115,8 +116,9 @@ class SegmentSealer:
 
 
 def whole_records(data: bytes) -> Iterator[frames.Frame]:
-    """Yield the records in part of a file, including those in its blocks, which get the offset of their
-    block.
+    """Yield the records in part of a file, including those in its blocks.
+
+    Those in a block have the block's offset.
 
     Damage is skipped without a report.
 

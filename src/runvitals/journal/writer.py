@@ -120,8 +120,9 @@ class JournalWriter:
         return segment_path(self.folder, self.writer, self.segment)
 
     def sample(self, time_ms: int, values: Mapping[str, float]) -> bool:
-        """Append the values read at one time. Returns True if the kernel has accepted them: killing this
-        process does not lose them.
+        """Append the values read at one time.
+
+        Returns True if the kernel has accepted them: killing this process does not lose them.
         """
         schema, payload = self.packer.pack(time_ms, values)
         if schema is not None:
@@ -182,8 +183,9 @@ class JournalWriter:
         self.error = self._close_file() or self.error
 
     def forget(self) -> None:
-        """Close the descriptor without writing anything, for a forked child that shares it with its
-        parent.
+        """Close the descriptor without writing anything.
+
+        For a forked child that shares it with its parent.
         """
         self._close_file()
 
@@ -225,8 +227,9 @@ class JournalWriter:
         self._skip_to_next_file()
 
     def _check_descriptor(self) -> None:
-        """Reopen the file if the program has closed our descriptor. Its number may belong to another file
-        now.
+        """Reopen the file if the program has closed our descriptor.
+
+        Its number may belong to another file now.
 
         Raises:
             OSError: the file could not be opened.
@@ -335,8 +338,9 @@ class JournalWriter:
         return None
 
     def _report_failed_sync(self, failure: OSError) -> None:
-        """Record that the disk did not store records that the kernel had accepted. Which ones is not
-        known.
+        """Record that the disk did not store records that the kernel had accepted.
+
+        Which ones is not known.
         """
         self.error = failure
         text = f"the disk could not store the most recent records: {failure}"
@@ -344,8 +348,9 @@ class JournalWriter:
         self.json(frames.EVENT, {"t": now_ms, "name": "sync_failed", "level": "error", "text": text})
 
     def _report_loss(self) -> None:
-        """Record in the journal how many records were lost, and repeat all schemas, one of which may be
-        lost.
+        """Record in the journal how many records were lost.
+
+        Then repeat all schemas, one of which may be lost.
         """
         if not self.size:
             self._begin_file()

@@ -8,8 +8,10 @@ if TYPE_CHECKING:
 
 
 class Selection:
-    """Names to enable, `all`, and names to disable with a minus: `["all"]`, `["cpu", "memory"]`,
-    `["-network"]`. If only names to disable are given, all others are enabled.
+    """Names to enable, `all`, and names to disable with a minus.
+
+    `["all"]`, `["cpu", "memory"]`, `["-network"]`. If only names to disable are given, all others are
+    enabled.
 
     Example:
         >>> "cpu" in Selection(["-network"]), "network" in Selection(["-network"])

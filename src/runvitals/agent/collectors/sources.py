@@ -111,8 +111,10 @@ class Sources:
         self.reasons = reasons
 
     def states(self, selection: Selection) -> dict[str, dict[str, str]]:
-        """The state of each collector: ``on``, ``on`` with a reason (available in part), or ``absent`` with a
-        reason. Names in `selection` that no collector has are absent as well.
+        """The state of each collector.
+
+        ``on``, ``on`` with a reason (available in part), or ``absent`` with a reason. Names in `selection`
+        that no collector has are absent as well.
 
         Example:
             >>> probe_all(scope).states(Selection(["all"]))["energy"]
@@ -173,8 +175,9 @@ def probe_all(
 
 
 def third_party(site_folders: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """({collector name: ``module:probe``}, {unusable entry: reason}), from the ``entry_points.txt`` of
-    installed packages.
+    """Read the collectors of installed packages from their ``entry_points.txt``.
+
+    Returns {collector name: ``module:probe``} and {unusable entry: reason}.
 
     Parses the files directly: importing ``importlib.metadata`` costs 15 ms and 4 MB.
     """

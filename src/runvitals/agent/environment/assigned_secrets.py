@@ -1,5 +1,7 @@
-"""Hides the values of secret names in free text, however they are assigned: `name=value`, `name: value`,
-`--name value`, `env["name"] = value`, `setenv("name", "value")`, `<name>value</name>`, blocks of YAML.
+"""Hides the values of secret names in free text, however they are assigned.
+
+`name=value`, `name: value`, `--name value`, `env["name"] = value`, `setenv("name", "value")`,
+`<name>value</name>`, blocks of YAML.
 """
 
 from __future__ import annotations
@@ -58,8 +60,9 @@ def without_assigned(value: str, is_secret: Judge) -> str:
 
 
 def _secret_at(value: str, at: int, is_secret: Judge) -> tuple[int, int]:
-    """(start, end) of the secret that is assigned by the sign at a position; the same twice if there is
-    none.
+    """(start, end) of the secret that the sign at a position assigns.
+
+    Both are the same if there is none.
     """
     if value[at] == ",":
         return _second_of_pair(value, at)
@@ -284,9 +287,10 @@ def _value_end(value: str, start: int, whole: bool) -> int:
 
 
 def _bracketed_end(value: str, start: int) -> int:
-    """The end of a list or dictionary, with those within it; `start` if none begins there. One that is cut
-    off, as in a long command line, ends with the last that ends within it, or, of quoted texts, with the
-    text.
+    """The end of a list or dictionary, with those within it; `start` if none begins there.
+
+    One that is cut off, as in a long command line, ends with the last that ends within it, or, of quoted
+    texts, with the text.
     """
     opening = value[start : start + 1]
     closing = _BRACKETS.get(opening)
@@ -329,8 +333,9 @@ def _backslashes(value: str, at: int) -> int:
 
 
 def _ends_here(value: str, at: int) -> bool:
-    """Whether a comma, a semicolon or a bracket ends a value, since passwords may contain them too. It does
-    at the end of a word, and before another name with a sign.
+    """Whether a comma, a semicolon or a bracket ends a value, since passwords may contain them too.
+
+    It does at the end of a word, and before another name with a sign.
     """
     if value[at] not in MAYBE_VALUE_ENDS:
         return False

@@ -96,8 +96,10 @@ def find(cwd: str) -> Repository | None:
 
 
 def dirty(cwd: str, timeout_s: float = _DIRTY_TIMEOUT_S) -> bool | None:
-    """Whether a tracked file differs from the commit; None outside a repository, if git fails or is slow, or
-    if the repository's configuration has filters, which are commands that git would run.
+    """Whether a tracked file differs from the commit.
+
+    None outside a repository, if git fails or is slow, or if the repository's configuration has filters,
+    which are commands that git would run.
 
     Untracked files do not count: most are the training's own output; nor do changes within submodules. Git
     starts no command of the repository's configuration (hooks, filters, helpers, transports), changes

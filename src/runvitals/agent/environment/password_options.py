@@ -39,8 +39,9 @@ class _PasswordProgram:
         self.leads = leads
 
     def value_at(self, word: str) -> int:
-        """The start of an option's value in a word; the word's length if it is only the option; 0 if there
-        is none.
+        """The start of an option's value in a word.
+
+        The word's length if it is only the option; 0 if it is another word.
         """
         name, equals, _ = word.partition("=")
         if name in self.options:
@@ -198,8 +199,9 @@ def _password(value: str, start: int, begin: int) -> tuple[int, int]:
 
 
 def before_closing(value: str, start: int, end: int) -> int:
-    """The end of a word without brackets that close a subshell: `(curl -u me:X)`. Without an open bracket
-    before the word, they belong to the password.
+    """The end of a word without brackets that close a subshell: `(curl -u me:X)`.
+
+    Without an open bracket before the word, they belong to the password.
     """
     if value[end - 1] == ")":
         still_open = value.count("(", 0, start) - value.count(")", 0, start)

@@ -1,5 +1,6 @@
-"""Hides secrets in everything that is recorded or printed: command lines, URLs, messages, labels,
-configurations.
+"""Hides secrets in everything that is recorded or printed.
+
+Command lines, URLs, messages, labels, configurations.
 
 A value is hidden because of its name (``--api-key``, ``HF_TOKEN=``, ``password:``), its position in a URL
 (``https://user:HERE@host``), or its form (`secret_patterns`). `secret_names` judges names. Hiding too much
@@ -106,8 +107,9 @@ def without_known(value: str, known: Sequence[str]) -> str:
 
 
 def text(value: str) -> str:
-    """Free text with its secrets hidden: assignments, headers, URLs, tokens; also for `bash -c` and `python
-    -c`.
+    """Hide the secrets in free text: assignments, headers, URLs, tokens.
+
+    Also in the code of `bash -c` and `python -c`.
 
     >>> text("export PASSWORD='a b'; curl -H 'Authorization: Bearer abc' https://me:abc@host/")
     "export PASSWORD='***'; curl -H 'Authorization: ***' https://me:***@host/"
@@ -237,8 +239,9 @@ def _end_after_odd_password(part: str, end: int, port: str) -> int:
 
 
 def _without_destination_users(value: str) -> str:
-    """Hide what precedes an `@` in the address of a destination: `prometheus:SECRET@host`. The addresses of
-    some kinds are paths, in which an `@` after a slash is a part of a name.
+    """Hide what precedes an `@` in the address of a destination: `prometheus:SECRET@host`.
+
+    The addresses of some kinds are paths, in which an `@` after a slash is a part of a name.
     """
     if "@" not in value:
         return value
@@ -271,8 +274,9 @@ def _destinations(value: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _without_users(value: str) -> str:
-    """Hide secrets in the position of a user: `wandb:SECRET@team`. An image's digest and a package's version
-    (`image:tag@sha256:…`, `npm:react@18`) are left.
+    """Hide secrets in the position of a user: `wandb:SECRET@team`.
+
+    An image's digest and a package's version (`image:tag@sha256:…`, `npm:react@18`) are left.
     """
     clean, copied = [], 0
     at = value.find("@")

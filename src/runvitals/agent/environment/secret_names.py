@@ -152,8 +152,9 @@ def _digits(word: str) -> int:
 
 
 def _words(name: str) -> Iterator[str]:
-    """The words of a name, split at punctuation and capitals: `HFToken`, `hf-token`, `HF_TOKEN` are hf,
-    token.
+    """Split a name into words, at punctuation and capitals.
+
+    `HFToken`, `hf-token` and `HF_TOKEN` are hf, token.
     """
     word = ""
     for at, letter in enumerate(name):

@@ -1,5 +1,6 @@
-"""Secrets that are recognized by their form, in any text: tokens of well-known services, private keys, web
-hook addresses. The forms are those used by secret scanners.
+"""Secrets that are recognized by their form, in any text.
+
+Tokens of well-known services, private keys, web hook addresses. The forms are those that secret scanners use.
 """
 
 from __future__ import annotations
@@ -275,8 +276,10 @@ def _without_hooks(value: str) -> str:
 
 
 def _hidden_after(value: str, lower: str, prefix: str, everywhere: bool) -> tuple[str, str]:
-    """(the text, the text in lower case) with everything after a prefix hidden; only in URLs, unless
-    `everywhere`."""
+    """Hide everything after a prefix; only in URLs, unless `everywhere`.
+
+    Returns the text, and the text in lower case.
+    """
     clean, copied = [], 0
     at = lower.find(prefix)
     while at >= 0:

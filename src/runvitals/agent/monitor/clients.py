@@ -1,6 +1,7 @@
-"""Connections of the run's processes to the monitor: Unix sockets, with one JSON object per line in either
-direction. The process that starts the monitor passes it one end of a connection, and a listening socket for
-the others.
+"""Connections of the run's processes to the monitor.
+
+Unix sockets, with one JSON object per line in either direction. The process that starts the monitor passes it
+one end of a connection, and a listening socket for the others.
 
 From a process: `{"op": "attach", "pid": …, "role": …, "rank": …, "writer": …}`,
 `{"op": "finish", "pid": …, "exit_code": …, "closing": …}`, and

@@ -1,5 +1,6 @@
-"""Runs a function in a short-lived forked child, so that the monitor neither waits for it nor keeps the
-modules that it imports in memory.
+"""Runs a function in a short-lived forked child.
+
+So the monitor neither waits for it nor keeps the modules that it imports in memory.
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ class ForkedTask:
         os.close(write_end)
 
     def result(self) -> dict[str, Any]:
-        """The child's result, or `{"error": text}` if it failed. Call it when `fd` is readable: it reads to
-        the end and reaps the child.
+        """The child's result, or `{"error": text}` if it failed.
+
+        Call it when `fd` is readable: it reads to the end and reaps the child.
         """
         while data := os.read(self.fd, 65536):
             self._data += data
@@ -68,8 +70,9 @@ class ForkedTask:
 
 
 def _run_in_child(function: Callable[[], dict[str, Any]], write_end: int) -> NoReturn:
-    """Closes every descriptor but the pipe first: an open copy of the sockets would hide the monitor's
-    death.
+    """Run the function, write its result into the pipe, and exit.
+
+    Closes every descriptor but the pipe first: an open copy of the sockets would hide the monitor's death.
 
     Never returns, not even when nobody reads the pipe any more because the monitor was killed: the child
     would go on as a second monitor of the run.

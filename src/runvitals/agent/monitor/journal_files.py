@@ -1,5 +1,6 @@
-"""Maintenance of the journal files of the monitor's run: syncs them to disk, seals full ones, and reserves
-space for the record of the run's ending.
+"""Maintenance of the journal files of the monitor's run.
+
+Syncs them to disk, seals full ones, and reserves space for the record of the run's ending.
 """
 
 from __future__ import annotations
@@ -62,8 +63,10 @@ class JournalFiles:
         self.maintain_at_s = self._sync_at_s if self._sealer is None else now_s
 
     def sync(self) -> None:
-        """Flush the run's files to disk, including those of the training processes, which must not wait for a
-        disk. A repeated error is reported once.
+        """Flush the run's files to disk.
+
+        Also those of the training processes, which must not wait for a disk. A repeated error is reported
+        once.
         """
         problem = self._sync_all()
         if problem and problem != self._problem:
@@ -138,6 +141,7 @@ def _sync_file(path: str) -> str:
 
 class Reserve:
     """A small file beside the journal that becomes its last segment if there is no space for the ending.
+
     Without it, a run that ends on a full disk would be lost.
 
     Its blocks are already allocated, so writing to it needs no free space. File systems that never write in

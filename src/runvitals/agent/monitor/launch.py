@@ -1,5 +1,6 @@
-"""Connects a process to the monitor of its run, and starts the monitor if necessary. Takes 1 to 3 ms, without
-a thread, a fork or waiting.
+"""Connects a process to the monitor of its run, and starts the monitor if necessary.
+
+Takes 1 to 3 ms, without a thread, a fork or waiting.
 
 The first process of a run on a host binds the run's socket, starts a monitor, and passes it the listening
 descriptor and one end of a connection; every other process connects.
@@ -29,8 +30,9 @@ _BOOT = "import sys; sys.path.append(sys.argv[1]); from runvitals.agent.monitor.
 
 
 class Unavailable(Exception):
-    """No monitor could be reached or started; the text says why. The training continues, and its `log()`
-    calls are still recorded.
+    """No monitor could be reached or started; the text says why.
+
+    The training continues, and its `log()` calls are still recorded.
     """
 
 
@@ -58,8 +60,10 @@ class MonitorSocket:
         self._sock.setblocking(False)
 
     def is_alive(self) -> bool:
-        """Whether the monitor is still running; 1 µs. It never sends unrequested messages, so a readable
-        socket means that it has ended. Not asked of `select`, which gevent and eventlet replace.
+        """Whether the monitor is still running; 1 µs.
+
+        It never sends unrequested messages, so a readable socket means that it has ended. Not asked of
+        `select`, which gevent and eventlet replace.
         """
         try:
             self._sock.recv(1, _socket.MSG_PEEK)
@@ -84,8 +88,9 @@ class MonitorSocket:
         return True
 
     def ask(self, message: Mapping[str, object], timeout_s: float) -> dict[str, Any] | None:
-        """Send a message and wait for the answer. Returns None if the monitor has gone or does not answer
-        within `timeout_s`.
+        """Send a message and wait for the answer.
+
+        Returns None if the monitor has gone or does not answer within `timeout_s`.
 
         A monitor that has detected the end of the process has sent its answer before, and may have exited.
         """
@@ -109,8 +114,10 @@ class MonitorSocket:
         return value if isinstance(value, dict) else None
 
     def leave_open(self) -> None:
-        """Keep the connection open until the process ends. The system then closes it early enough for the
-        monitor to read the exit status before the process is reaped.
+        """Keep the connection open until the process ends.
+
+        The system then closes it early enough for the monitor to read the exit status before the process is
+        reaped.
         """
         self._sock.detach()
 
@@ -207,6 +214,7 @@ def _spawn(listener: _socket.socket, spec: Mapping[str, Any]) -> _socket.socket:
 
 def _memory_file(text: bytes) -> int:
     """Write a text of any length to an anonymous file in memory, or on disk if the system has no such files.
+
     Returns its descriptor.
 
     Raises:
@@ -231,8 +239,10 @@ def _memory_file(text: bytes) -> int:
 
 
 def _pidfd(pid: int) -> int:
-    """Open a pidfd of the process to watch, our own or a child. Opened here, it is correct even if the
-    process ends before the monitor has started. Returns -1 if that fails.
+    """Open a pidfd of the process to watch, our own or a child.
+
+    Opened here, it is correct even if the process ends before the monitor has started. Returns -1 if that
+    fails.
     """
     try:
         return os.pidfd_open(pid)
@@ -252,8 +262,9 @@ def _command(run: str) -> list[str]:
 
 
 def python() -> str:
-    """The interpreter that runs the monitor: this one, or the one of the same installation if Python is
-    embedded in another program.
+    """The interpreter that runs the monitor.
+
+    This one, or the one of the same installation if Python is embedded in another program.
 
     Raises:
         Unavailable: none was found.

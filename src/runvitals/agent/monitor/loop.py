@@ -283,8 +283,9 @@ class Monitor:
         return [p for p in self._live if p.pid == pid and (role is None or p.role == role)]
 
     def attach(self, pid: int, about: dict[str, Any], pidfd: int = -1) -> None:
-        """Add a process to the run. Has no effect if it has attached already: the process that started the
-        monitor attaches twice.
+        """Add a process to the run.
+
+        Has no effect if it has attached already: the process that started the monitor attaches twice.
         """
         if self._live_processes(pid, str(about.get("role", "train"))):
             if pidfd >= 0:
@@ -319,16 +320,18 @@ class Monitor:
         self._update_live()
 
     def _record_expected_end(self, process: WatchedProcess) -> None:
-        """Record how the run will have ended: if its only process, or a shell that waits for it, is the first
-        one of a container, the kernel kills the monitor before the end could be recorded. If the monitor
-        lives on, the record of the real end takes the place of this one.
+        """Record how the run ends if the kernel kills the monitor first.
+
+        It does when the run's only process, or a shell that waits for it, is the first one of a container. If
+        the monitor lives on, the record of the real end replaces this one.
         """
         ending = host_ending([process.announced_exit], self._stop_requested)
         self.recorder.note(frames.LIFECYCLE, what="end", expected=True, **ending.as_dict())
 
     def _confirm_finish(self, client: ClientConnection) -> None:
-        """Take the last sample of a process that leaves while the run continues. If it is the last process,
-        `_end` does so.
+        """Take the last sample of a process that leaves while the run continues.
+
+        If it is the last process, `_end` does so.
         """
         if not self._is_over():
             self.recorder.sample(self.clock())

@@ -1,5 +1,6 @@
-"""Entry point of the monitor process. `launch.py` starts it as `python -I -S -E -c "…; main()"` and passes it
-the descriptors that it needs.
+"""Entry point of the monitor process.
+
+`launch.py` starts it as `python -I -S -E -c "…; main()"` and passes it the descriptors that it needs.
 """
 
 from __future__ import annotations
@@ -75,8 +76,10 @@ def _run(monitor: Monitor, spec: dict[str, Any], pidfd: int) -> None:
 
 
 def _detach_from_trainer() -> None:
-    """Ignore signals that are meant for the job, so that its end can be recorded; close inherited
-    descriptors; lower the priority.
+    """Detach from the training process.
+
+    Ignore signals that are meant for the job, so that its end can be recorded; close inherited descriptors;
+    lower the priority.
     """
     for signal in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT):
         _signal.signal(signal, _signal.SIG_IGN)
@@ -143,8 +146,10 @@ def build(spec: dict[str, Any], journal: JournalWriter) -> Monitor:
 
 
 def absent_here(scope: Scope, names: list[str]) -> dict[str, str]:
-    """Which of these collectors this machine lacks, and why. They are probed in a forked child, because what
-    a probe has imported stays in memory: 0.2 MB, although it found nothing.
+    """Which of these collectors this machine lacks, and why.
+
+    They are probed in a forked child, because what a probe has imported stays in memory: 0.2 MB, although it
+    found nothing.
     """
 
     def reasons() -> dict[str, Any]:
@@ -160,8 +165,10 @@ def absent_here(scope: Scope, names: list[str]) -> dict[str, str]:
 
 
 def is_in_pid_namespace() -> bool:
-    """Whether this process is in a PID namespace of its own, as in a container: the kernel kills all its
-    processes when the first one ends (pid_namespaces(7)). False if it is unknown.
+    """Whether this process is in a PID namespace of its own, as in a container.
+
+    The kernel then kills all its processes when the first one ends (pid_namespaces(7)). False if it is
+    unknown.
     """
     try:
         return os.readlink("/proc/self/ns/pid") != _INITIAL_PID_NAMESPACE
@@ -223,8 +230,9 @@ class SourceReporter:
 
 
 def _gather_facts(monitor: Monitor, spec: dict[str, Any]) -> None:
-    """Gather facts about the machine in the background, once. Git runs separately because it may take
-    seconds.
+    """Gather facts about the machine in the background, once.
+
+    Git runs separately because it may take seconds.
     """
     trainer = spec["trainer"]
 

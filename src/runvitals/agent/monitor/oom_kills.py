@@ -52,8 +52,10 @@ class OomKillDetector:
         self.check_at_s = 0.0
 
     def check(self, now_s: float, processes: Iterable[WatchedProcess]) -> None:
-        """Read the count. If it has risen, flag the processes that are being killed: a large process takes
-        seconds from the kill to its end.
+        """Read the count.
+
+        If it has risen, flag the processes that are being killed: a large process takes seconds from the kill
+        to its end.
         """
         self.check_at_s = now_s + self._every_s * 0.995
         before, self._known = self._known, self._read()

@@ -13,9 +13,10 @@ _UCRED_SIZE = 12
 
 
 def peer_credentials(sock: _socket.socket) -> tuple[int, int]:
-    """(process id, user id) of the peer, as reported by the kernel; for a listening peer, of the process that
-    called `listen`. Without SO_PEERCRED (macOS) the folder of the socket excludes other users, and the
-    process id is 0.
+    """(process id, user id) of the peer, as the kernel reports them.
+
+    For a listening peer, of the process that called `listen`. Without SO_PEERCRED (macOS) the folder of the
+    socket excludes other users, and the process id is 0.
     """
     option = getattr(_socket, "SO_PEERCRED", None)
     if option is None:

@@ -166,8 +166,10 @@ class Plausibility:
 
 
 def codes() -> frozenset[float]:
-    """Numbers that mean "no value": the highest ones of signed and unsigned integers, and those of DCGM, in
-    the units of drivers and tools as they are converted to ours.
+    """Numbers that mean "no value".
+
+    The highest ones of signed and unsigned integers, and those of DCGM, in the units of drivers and tools as
+    they are converted to ours.
 
     >>> codes() >= {4294967295.0, 4294967.295, 65.535, 2147483632.0}
     True

@@ -1,5 +1,6 @@
-"""The previous monitor of the same run on the same host. If it died, the new one records the gap, and
-continues the counters from the same baselines.
+"""The previous monitor of the same run on the same host.
+
+If it died, the new one records the gap, and continues the counters from the same baselines.
 """
 
 from __future__ import annotations
@@ -70,8 +71,9 @@ class Predecessor:
         return cls(newest[0], newest[-1])
 
     def baselines(self, boot_id: str) -> dict[str, float]:
-        """The raw totals of its counters at the run's first sample; empty after a reboot, which resets
-        totals.
+        """The raw totals of its counters at the run's first sample.
+
+        Empty after a reboot, which resets totals.
         """
         if self._first is None:
             return {}

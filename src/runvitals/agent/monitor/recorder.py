@@ -75,8 +75,9 @@ class MonitorRecorder:
                 self._note_from_collector(frames.EVENT, event)
 
     def _note_from_collector(self, type: int, value: Mapping[str, object]) -> None:
-        """Write a record from a collector. Those of third parties may return values that JSON cannot
-        represent.
+        """Write a record from a collector.
+
+        Those of third parties may return values that JSON cannot represent.
         """
         try:
             self._journal.json(type, {**value, "t": self._journal.clock.now_ms()})
@@ -84,8 +85,9 @@ class MonitorRecorder:
             self.warn("bad_reading", f"a collector returned an invalid value: {error}: {value!r:.200}")
 
     def _only_numbers(self, values: dict[str, float]) -> dict[str, float]:
-        """Remove values that are not numbers from a sample. Collectors of third parties may return any
-        type.
+        """Remove values that are not numbers from a sample.
+
+        Collectors of third parties may return any type.
         """
         numbers = {key: float(value) for key, value in values.items() if is_number(value)}
         for key in values.keys() - numbers.keys() - self._invalid_keys:

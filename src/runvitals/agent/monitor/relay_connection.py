@@ -1,5 +1,6 @@
-"""The monitor's connection to the relay, which delivers journals to destinations. There is one relay per user
-and data folder.
+"""The monitor's connection to the relay, which delivers journals to destinations.
+
+There is one relay per user and data folder.
 
 As with the monitor itself (`launch.py`), the first process binds the socket and passes the listening
 descriptor to the relay that it starts. This module is only loaded in runs with a destination.
@@ -197,8 +198,9 @@ class RelayConnection:
         self.fd = -1
 
     def ensure(self, now_s: float) -> bool:
-        """Connect to a relay if there is no connection. Returns True if a new connection was made. Costs only
-        a comparison if there is one.
+        """Connect to a relay if there is no connection.
+
+        Returns True if a new connection was made. Costs only a comparison if there is one.
         """
         if self._sock is not None:
             if self._unsent:

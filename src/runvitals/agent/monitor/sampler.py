@@ -263,8 +263,9 @@ class Sampler:
 
 
 class Schedule:
-    """Ticks on an absolute grid, t0 + k · interval. After a delay, one tick is taken; the others are skipped
-    and counted.
+    """Ticks on an absolute grid, t0 + k · interval.
+
+    After a delay, one tick is taken; the others are skipped and counted.
 
     Example:
         >>> schedule = Schedule(100.0, 1.0)
@@ -283,8 +284,9 @@ class Schedule:
         self.next_s = t0_s
 
     def advance(self, now_s: float) -> int:
-        """Advance to the first tick after `now_s`. Returns how many ticks before the current one were
-        missed.
+        """Advance to the first tick after `now_s`.
+
+        Returns how many ticks before the current one were missed.
         """
         self._count += 1
         self.next_s = self._t0_s + self._count * self.interval_s

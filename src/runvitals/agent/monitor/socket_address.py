@@ -176,16 +176,18 @@ def _boot() -> str:
 
 
 def _socket_path(path: str, folder: int, name: str) -> str:
-    """The path of a socket file, by way of the folder's descriptor if possible: the full path may be too
-    long.
+    """The path of a socket file, by way of the folder's descriptor if possible.
+
+    The full path may be too long.
     """
     short = f"/proc/self/fd/{folder}"
     return f"{short if os.path.isdir(short) else path}/{name}"
 
 
 def _open_folder(path: str) -> int:
-    """Open a folder that belongs to our user and that no one else can enter. Returns -1 if it is not such a
-    folder.
+    """Open a folder that belongs to our user and that no one else can enter.
+
+    Returns -1 if it is not such a folder.
     """
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

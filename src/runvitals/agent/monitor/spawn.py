@@ -1,5 +1,6 @@
-"""Starts the monitor and the relay in the background. Both outlive the process that starts them, which does
-not wait for them.
+"""Starts the monitor and the relay in the background.
+
+Both outlive the process that starts them, which does not wait for them.
 """
 
 from __future__ import annotations

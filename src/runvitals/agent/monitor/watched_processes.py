@@ -154,8 +154,9 @@ class WatchedProcess:
         self._end(GONE)
 
     def check(self, now_s: float) -> bool:
-        """Whether it has ended, if there is no pidfd to report it. A process that has been closing for too
-        long becomes `left`.
+        """Whether it has ended, if there is no pidfd to report it.
+
+        A process that has been closing for too long becomes `left`.
         """
         if self.pidfd < 0:
             if self.has_ended():
@@ -172,8 +173,9 @@ class WatchedProcess:
         self.release()
 
     def is_being_killed(self) -> bool:
-        """Whether it is exiting or has a pending SIGKILL. A large process takes seconds from the kill to its
-        end.
+        """Whether it is exiting or has a pending SIGKILL.
+
+        A large process takes seconds from the kill to its end.
         """
         try:
             if self._stat is not None:
@@ -215,8 +217,10 @@ class WatchedProcess:
         return self.exit
 
     def read_exit_early(self) -> None:
-        """Read how it is ending, when its connection was closed. Its parent may reap it a moment later, and
-        only kernels from 6.15 on report the exit of a reaped process.
+        """Read how it is ending, when its connection was closed.
+
+        Its parent may reap it a moment later, and only kernels from 6.15 on report the exit of a reaped
+        process.
         """
         status = self._exit_from_stat()
         if status is not None:
@@ -258,8 +262,10 @@ class WatchedProcess:
 
 
 def inherited_pidfd(fd: int, pid: int) -> int:
-    """Return `fd` if it is a pidfd of this process. Otherwise close it and return -1: if the parent could not
-    open a pidfd, another of its descriptors may have that number.
+    """Return `fd` if it is a pidfd of this process.
+
+    Otherwise close it and return -1: if the parent could not open a pidfd, another of its descriptors may
+    have that number.
     """
     try:
         with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
@@ -278,8 +284,9 @@ def inherited_pidfd(fd: int, pid: int) -> int:
 
 
 def stop_signal(pid: int) -> int:
-    """The signal that requests a process to stop: SIGINT, as with Ctrl-C; SIGTERM if it ignores SIGINT, as a
-    process does that a script started with `&`.
+    """The signal that requests a process to stop.
+
+    SIGINT, as with Ctrl-C; SIGTERM if the process ignores SIGINT, as one does that a script started with `&`.
     """
     try:
         with open(f"/proc/{pid}/status", "rb") as file:

@@ -142,8 +142,9 @@ class AmdGpus:
         self._update_facts()
 
     def _read_partitions(self, readings: Sequence[dict[str, float]]) -> None:
-        """Read partitions other than the first, which have no files: their utilization is in the first one's
-        gpu_metrics, their memory in KFD.
+        """Read partitions other than the first, which have no files.
+
+        Their utilization is in the first one's gpu_metrics, their memory in KFD.
         """
         for gpu, found in zip(self._gpus, readings, strict=True):
             busy = gpu.card.partitions() if gpu.card is not None else []

@@ -22,8 +22,9 @@ def card_names(root: str) -> list[str]:
 
 
 def is_amd(folder: str) -> bool:
-    """Whether amdgpu drives a card's device. The server's onboard graphics (ast) and cards driven by radeon
-    do not count.
+    """Whether amdgpu drives a card's device.
+
+    The server's onboard graphics (ast) and cards driven by radeon do not count.
 
     Partitions of a GPU belong to a separate driver (amdgpu_xcp_drv) and are not PCI devices.
     """

@@ -132,8 +132,9 @@ def decode(table: bytes) -> dict[str, float]:
 
 
 def _fields(table: bytes) -> dict[str, float]:
-    """The readings in a list of fields: each has 8 bytes with its number, type and count, and then its
-    values.
+    """The readings in a list of fields.
+
+    Each field has 8 bytes with its number, type and count, and then its values.
     """
     found: dict[str, float] = {}
     at = 8

@@ -1,5 +1,6 @@
-"""AMD's compute driver KFD (/sys/class/kfd): nodes in the order of HIP's indices, partitions, process
-memory.
+"""AMD's compute driver KFD (/sys/class/kfd).
+
+It knows the nodes in the order of HIP's indices, partitions, and the memory of processes.
 """
 
 from __future__ import annotations

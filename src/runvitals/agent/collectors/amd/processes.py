@@ -1,5 +1,6 @@
-"""What the run's processes use of each GPU, from fdinfo of their open files and from ROCm's per-process
-files.
+"""The use of each GPU by the run's processes.
+
+It is read from fdinfo of their open files and from ROCm's per-process files.
 
 A user's own processes can be read without root. /sys/class/kfd has all the memory of ROCm's processes, but
 under the host's process ids; in a container with its own PID namespace, only fdinfo can be used. Engine time
@@ -52,8 +53,10 @@ class ProcessUse:
     def read(
         self, pids: Iterable[int], nodes: Mapping[str, KfdNode], mono_s: float
     ) -> dict[str, dict[str, float]]:
-        """PCI address → ``memoryAllocatedBytes``, if it is known of all of them, and, from the second call on
-        and if it is counted, ``gpu`` in %; only for GPUs that one of the processes uses.
+        """Read what the run's processes use of each GPU, by PCI address.
+
+        Only GPUs that one of the processes uses. ``memoryAllocatedBytes`` if it is known of all of them;
+        ``gpu`` in % from the second call on, if it is counted.
 
         Args:
             nodes: PCI address → its node in ROCm's topology.

@@ -211,8 +211,9 @@ def _output(tool: Tool, mono_s: float) -> bytes | None:
 
 
 def _with_readings(devices: list[AmdGpuReport], output: bytes) -> list[AmdGpuReport]:
-    """The GPUs of the output. Raises ValueError, with the output's first lines, if it has none, or none with
-    a known reading.
+    """The GPUs of the output.
+
+    Raises ValueError, with the output's first lines, if it has none, or none with a known reading.
     """
     if not any(device.readings for device in devices):
         what = "reports no known reading of its GPUs" if devices else "lists no GPU"

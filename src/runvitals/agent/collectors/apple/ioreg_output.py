@@ -157,8 +157,9 @@ def _plain(text: str) -> str:
 
 
 def _of_tree(text: str) -> list[dict[str, Any]]:
-    """Entries from lines like ``| "name" = value`` under ``+-o AGXAccelerator  <class …>``. Without such a
-    heading, a repeated name begins the next entry.
+    """Entries from lines like ``| "name" = value`` under ``+-o AGXAccelerator <class …>``.
+
+    Without such a heading, a repeated name begins the next entry.
     """
     found: list[dict[str, Any]] = []
     entry: dict[str, Any] = {}

@@ -37,8 +37,9 @@ _ENERGY = {
 
 
 def commands(folders: Sequence[str], period_s: float) -> list[list[str]]:
-    """The commands that can run macmon here, in order of preference: the library, the program (0.6.1 or
-    later), any program.
+    """The commands that can run macmon here, the best first.
+
+    They are the library, the program (0.6.1 or later), and any program.
 
     Args:
         folders: folders that may contain Python packages.
@@ -123,8 +124,9 @@ class Macmon:
             stream.close()
 
     def _samples(self, mono_s: float) -> list[MacmonSample]:
-        """The samples since the last call. Other lines before the first sample are ignored, unless none
-        follows.
+        """The samples since the last call.
+
+        Other lines before the first sample are ignored, unless none follows.
         """
         stream = self._streams[0]
         lines = [line for line in stream.lines(mono_s) if line.strip()]

@@ -153,8 +153,9 @@ class Dcgm:
         yield from series
 
     def _of_boards(self, series: list[DcgmSeries]) -> list[DcgmSeries]:
-        """Turn board metrics that exporters repeat for each slice into metrics of the board, if no series of
-        the board itself was ever reported and all slices have the same value.
+        """Turn board metrics that exporters repeat for each slice into metrics of the board.
+
+        Only if no series of the board itself was ever reported and all slices have the same value.
         """
         self._boards.update((each.index, each.name) for each in series if not each.slice)
         repeated: dict[tuple[int | None, str], list[DcgmSeries]] = {}

@@ -200,8 +200,10 @@ ENDS = tuple(
 
 
 class Preferences:
-    """Selects among metrics of the same reading. A device that ever had the preferred one keeps to it, so
-    that a reading does not change between two sources.
+    """Selects among metrics of the same reading.
+
+    A device that ever had the preferred one keeps to it, so that a reading does not change between two
+    sources.
     """
 
     __slots__ = ("_seen",)
@@ -218,8 +220,9 @@ class Preferences:
 
 
 def of_host(series: Iterable[DcgmSeries], hostname: str) -> list[DcgmSeries]:
-    """The series of our host, and those without a host. If all are of one host, it is ours under any name: in
-    Kubernetes it is the name of the exporter's pod.
+    """The series of our host, and those without a host.
+
+    If all are of one host, it is ours under any name: in Kubernetes it is the name of the exporter's pod.
 
     Raises:
         ValueError: they are of several hosts, none of which is ours.

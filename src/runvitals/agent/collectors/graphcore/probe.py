@@ -58,8 +58,9 @@ def is_here(scope: Scope, environ: Mapping[str, str]) -> bool:
 
 
 def find_module(folders: Iterable[str]) -> str | None:
-    """The first absolute folder that contains the module `gcipuinfo`, or None. Relative ones depend on the
-    current directory, where a cloned repository may have a module of this name.
+    """The first absolute folder that contains the module `gcipuinfo`, or None.
+
+    Relative ones depend on the current directory, where a cloned repository may have a module of this name.
     """
     for folder in folders:
         if os.path.isabs(folder) and any(name.partition(".")[0] == "gcipuinfo" for name in _names(folder)):

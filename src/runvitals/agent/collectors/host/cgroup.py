@@ -34,7 +34,9 @@ def probe(scope: Scope) -> CgroupUse:
 
 
 class CgroupUse:
-    """`cgroup.cpu.limit`, `cpu.ofLimit`, `proc.cpu.throttledPercent`, `proc.cpu.throttledSeconds`,
+    """The cgroup's processor limit, throttling and memory kills.
+
+    `cgroup.cpu.limit`, `cpu.ofLimit`, `proc.cpu.throttledPercent`, `proc.cpu.throttledSeconds`,
     `proc.memory.oomKills`. ``facts`` name the cgroup that sets the quota.
     """
 
@@ -92,8 +94,9 @@ class CgroupUse:
 
 
 class CpuQuota:
-    """A folder with a CPU quota: how much of it is used, and how often its processes were throttled. A read
-    takes 3 µs.
+    """A folder with a CPU quota: how much of it is used, and how often its processes were throttled.
+
+    A read takes 3 µs.
     """
 
     __slots__ = (

@@ -47,8 +47,9 @@ def probe(scope: Scope) -> Cpu:
 
 
 class Cpu:
-    """`cpu.mean`, `cpu.user` …: percent of all the host's CPUs; `cpu.{i}.cpu_percent`: of each core that we
-    may use.
+    """The processors' time, in percent.
+
+    `cpu.mean`, `cpu.user` … are of all the host's CPUs, `cpu.{i}.cpu_percent` of each core that we may use.
 
     The file is split into words at once. A core has the same place among them until another one is switched
     on or off, so the lines are looked for only then.
@@ -102,14 +103,16 @@ class Cpu:
             self._cores_s = tick.mono_s
 
     def _read_words(self, count: int) -> list[bytes]:
-        """The first words of the file, and after them what else was read. The whole file may be tens of
-        kilobytes long on a host with many interrupts.
+        """The first words of the file, and after them what else was read.
+
+        The whole file may be tens of kilobytes long on a host with many interrupts.
         """
         return os.pread(self._file.fd, self._size, 0).split(None, count)
 
     def _find_cores(self) -> None:
-        """Find the line of all CPUs, and those of the cores that we may use. Other lines may follow, such as
-        `intr`, or none.
+        """Find the line of all CPUs, and those of the cores that we may use.
+
+        Other lines may follow, such as `intr`, or none.
         """
         allowed = available_cpus(self._scope, self._cgroup)
         absent: dict[str, str] = {}

@@ -39,7 +39,9 @@ def probe(scope: Scope) -> DiskTraffic | Diskstats:
 
 
 class DiskTraffic:
-    """`disk.in`, `disk.out` (MiB, all disks) and of each disk `.in`, `.out`, `.readOps`, `.writeOps`,
+    """The traffic of the disks.
+
+    `disk.in`, `disk.out` (MiB, all disks) and of each disk `.in`, `.out`, `.readOps`, `.writeOps`,
     `.utilization`.
     """
 
@@ -82,8 +84,9 @@ class DiskTraffic:
 
 
 class Diskstats:
-    """The same from /proc/diskstats, for a root with /proc but without /sys. Disks are recognized by their
-    names.
+    """The same from /proc/diskstats, for a root with /proc but without /sys.
+
+    Disks are recognized by their names.
     """
 
     name = "disk"
@@ -173,8 +176,9 @@ class DiskStatFile(DiskTotals):
 
 
 class DiskSum:
-    """MiB read and written by all disks. Disks with earlier traffic that are added or removed do not change
-    it.
+    """MiB read and written by all disks.
+
+    Disks with earlier traffic that are added or removed do not change it.
 
     A disk with several paths (`nvme0n1`) passes its traffic to them (`nvme0c0n1`, `nvme0c1n1`). Older kernels
     count it only at the paths, newer ones at the disk as well: the larger number counts.

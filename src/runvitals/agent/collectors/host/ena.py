@@ -1,5 +1,6 @@
-"""Network limits of a cloud machine: how often AWS's ENA cards queued or dropped packets above the instance's
-allowance.
+"""Network limits of a cloud machine.
+
+How often AWS's ENA cards queued or dropped packets above the instance's allowance.
 
 These counters have no file. They are read with the ioctl behind `ethtool -S`, which needs no privilege.
 """

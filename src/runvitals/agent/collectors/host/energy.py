@@ -28,8 +28,10 @@ def probe(scope: Scope) -> Energy:
 
 
 class Energy:
-    """`energy.{domain}` (J, counters) of each package and its parts, and `cpu.powerWatts`, the sum of
-    packages and memory.
+    """The energy of processors and memory.
+
+    `energy.{domain}` (J, counters) of each package and its parts, and `cpu.powerWatts`, the sum of packages
+    and memory.
     """
 
     name = "energy"
@@ -88,8 +90,9 @@ class EnergyDomain:
         return self._total_uj / 1e6
 
     def sample(self, tick: Tick) -> bool:
-        """Write the energy in J: the hardware's counter, corrected for wrap-arounds. False if it cannot be
-        read now.
+        """Write the energy in J: the hardware's counter, corrected for wrap-arounds.
+
+        False if it cannot be read now.
         """
         try:
             now = int(self._file.read())
@@ -107,8 +110,10 @@ class EnergyDomain:
 
 
 def domain_names(names: dict[str, str]) -> dict[str, str]:
-    """Names of the zones. Parts of a package carry its number: `core`, `dram` of package 1 are `core-1`,
-    `dram-1`; those of die 1 of package 0, `package-0-die-1`, are `core-0-die-1`, `dram-0-die-1`.
+    """Names of the zones.
+
+    Parts of a package carry its number: `core`, `dram` of package 1 are `core-1`, `dram-1`; those of die 1 of
+    package 0, `package-0-die-1`, are `core-0-die-1`, `dram-0-die-1`.
 
     A package that is listed twice, through a register and through memory (intel-rapl-mmio), is included once.
 

@@ -1,5 +1,6 @@
-"""Traffic of InfiniBand, RoCE and AWS EFA devices, from /sys/class/infiniband. It is not included in
-/proc/net/dev.
+"""Traffic of InfiniBand, RoCE and AWS EFA devices, from /sys/class/infiniband.
+
+It is not included in /proc/net/dev.
 
 Reading one counter queries the device's firmware, which takes 10 to 100 µs. So traffic is read at most once a
 second, and errors every 10 s.
@@ -41,8 +42,10 @@ def probe(scope: Scope) -> Infiniband:
 
 
 class Infiniband:
-    """`network.ib.{dev}.{port}.xmitBytes`, `.recvBytes`, `.xmitWait`, `.errors`;
-    `network.efa.{dev}.{port}.sent` … (counters).
+    """The traffic and errors of InfiniBand and EFA ports.
+
+    `network.ib.{dev}.{port}.xmitBytes`, `.recvBytes`, `.xmitWait`, `.errors`; `network.efa.{dev}.{port}.sent`
+    … (counters).
     """
 
     name = "infiniband"
@@ -171,8 +174,9 @@ def _efa_port(folder: str, prefix: str) -> InfinibandPort:
 
 
 def _stops_at(file: PseudoFile) -> int:
-    """The maximum of a 32-bit counter, at which it may stop; 0 for a counter that is already above it, and
-    so has 64 bits.
+    """Read the maximum of a 32-bit counter, at which it may stop.
+
+    0 for a counter that is already above it, and so has 64 bits.
     """
     value = _number(file)
     return 0 if value is not None and value > SATURATED else SATURATED

@@ -17,8 +17,10 @@ def probe(scope: Scope) -> LoadAverages:
 
 
 class LoadAverages:
-    """`system.load1`, `5`, `15`: threads that run or wait for a CPU or disk, averaged over 1, 5 and 15
-    minutes; `system.uptime`.
+    """The load averages and the uptime.
+
+    `system.load1`, `5`, `15`: threads that run or wait for a CPU or disk, averaged over 1, 5 and 15 minutes;
+    `system.uptime`.
     """
 
     name = "load"

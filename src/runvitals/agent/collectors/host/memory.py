@@ -1,5 +1,6 @@
-"""HostMemory of the host (/proc/meminfo) and of our cgroup, relative to the smallest limit that applies to
-us.
+"""Memory of the host (/proc/meminfo) and of our cgroup.
+
+The cgroup's is relative to the smallest limit that applies to us.
 
 A container's available memory is its limit minus its *working set*: its memory without the file cache that
 the kernel drops first (the figure by which Kubernetes evicts). So "used" never means "filled with cache".
@@ -185,8 +186,9 @@ class Meminfo:
 
 
 class WorkingSet:
-    """A cgroup's memory without the part that the kernel drops first: max(usage - inactive file pages,
-    anonymous pages), in bytes.
+    """Read a cgroup's memory without the part that the kernel drops first, in bytes.
+
+    max(usage - inactive file pages, anonymous pages).
     """
 
     __slots__ = ("_anonymous", "_anonymous_key", "_inactive", "_inactive_key", "_stat", "_usage")
@@ -201,8 +203,9 @@ class WorkingSet:
 
     @classmethod
     def of(cls, cgroup: Cgroup, limit: Limit | None) -> WorkingSet | None:
-        """The working set of the folder with the limit, since everything in it counts towards the limit;
-        without a limit, that of our folder.
+        """Read the working set of the folder with the limit.
+
+        Everything in that folder counts towards the limit. Without a limit, that of our own folder.
         """
         if cgroup.memory is None:
             return None
@@ -215,8 +218,9 @@ class WorkingSet:
         return working_set
 
     def read(self, details: bool) -> int:
-        """The working set in bytes. The usage is current; what is subtracted from it was read at the last
-        call with ``details``.
+        """The working set in bytes.
+
+        The usage is current; what is subtracted from it was read at the last call with ``details``.
         """
         usage = int(self._usage.read())
         if details and self._stat is not None:

@@ -1,5 +1,6 @@
-"""Traffic of the network interfaces (/proc/net/dev) and TCP retransmissions (/proc/net/snmp) of our network
-namespace.
+"""Traffic and TCP retransmissions in our network namespace.
+
+From /proc/net/dev and /proc/net/snmp.
 
 The same byte may appear on several interfaces: on a bond and its members; on a container's veth, its bridge
     and
@@ -52,7 +53,9 @@ def probe(scope: Scope) -> Network:
 
 
 class Network:
-    """`network.sent`, `network.recv` (bytes), of each interface `.sent`, `.recv`, `.errors`, `.drops`, and
+    """The traffic of the network interfaces.
+
+    `network.sent`, `network.recv` (bytes), of each interface `.sent`, `.recv`, `.errors`, `.drops`, and
     `network.tcpRetransmits`.
     """
 
@@ -169,8 +172,9 @@ class NetworkInterface:
 
 
 def net_folder(scope: Scope) -> str:
-    """The folder with the network files. /proc/net is always that of the reader's namespace; for another
-    root it is that of its first process.
+    """Find the folder with the network files.
+
+    /proc/net is always that of the reader's namespace; for another root it is that of its first process.
     """
     first = scope.path("/proc/1/net")
     return first if scope.host_root and os.path.exists(first + "/dev") else scope.path("/proc/net")

@@ -25,7 +25,9 @@ def probe(scope: Scope) -> Pressure:
 
 
 class Pressure:
-    """`cpu.pressureAvg10`, `memory.pressureAvg10`, `memory.pressureFullAvg10`, `io.…` (%), and
+    """How long tasks waited for processors, memory and disks.
+
+    `cpu.pressureAvg10`, `memory.pressureAvg10`, `memory.pressureFullAvg10`, `io.…` (%), and
     `….pressureSeconds` (counters).
     """
 

@@ -1,5 +1,6 @@
-"""The run's processes: CPU, memory, threads and storage traffic of the attached processes and all their
-descendants.
+"""CPU, memory, threads and storage traffic of the run's processes.
+
+These are the attached processes and all their descendants.
 
 Reading a process's CPU clock costs 1 µs. If it has not run since the last sample, nothing else has changed
 either, and its files are not read. That makes a thousand waiting workers cheap.
@@ -250,8 +251,10 @@ class RunProcessUsage:
         return member
 
     def _remove(self, gone: list[ProcessUsage]) -> None:
-        """Remove ended processes, but keep their traffic. The nearest living ancestor gets the amount that
-        was counted already: it is, or will be, in the ancestor's own counters too.
+        """Remove ended processes, but keep their traffic.
+
+        The nearest living ancestor gets the amount that was counted already: it is, or will be, in the
+        ancestor's own counters too.
         """
         ended = {member.pid: member for member in gone}
         for member in gone:

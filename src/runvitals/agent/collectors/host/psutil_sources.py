@@ -188,7 +188,9 @@ class PsutilProcess:
 
 
 class PsutilCpu:
-    """`cpu.mean`, `cpu.user`, `cpu.system`, `cpu.{i}.cpu_percent`; `cpu.iowait` and `cpu.steal` where they
+    """The processors' time, in percent.
+
+    `cpu.mean`, `cpu.user`, `cpu.system`, `cpu.{i}.cpu_percent`; `cpu.iowait` and `cpu.steal` where they
     exist.
     """
 

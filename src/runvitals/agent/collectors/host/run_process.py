@@ -21,8 +21,9 @@ class ProcessGone(Exception):
 
 
 class DescriptorBudget:
-    """How many files may be kept open. Each open file saves 4 µs a read, and a thousand processes have three
-    thousand files.
+    """How many files may be kept open.
+
+    Each open file saves 4 µs a read, and a thousand processes have three thousand files.
 
     Raises the soft limit of this process to the hard limit.
     """
@@ -39,8 +40,9 @@ class DescriptorBudget:
 
 
 class ProcFile:
-    """A file of one process, kept open if the budget allows it. An open file never refers to another process
-    with the same PID: reading it then fails with ESRCH.
+    """A file of one process, kept open if the budget allows it.
+
+    An open file never refers to another process with the same PID: reading it then fails with ESRCH.
     """
 
     __slots__ = ("_descriptors", "_fd", "_path", "_size")
@@ -150,8 +152,9 @@ class ProcessUsage:
             raise
 
     def read_clock(self) -> int:
-        """CPU time used since the last call, in ns. 0 = it has not run, so nothing else has changed by its
-        own activity.
+        """CPU time used since the last call, in ns.
+
+        0 = it has not run, so nothing else has changed by its own activity.
 
         Raises:
             ProcessGone: the process has ended.
@@ -215,8 +218,9 @@ class ProcessUsage:
             self._io.close()
 
     def _read_stat(self) -> list[bytes]:
-        """The fields after the name: state, parent, …; utime is 11, cutime 13, threads 17, start time 19,
-        resident pages 21.
+        """The fields of /proc/PID/stat after the name: state, parent, …
+
+        utime is 11, cutime 13, threads 17, start time 19, resident pages 21.
         """
         data = self._stat.read()
         fields = data[data.rindex(b")") + 2 :].split(None, 22)

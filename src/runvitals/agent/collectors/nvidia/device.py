@@ -210,8 +210,9 @@ class NvidiaGpu:
 
 
 def _pci(nvml: Nvml, handle: object) -> str:
-    """The PCI address in sysfs notation (`0000:3b:00.0`). The driver uses an 8-digit domain and upper
-    case.
+    """The PCI address in sysfs notation (`0000:3b:00.0`).
+
+    The driver uses an 8-digit domain and upper case.
     """
     info = NvmlPciInfo()
     if nvml.code("nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(info)):

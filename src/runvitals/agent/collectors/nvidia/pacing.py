@@ -52,8 +52,10 @@ class Paced:
 
 
 class Retries:
-    """When to retry a failed reading: after 1, 2, 4 … s, at most 5 minutes; a reading that the device does
-    not support, after 5 minutes. Retries never stop.
+    """Decide when to retry a failed reading.
+
+    After 1, 2, 4 … s, at most 5 minutes; a reading that the device does not support, after 5 minutes. Retries
+    never stop.
 
     Attributes:
         reason: the last error; None while the reading works.

@@ -120,8 +120,9 @@ class RunGpuProcesses:
         return self._is_ours_on_host(number)
 
     def may_be_hidden(self) -> bool:
-        """Whether a process of the run has a GPU open and the driver's PIDs may be those of other
-        processes.
+        """Whether a process of the run has a GPU open although the driver lists none of them.
+
+        The driver's PIDs may then be those of another PID namespace.
         """
         return not self._is_host and any(opens_gpu(self._proc, pid) for pid in self.pids)
 

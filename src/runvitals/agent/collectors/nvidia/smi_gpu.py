@@ -216,8 +216,9 @@ class SmiGpu:
             self.about["throttle_sampled"] = sampled
 
     def _note_memory(self, gpu: SmiGpuLog, members: RunGpuProcesses) -> None:
-        """Used memory: of the GPU, of the run's processes, and of all others. If the GPU shares the host's
-        memory, only its processes tell how much of it is used.
+        """Used memory: of the GPU, of the run's processes, and of all others.
+
+        If the GPU shares the host's memory, only its processes tell how much of it is used.
 
         A process on several slices is listed once for each.
         """

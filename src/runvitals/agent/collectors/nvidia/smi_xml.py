@@ -22,8 +22,10 @@ _PARTS = {"mig_device": "slices", "process_info": "processes"}
 
 
 class SmiGpuLog:
-    """One GPU of the document: its fields by path (``fb_memory_usage.used``), and those of its slices and
-    processes. ``lists_processes``: whether the document has a list of them, which may be empty.
+    """One GPU of the document.
+
+    Its fields by path (``fb_memory_usage.used``), and those of its slices and processes. ``lists_processes``:
+    whether the document has a list of them, which may be empty.
     """
 
     __slots__ = ("fields", "lists_processes", "processes", "slices")

@@ -42,8 +42,10 @@ LONGEST_INTERVAL_S = 60.0
 
 
 class ThrottledTime:
-    """Seconds by reason, from the driver's counters. For a reason without a counter, the time during which
-    its bit was set; `sampled` lists those. A counter that appears later continues that time.
+    """Seconds by reason, from the driver's counters.
+
+    For a reason without a counter, the time during which its bit was set; `sampled` lists those. A counter
+    that appears later continues that time.
 
     Example:
         >>> throttled = ThrottledTime()

@@ -33,8 +33,10 @@ def probe(scope: Scope) -> OpenMetrics:
 
 
 class OpenMetrics:
-    """All endpoints. Keys are ``openmetrics.{endpoint}.{metric}.{n}``. `facts` has the labels of the n-th
-    series of each metric, `absent` the endpoints that fail, entirely or in part, and why.
+    """All endpoints.
+
+    Keys are ``openmetrics.{endpoint}.{metric}.{n}``. `facts` has the labels of the n-th series of each
+    metric, `absent` the endpoints that fail, entirely or in part, and why.
     """
 
     name = "openmetrics"

@@ -204,8 +204,9 @@ def total_memory(scope: Scope) -> float:
 
 
 class OomKills:
-    """How many processes the kernel's OOM killer has killed: in our cgroup if it has a counter, else on the
-    whole host (``host_wide``).
+    """Read how many processes the kernel's OOM killer has killed.
+
+    In our cgroup if it has a counter, else on the whole host (``host_wide``).
 
     The count is the kernel's and does not start at 0. The monitor reads it at start, and again when SIGKILL
     has ended a process.
@@ -278,8 +279,9 @@ def _unified(mounts: Sequence[Mount], paths: dict[str, str]) -> Controller | Non
 
 
 def _v2(unified: Controller | None, name: str) -> Controller | None:
-    """The unified tree, if it has this controller. It is also mounted beside v1 trees, with a line `0::/` and
-    no controllers.
+    """The unified tree, if it has this controller.
+
+    It is also mounted beside v1 trees, with a line `0::/` and no controllers.
     """
     if unified is None:
         return None

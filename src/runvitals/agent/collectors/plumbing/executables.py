@@ -6,8 +6,9 @@ import os
 
 
 def find(name: str, *fallbacks: str) -> str | None:
-    """The path of an executable: the first of that name on PATH, else the first of the absolute `fallbacks`
-    that exists, else None.
+    """Find an executable.
+
+    The first of that name on PATH, else the first of the absolute `fallbacks` that exists, else None.
 
     The PATH of batch jobs often lacks /usr/local/bin and /opt/…. Relative folders in PATH are not searched.
 

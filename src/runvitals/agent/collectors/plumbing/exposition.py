@@ -129,8 +129,9 @@ class Exposition:
         return GAUGE
 
     def _has_created(self, stem: str) -> bool:
-        """Whether a family of this name may have ``_created``; in format 0.0.4 a counter's ends in
-        ``_total``.
+        """Whether a family of this name may have ``_created``.
+
+        In format 0.0.4, a counter's name ends in ``_total``.
         """
         families = (self.families.get(stem), self.families.get(f"{stem}_total"))
         return any(family is not None and family.type in _SUFFIXES["_created"] for family in families)
@@ -386,8 +387,10 @@ def _is_name(name: str) -> bool:
 
 
 def _labels(line: str, at: int, labels: dict[str, str]) -> tuple[str, int]:
-    """Parse ``name="value", …}`` into `labels`. Returns the metric's name if it is among them, else "", and
-    the index behind the brace. A quoted name may contain any characters.
+    """Parse ``name="value", …}`` into `labels`.
+
+    Returns the metric's name if it is among them, else "", and the index behind the brace. A quoted name may
+    contain any characters.
     """
     metric = ""
     while True:

@@ -38,7 +38,9 @@ class HttpError(Exception):
 
 
 class HttpAddress:
-    """A parsed URL: ``http://[user:password@]host[:port]/path``, ``https://…``, or
+    """A parsed URL.
+
+    ``http://[user:password@]host[:port]/path``, ``https://…``, or
     ``http+unix://%2Frun%2Fexporter.sock/path``, whose host is the path of a socket.
 
     Raises:

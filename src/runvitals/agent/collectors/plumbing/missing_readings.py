@@ -52,8 +52,9 @@ class ExpectedReadings:
 
 
 class SeenReadings:
-    """The readings that have had a value since a time, and in the period before it. Two sets cost less than
-    a time for each reading.
+    """The readings that have had a value since a time, and in the period before it.
+
+    Two sets cost less than a time for each reading.
     """
 
     __slots__ = ("newer", "older", "since_s")

@@ -43,8 +43,9 @@ def read_mounts(scope: Scope) -> list[Mount]:
 
 
 def mount_of(mounts: Sequence[Mount], path: str) -> Mount | None:
-    """The mount that contains a path: the one with the longest matching mount point, and of several at the
-    same point the latest.
+    """Find the mount that contains a path.
+
+    The one with the longest matching mount point, and of several at the same point the latest.
 
     >>> mount_of([Mount("/", "/", "ext4", ""), Mount("/", "/home", "nfs4", "")], "/home2").kind
     'ext4'

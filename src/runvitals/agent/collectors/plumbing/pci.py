@@ -49,8 +49,9 @@ def cards(scope: Scope) -> Mapping[str, list[PciDevice]]:
 
 
 def normal(address: str) -> str:
-    """A PCI address as sysfs writes it, "" if it is invalid. Tools write a domain of eight digits or none,
-    and capital letters.
+    """A PCI address as sysfs writes it, "" if it is invalid.
+
+    Tools write a domain of eight digits or none, and capital letters.
 
     >>> normal("00000000:9D:00.0"), normal("3b:00.0"), normal("0000:xx:00.0")
     ('0000:9d:00.0', '0000:3b:00.0', '')

@@ -123,8 +123,9 @@ def heading(title: str) -> tuple[str, str]:
 
 
 def amount(value: object, unit: str, default: str | None = None) -> float | None:
-    """A value converted to one of our units (a key of `FACTORS`), or None if it has none: "N/A", a sentinel,
-    a unit of another kind, other text.
+    """Convert a value to one of our units, a key of `FACTORS`.
+
+    None if it has no number: "N/A", a sentinel, a unit of another kind, other text.
 
     Args:
         value: a number, a text, an object with ``value`` and ``unit``, or a list, whose first usable element

@@ -16,8 +16,9 @@ UNKNOWN_SUM = "the driver does not report the memory of every process"
 
 
 class RunProcesses:
-    """The attached processes and all their descendants; only the attached ones without procfs, or if the
-    run's settings exclude descendants.
+    """List the attached processes and all their descendants.
+
+    Only the attached ones without procfs, or if the run's settings exclude descendants.
 
     Args:
         proc: path of procfs. The ids in ``scope.pids`` are of our own PID namespace, so this is not below the

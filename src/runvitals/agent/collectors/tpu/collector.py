@@ -109,8 +109,10 @@ class Tpu:
         self._update_facts(tick, bool(found))
 
     def _number(self, found: Mapping[str, Sequence[TpuReading]]) -> None:
-        """Learn the device ids. Programs that start one after another must not shift the indices if the ids
-        themselves show which device of the host it is.
+        """Learn the device ids.
+
+        Programs that start one after another must not shift the indices if the ids themselves show which
+        device of the host it is.
         """
         ids = {
             reading.device

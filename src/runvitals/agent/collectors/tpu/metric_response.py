@@ -74,8 +74,9 @@ class TpuDistribution:
         self.largest = largest
 
     def percentile(self, percent: float) -> float | None:
-        """The value below which `percent` of all values lie, linear within a bucket; None if all buckets are
-        empty.
+        """Find the value below which `percent` of all values lie.
+
+        Linear within a bucket; None if all buckets are empty.
 
         Example:
             >>> TpuDistribution(4, 1.5, [1.0, 2.0], [0, 4, 0]).percentile(50)

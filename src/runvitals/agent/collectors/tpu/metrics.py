@@ -41,8 +41,9 @@ PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p999": 99.9}
 
 
 def label(labels: Mapping[str, LabelValue]) -> str:
-    """The part of a key for a reading's labels: a buffer's size, a core and its index, or the first label;
-    "" if there are none.
+    """The part of a key for a reading's labels.
+
+    A buffer's size, a core and its index, or the first label; "" if there are none.
 
     Example:
         >>> label({"buffer-size": "1MB+"}), label({"core_type": "TensorCore", "device_ordinal": "3"})

@@ -102,8 +102,10 @@ class TpuRuntime:
 
 
 def ports(environ: Mapping[str, str], chips: int) -> list[int]:
-    """The ports to read: those in TPU_RUNTIME_METRICS_PORTS, else one for each chip from 8431 on, since
-    there may be a program for each chip.
+    """List the ports to read.
+
+    Those in TPU_RUNTIME_METRICS_PORTS, else one for each chip from 8431 on, since there may be a program for
+    each chip.
 
     Example:
         >>> ports({"TPU_RUNTIME_METRICS_PORTS": "8431,8432"}, 8), ports({}, 4)

@@ -10,8 +10,10 @@ if TYPE_CHECKING:
 
 
 class RunningTotals:
-    """Monotonic sums. A sum is first written as 0, and then with its growth, so that what the first value
-    contains is not lost when the monitor subtracts it.
+    """Monotonic sums.
+
+    A sum is first written as 0, and then with its growth, so that what the first value contains is not lost
+    when the monitor subtracts it.
 
     AWS documents error numbers as counts per reported period, but machines print running totals per process.
     `grow` treats a source's numbers as totals until one of them decreases; from then on as counts per period.

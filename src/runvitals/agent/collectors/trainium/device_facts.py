@@ -1,5 +1,6 @@
-"""Facts about the Neuron devices, from neuron-monitor, the driver and neuron-ls, each of which may be
-missing.
+"""Facts about the Neuron devices.
+
+From neuron-monitor, the driver and neuron-ls, each of which may be missing.
 """
 
 from __future__ import annotations

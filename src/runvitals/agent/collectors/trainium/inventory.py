@@ -15,9 +15,10 @@ ARGUMENTS = (("-j",), ("--output-format", "json"))
 
 
 def parse(output: bytes) -> list[dict[str, Any]]:
-    """The devices, ordered by index: ``index``, ``pci``, ``core_ids``, ``memory_bytes``, ``numa_node``,
-    ``connected_to``, ``logical_neuroncore_config``, ``pids`` of the processes that use them. Unknown values
-    are left out.
+    """List the devices, ordered by index.
+
+    Each has ``index``, ``pci``, ``core_ids``, ``memory_bytes``, ``numa_node``, ``connected_to``,
+    ``logical_neuroncore_config``, and ``pids`` of the processes that use it. Unknown values are left out.
 
     Raises:
         ValueError: there is no JSON, or no device in it.

@@ -104,8 +104,9 @@ def configuration(period_s: float) -> dict[str, Any]:
 
 
 def _file_in_memory(config: dict[str, Any]) -> int:
-    """Write the configuration into a memory file. Returns the descriptor, or -1 if the kernel does not
-    support it; neuron-monitor then uses its defaults.
+    """Write the configuration into a memory file.
+
+    Returns the descriptor, or -1 if the kernel does not support it; neuron-monitor then uses its defaults.
     """
     try:
         fd = os.memfd_create("neuron-monitor.json")

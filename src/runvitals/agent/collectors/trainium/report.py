@@ -144,8 +144,9 @@ def _process(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cores(group: dict[str, Any]) -> dict[int, dict[str, Any]]:
-    """The cores. Every process lists all cores of the machine, so this takes most of the time: 3 µs a
-    core.
+    """The cores.
+
+    Every process lists all cores of the machine, so this takes most of the time: 3 µs a core.
     """
     cores: dict[int, dict[str, Any]] = {}
     for name, numbers in _object(group.get("neuroncores_in_use")).items():
@@ -269,8 +270,9 @@ def _pods(group: dict[str, Any]) -> dict[str, dict[int, Any]]:
 
 
 def _group(groups: dict[str, Any], names: tuple[str, ...], errors: dict[str, str]) -> dict[str, Any]:
-    """A group, under the first of its names that exists. For a group with an error, record the error and
-    return {}: its numbers are zeros that were not measured.
+    """A group, under the first of its names that exists.
+
+    For a group with an error, record the error and return {}: its numbers are zeros that were not measured.
     """
     for name in names:
         if name in groups:

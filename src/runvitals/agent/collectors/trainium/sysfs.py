@@ -56,8 +56,10 @@ class NeuronDevice:
         return {kind: count for kind, count in found.items() if count is not None}
 
     def power_percent(self) -> float | None:
-        """Mean power of the last minute, in per cent of the maximum: the last number in
-        ``POWER_STATUS_VALID,1759250400,0.00,3.00,1.50`` (state, time, minimum, maximum, mean).
+        """Read the mean power of the last minute, in per cent of the maximum.
+
+        It is the last number in ``POWER_STATUS_VALID,1759250400,0.00,3.00,1.50`` (state, time, minimum,
+        maximum, mean).
         """
         words = (read_text(f"{self.folder}/stats/power/utilization") or "").strip().split(",")
         if len(words) != 5 or words[0].strip() != "POWER_STATUS_VALID":

@@ -1,5 +1,6 @@
-"""A collector for a vendor's command-line tool, described by the command, its output format and our keys for
-its values.
+"""A collector for a vendor's command-line tool.
+
+Described by the command, its output format and our keys for its values.
 
 A vendor is a `Vendor`, which is a table and a function, in a file. Other packages can add vendors in the same
 way::
@@ -228,8 +229,9 @@ class Smi:
         return rows
 
     def _retry_best(self, mono_s: float) -> list[Row] | None:
-        """Try the best command again, which reports most: it may only have failed because the driver was
-        busy.
+        """Try the best command again, which reports most.
+
+        It may only have failed because the driver was busy.
         """
         best = self._best
         if not self._worked or best is self._tools[0] or not (best.running or self._again.due(mono_s)):

@@ -57,6 +57,7 @@ def rows(output: bytes) -> list[Row]:
 
 def _is_of_chip(words: Sequence[str], second: str) -> bool:
     """Whether a line after an NPU's is its chip's: numbers, and a PCI address in place of an NPU's health.
+
     The name of an NPU may be a number too: "310".
     """
     return all(word.isdigit() for word in words) and (":" in second or second in ("NA", "N/A", "-", ""))
@@ -121,8 +122,9 @@ def _parts(cell: str) -> list[str]:
 
 
 def _number(chips: list[Row]) -> None:
-    """Number the chips. Without physical ids, an NPU's index is used if each has one chip, as in
-    /dev/davinci{N}.
+    """Number the chips.
+
+    Without physical ids, an NPU's index is used if each has one chip, as in /dev/davinci{N}.
     """
     if all("index" in chip for chip in chips):
         return

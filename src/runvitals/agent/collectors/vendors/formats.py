@@ -43,8 +43,10 @@ def csv(text: str, names: Sequence[str] = (), key: str = "") -> list[Row]:
 
 
 def commas(line: str, count: int) -> list[str]:
-    """The cells of a line between commas. Commas in quotes do not separate, and commas without a space after
-    them only if otherwise there are too few cells: names and localized numbers contain some.
+    """The cells of a line between commas.
+
+    Commas in quotes do not separate, and commas without a space after them only if otherwise there are too
+    few cells: names and localized numbers contain some.
 
     Example:
         >>> commas('0, "Acme, rev. 2", 54.00 W', 3), commas("0, 54,5 W, 61", 3)
@@ -84,8 +86,9 @@ _WORDY = ("not supported", "not available", "unknown error", "err!")
 
 
 def without_unknown(text: str) -> str:
-    """A line or cell of a table with "N/A" in place of other texts for an unknown value, and all other words
-    where they were.
+    """A line or cell of a table, with "N/A" for every unknown value.
+
+    All other words stay where they were.
 
     Example:
         >>> without_unknown("3  [Not Supported]  12 / 64 MiB  ERR!  [N/A]%")

@@ -47,8 +47,9 @@ def _add_derived(row: Row, load: float | None) -> None:
 
 
 def _mean_share(text: str) -> float | None:
-    """The mean over the cores in a cell: "Core 0: 12.00%, Core 1: 0.00%, Core 2: -". Unallocated cores have
-    "-", which counts as 0.
+    """The mean over the cores in a cell: "Core 0: 12.00%, Core 1: 0.00%, Core 2: -".
+
+    Unallocated cores have "-", which counts as 0.
     """
     words = text.replace(",", " ").split()
     parts = [split(word) for word in words]

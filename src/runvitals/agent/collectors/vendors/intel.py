@@ -170,8 +170,9 @@ class IntelSysfs:
 
 
 def _idle_files(folder: str) -> list[sysfs.SysfsLevel]:
-    """Files with the seconds asleep since the driver was loaded: of the first engine group of each tile, or
-    of all.
+    """Files with the seconds asleep since the driver was loaded.
+
+    Of the first engine group of each tile, or of all.
     """
     found = []
     for tile in sysfs.names(f"{folder}/device"):

@@ -23,8 +23,9 @@ _INPUT_METERS = ("ina238", "ina237", "ina228")
 
 
 def module_watts(watts: Mapping[str, float | None]) -> float | None:
-    """Power of the module: that of its input's meter, else the sum of the rails that the input feeds. None
-    if one of them is unknown.
+    """Power of the module: that of its input's meter, else the sum of the rails that the input feeds.
+
+    None if one of them is unknown.
 
     Example:
         >>> module_watts({"VDD_IN": 9.0, "VDD_SOC": 2.0}), module_watts({"VDD_GPU_SOC": 5.0, "VIN_SYS_5V0":
@@ -68,8 +69,10 @@ class RailMeter:
 
 
 def find_meters(folder: str) -> list[RailMeter]:
-    """The useful meters in a folder of hardware monitors: those of the input and of the GPU's rail, or,
-    without a meter of the input, those of all rails that it feeds. Each read uses a slow bus.
+    """List the useful meters in a folder of hardware monitors.
+
+    Those of the input and of the GPU's rail, or, without a meter of the input, those of all rails that it
+    feeds. Each read uses a slow bus.
     """
     found = _all_meters(folder)
     names = [name for name in INPUTS if name in found][:1]

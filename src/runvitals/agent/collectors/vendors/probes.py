@@ -149,8 +149,10 @@ ORDER = (
 
 
 def first_index(scope: Scope, name: str) -> int:
-    """The index of a vendor's first device in keys `gpu.{i}.…`. A vendor whose devices can only be detected
-    by its tool comes after all others, and so does a collector of another package.
+    """The index of a vendor's first device in keys `gpu.{i}.…`.
+
+    A vendor whose devices can only be detected by its tool comes after all others, and so does a collector of
+    another package.
 
     Example:
         >>> first_index(scope, "intel")  # beside two GPUs of NVIDIA

@@ -42,8 +42,9 @@ def rows(output: bytes) -> list[Row]:
 
 
 def _complete(row: Row) -> None:
-    """Add used memory, and the chip's power and limit, or the board's if the release lacks these. 0 W means
-    unknown.
+    """Add used memory, and the chip's power and limit, or the board's if the release lacks these.
+
+    0 W means unknown.
     """
     total, free = amount(row.get("dram total"), "bytes"), amount(row.get("dram free"), "bytes")
     if total is not None and free is not None:

@@ -34,8 +34,9 @@ MISSING = {
 
 
 def rows(output: bytes) -> list[Row]:
-    """A row for each chip, in the tool's order, which is the index. A chip without PCI is connected to
-    another.
+    """A row for each chip, in the tool's order, which is the index.
+
+    A chip without PCI is connected to another.
     """
     answer = lenient_json.find(output)
     chips = objects(answer.get("device_info", []) if isinstance(answer, dict) else answer)

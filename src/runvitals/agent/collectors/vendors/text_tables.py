@@ -120,8 +120,9 @@ def _groups(text: str) -> Iterator[Lines]:
 
 
 def _parts(group: Lines, numbered: Sequence[str]) -> Iterator[Lines]:
-    """A group, cut before each repeated heading: some tools print one for each device, or no ruler below
-    the table of devices.
+    """Cut a group before each repeated heading.
+
+    Some tools print one for each device, or no ruler below the table of devices.
     """
     start = 0
     for number, cells in enumerate(group):
@@ -141,8 +142,10 @@ def _separate(part: Lines, place: int, numbered: Sequence[str]) -> tuple[Lines, 
 
 
 def _whole_lines(text: str) -> Iterator[str]:
-    """The lines. A line that a narrow terminal has wrapped, so that its border is on the next line, is joined
-    with that one.
+    """The lines.
+
+    A line that a narrow terminal has wrapped, so that its border is on the next line, is joined with that
+    one.
     """
     pending = ""
     for line in text.splitlines():
@@ -225,8 +228,10 @@ def _joined(lines: Lines) -> list[str]:
 
 
 def _name(headings: Sequence[str], record: Lines, place: int) -> Row:
-    """The name in a device's first line: between its index, or that of its board, and the mode that some
-    tools put into the same cell. It may continue in lines below that contain nothing else.
+    """The name in a device's first line.
+
+    It stands between the index of the device or its board, and the mode that some tools put into the same
+    cell. It may continue in lines below that contain nothing else.
     """
     for number, heading in enumerate(headings):
         titles, words = heading.lower().split(), record[0][number].split()
@@ -371,8 +376,10 @@ def _power(heading: str, words: Sequence[str]) -> tuple[str, str]:
 
 
 def _are_bare(pair: Sequence[str], heading: str) -> bool:
-    """Whether both are numbers, or one is and the other is unknown, under a heading for such a pair, which
-    may contain the unit: "Pwr:Usage/Cap(W)".
+    """Whether two cells are a pair, such as "Pwr:Usage/Cap(W)".
+
+    Both are numbers, or one is and the other is unknown, and the heading is one for a pair, which may contain
+    the unit.
     """
     numbers = [word for word in pair if _is_bare(word)]
     return bool(numbers) and all(_is_bare(word) or word == "NA" for word in pair) and "/" in heading
@@ -401,8 +408,10 @@ def _clocks(heading: str, words: Sequence[str]) -> Row:
 
 
 def _per_cent(what: str, heading: str, words: Sequence[str]) -> str:
-    """The percentage. If load and fan share a cell, the one at its position; if "NA" is there, it is
-    unknown, and the percentage belongs to the other.
+    """The percentage.
+
+    If load and fan share a cell, the one at its position; if "NA" is there, it is unknown, and the percentage
+    belongs to the other.
     """
     shares = [word for word in words if word == "NA" or word.endswith("%")]
     titles = [title for title in heading.split() if "util" in title or title == "fan"]
