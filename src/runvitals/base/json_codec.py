@@ -60,6 +60,7 @@ def dumps(value: object, default: Callable[[Any], object] = plain) -> bytes:
     """Encode as compact ASCII JSON. 3 µs for a dozen numbers.
 
     Args:
+        value: what to encode.
         default: converts values that JSON cannot represent.
 
     Raises:
@@ -114,11 +115,11 @@ def loads_at(source: str, start: int) -> tuple[Any, int]:
 
 
 def with_valid_text(value: Any) -> Any:
-    """A JSON value in which the replacement character stands for each lone surrogate.
+    r"""A JSON value in which the replacement character stands for each lone surrogate.
 
     Example:
-        >>> with_valid_text({"text": "caf\\udce9"})
-        {'text': 'caf\ufffd'}
+        >>> with_valid_text({"text": "caf\udce9"})
+        {'text': 'caf�'}
     """
     if isinstance(value, str):
         return unicode_text(value)

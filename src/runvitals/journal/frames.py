@@ -1,4 +1,4 @@
-"""Frames: the units of a journal file. `docs/concepts/journal.md` specifies the format byte by byte.
+r"""Frames: the units of a journal file. `docs/concepts/journal.md` specifies the format byte by byte.
 
 A frame is a header of 24 bytes and a payload::
 
@@ -102,6 +102,8 @@ def scan(data: bytes, position: int = 0, base: int = 0) -> Iterator[Frame | Dama
     start when the file has grown.
 
     Args:
+        data: the content of a file, or a part of it.
+        position: where to begin in `data`.
         base: added to every offset yielded.
 
     Example:

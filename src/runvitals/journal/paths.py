@@ -105,14 +105,17 @@ def sync_folder(folder: str) -> None:
 
 
 def runs_dir(directory: str | None = None) -> str:
+    """The folder of all runs."""
     return os.path.join(directory or data_dir(), "runs")
 
 
 def run_dir(run_id: str, directory: str | None = None) -> str:
+    """The folder of a run."""
     return os.path.join(runs_dir(directory), check_run_id(run_id))
 
 
 def segment_path(folder: str, writer: str, segment: int) -> str:
+    """The file of a writer's segment."""
     return os.path.join(folder, f"{writer}.{segment:05d}{SUFFIX}")
 
 

@@ -80,6 +80,8 @@ def decode(writer: str, frame: frames.Frame, schemas: Mapping[int, Sequence[str]
     """Decode a frame. Returns None for an unknown type.
 
     Args:
+        writer: the name of the frame's writer.
+        frame: the frame.
         schemas: schema id → keys, as declared so far by this writer.
 
     Raises:
@@ -135,6 +137,7 @@ def json_records(data: bytes, types: tuple[int, ...]) -> list[dict[str, Any]]:
     """The values of the records of these types in part of a file. Damaged records are skipped.
 
     Args:
+        data: the part of the file.
         types: of records whose payload is JSON, such as `frames.LIFECYCLE`.
     """
     values: list[dict[str, Any]] = []

@@ -8,8 +8,8 @@ records.
 from __future__ import annotations
 
 import os
+import zlib
 from zlib import compress, decompressobj
-from zlib import error as ZlibError
 
 from runvitals.journal import frames, paths
 
@@ -166,7 +166,7 @@ def _inflate(payload: bytes) -> bytes:
     unpacker = decompressobj()
     try:
         data = unpacker.decompress(payload, MAX_BLOCK)
-    except ZlibError as error:
+    except zlib.error as error:
         raise ValueError(f"invalid block: {error}") from None
     if not unpacker.eof:
         raise ValueError(f"invalid block: truncated, or larger than {MAX_BLOCK} bytes when decompressed")

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
         name: str
 
-        def sample(self, tick: Tick) -> None: ...
+        def sample(self, tick: Tick) -> None:
+            """Write the current values into the tick."""
 
     Probe = Callable[["Scope"], Collector | None]
 
@@ -164,7 +165,7 @@ _READ_SIZE = 1 << 16
 
 
 class PseudoFile:
-    """A file of /proc or /sys that stays open and is read repeatedly from its start.
+    r"""A file of /proc or /sys that stays open and is read repeatedly from its start.
 
     Keeping the descriptor saves open and close, 4 µs per read. ``pread`` at offset 0 makes the kernel
     generate the text again.
@@ -174,7 +175,7 @@ class PseudoFile:
 
     Example:
         >>> PseudoFile("/proc/loadavg").read()
-        b'0.10 0.20 0.30 1/123 4567\\n'
+        b'0.10 0.20 0.30 1/123 4567\n'
     """
 
     __slots__ = ("fd", "path")
@@ -230,6 +231,7 @@ def read_text(path: str, most: int = _READ_SIZE) -> str | None:
     """The text of a file without trailing newlines, or None if it cannot be read.
 
     Args:
+        path: the file.
         most: the bytes after which a longer file is cut off.
     """
     try:

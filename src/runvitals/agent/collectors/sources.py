@@ -144,6 +144,7 @@ def probe_all(
     """Run every probe. A collector whose probe fails is absent, with the error as the reason.
 
     Args:
+        scope: what the collectors are to observe.
         wanted: names of the collectors to probe; None for all.
         site_folders: folders of installed packages, searched for collectors of other packages. They are
             appended to ``sys.path`` if there are any, or if the built-in collectors need a package (psutil).

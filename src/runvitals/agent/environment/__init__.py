@@ -1,0 +1,1 @@
+"""Facts about a run: hardware, git, launcher, container; and what hides secrets in them."""

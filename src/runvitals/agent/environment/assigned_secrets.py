@@ -46,6 +46,7 @@ def without_assigned(value: str, is_secret: Judge) -> str:
     """The text with the values of secret names hidden.
 
     Args:
+        value: the text.
         is_secret: whether a value is secret because of its name.
     """
     clean, copied, at = [], 0, 0

@@ -122,6 +122,7 @@ def _has_only_filters_of_user(config: list[str], deadline_s: float) -> bool:
 
     Args:
         config: the command `git config`, in the repository.
+        deadline_s: when to give up, on the monotonic clock.
     """
     output, status = _output([*config, "--show-scope", *_FILTERS], deadline_s)
     if status != _UNKNOWN_OPTION:

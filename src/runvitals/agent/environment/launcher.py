@@ -97,7 +97,7 @@ def _torch(environ: Mapping[str, str], ancestry: _Ancestry) -> Job | None:
 
 
 def _mpi(environ: Mapping[str, str], ancestry: _Ancestry) -> Job | None:
-    """mpirun and mpiexec of Open MPI, MPICH, Intel MPI and Cray; not ranks that srun or flux starts."""
+    """Recognise ranks of mpirun and mpiexec (Open MPI, MPICH, Intel MPI, Cray), not those of srun or flux."""
     job = _open_mpi(environ, ancestry) or _cray_mpi(environ)
     if job is not None or "FLUX_TASK_RANK" in environ:
         return job

@@ -45,5 +45,8 @@ def packages(folders: Iterable[str]) -> dict[str, str]:
 
 
 def _normalized(name: str) -> str:
-    """https://packaging.python.org/en/latest/specifications/name-normalization/"""
+    """Normalise a name as package indices do, so that `A_b.C` is `a-b-c`.
+
+    https://packaging.python.org/en/latest/specifications/name-normalization/
+    """
     return "-".join(part for part in name.lower().replace("_", ".").split(".") if part)

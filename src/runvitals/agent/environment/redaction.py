@@ -55,6 +55,7 @@ def command(arguments: Sequence[str], environ: Mapping[str, str] = _NO_VARIABLES
     """A command line with its secrets hidden.
 
     Args:
+        arguments: the command line.
         environ: its environment. The values of secret variables are hidden wherever they occur.
 
     >>> command(["train.py", "--api-key", "abc", "HF_TOKEN=abc", "--tokenizer", "bpe"])
@@ -135,6 +136,7 @@ def entries(value: Any, name: str = "", is_within_secret: bool = False) -> Any:
     """A configuration, or a part of it, with its secrets hidden.
 
     Args:
+        value: the configuration, or the part.
         name: of the entry that contains it.
         is_within_secret: whether an entry around it has a name like `credentials`.
 

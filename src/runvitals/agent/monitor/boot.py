@@ -9,6 +9,7 @@ import sys
 
 
 def main() -> None:
+    """Run the monitor from the folder in the first argument."""
     sys.path.append(sys.argv[1])
     from runvitals.agent.monitor.main import main as monitor
 

@@ -75,6 +75,7 @@ class ClientConnection:
             return
 
     def close(self) -> None:
+        """Release what is open."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
@@ -122,6 +123,7 @@ class Listener:
         return None
 
     def close(self) -> None:
+        """Release what is open."""
         if self._sock is not None:
             self._sock.detach()
             self._sock = None

@@ -159,6 +159,7 @@ class Reserve:
 
     @property
     def path(self) -> str:
+        """The file that is kept in reserve."""
         return os.path.join(self._journal.folder, f"{self._journal.writer}.reserve")
 
     def allocate(self) -> None:

@@ -122,6 +122,7 @@ class MonitorSocket:
         self._sock.detach()
 
     def close(self) -> None:
+        """Release what is open."""
         if self.is_ours():
             self._sock.close()
         else:

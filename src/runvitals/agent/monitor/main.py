@@ -215,6 +215,7 @@ class SourceReporter:
         self._journal = journal
 
     def __call__(self, source: str, error: Exception | None) -> None:
+        """Record the change."""
         if error is None:
             event = {"name": "collector_recovered", "level": "info", "text": f"{source} works again"}
             state = {"state": "on"}

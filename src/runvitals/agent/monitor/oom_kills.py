@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
         host_wide: bool
 
-        def read(self) -> int | None: ...
+        def read(self) -> int | None:
+            """Read the count; None if it is unknown."""
 
 
 CHECK_EVERY_S = 1.0

@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     class Poller(Protocol):
         """`select.poll()`, or a test's."""
 
-        def register(self, fd: int, eventmask: int, /) -> None: ...
+        def register(self, fd: int, eventmask: int, /) -> None:
+            """Watch a descriptor."""
 
-        def unregister(self, fd: int, /) -> None: ...
+        def unregister(self, fd: int, /) -> None:
+            """Stop watching a descriptor."""
 
-        def poll(self, timeout_ms: float, /) -> list[tuple[int, int]]: ...
+        def poll(self, timeout_ms: float, /) -> list[tuple[int, int]]:
+            """Wait for events of the watched descriptors."""
 
 
 LONGEST_WAIT_S = 3600.0  # poll(2) takes milliseconds as a 32-bit signed integer

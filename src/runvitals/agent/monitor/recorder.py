@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from struct import error as StructError
+import struct
 
 from runvitals.agent.monitor.plausibility import is_number
 from runvitals.journal import frames
@@ -51,7 +51,7 @@ class MonitorRecorder:
         time_ms = self._journal.clock.now_ms()
         try:
             self._journal.sample(time_ms, values)
-        except (StructError, OverflowError):
+        except (struct.error, OverflowError):
             self._journal.sample(time_ms, self._only_numbers(values))
         new_baselines = sampler.baselines.fresh
         if new_baselines:

@@ -52,6 +52,7 @@ def address(directory: str, python: str = "") -> SocketAddress:
     """The address of the relay of a data folder.
 
     Args:
+        directory: the data folder.
         python: of the one that helps the relay with the packages of this interpreter.
     """
     directory = os.path.abspath(directory)
@@ -71,7 +72,10 @@ def start(
     """Start a relay on a listening socket, in the background; 1 to 2 ms.
 
     Args:
+        directory: the data folder.
+        listener: a bound socket that listens, which the relay inherits.
         python: see `address`.
+        environ: the environment of the relay.
 
     Raises:
         OSError: it could not be started.

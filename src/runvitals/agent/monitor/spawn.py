@@ -28,6 +28,7 @@ def start(
     Args:
         command: the program's absolute path and its arguments.
         file_actions: as for `os.posix_spawn`.
+        environ: its environment.
 
     Raises:
         OSError: it could not be started.

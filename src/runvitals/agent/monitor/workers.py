@@ -38,7 +38,9 @@ def ending_of(
     """The ending of a host whose processes are all over.
 
     Args:
+        processes: those that this monitor has watched.
         earlier: processes of a previous monitor. One counts only if it has started one of `processes`.
+        stop_requested: whether somebody asked the run to stop.
     """
     known: dict[tuple[int, str], WatchedProcess | EarlierProcess] = {
         (process.pid, process.role): process for process in earlier if process.exit.known

@@ -42,16 +42,19 @@ class AmdsmiLibrary:
         self.amdsmi = amdsmi
 
     def ask(self, function: str, *arguments: object) -> Any:
+        """Call a function of the library; None if it fails."""
         try:
             return getattr(self.amdsmi, function)(*arguments)
         except (self.amdsmi.AmdSmiException, AttributeError, TypeError, ValueError, KeyError):
             return None
 
     def constant(self, group: str, *names: str) -> Any:
+        """Find a constant of the library by one of its names; None if it has none of them."""
         values = [getattr(getattr(self.amdsmi, group, None), name, None) for name in names]
         return next((value for value in values if value is not None), None)
 
     def gpus(self) -> list[dict[str, Any]]:
+        """List the cards: identity, limits and readings."""
         handles = self.amdsmi.amdsmi_get_processor_handles()
         return [
             {
@@ -64,6 +67,7 @@ class AmdsmiLibrary:
         ]
 
     def readings(self, handle: object) -> dict[str, float]:
+        """Read a card."""
         ask = self.ask
         activity = ask("amdsmi_get_gpu_activity", handle)
         power = ask("amdsmi_get_power_info", handle)
@@ -91,11 +95,13 @@ class AmdsmiLibrary:
         return {name: value for name, value in found.items() if value is not None}
 
     def limit(self, handle: object) -> float | None:
+        """Read the power limit in W."""
         cap = first(self.ask("amdsmi_get_power_cap_info", handle), "power_cap")
         # Microwatts; watts in early versions.
         return cap / 1e6 if cap is not None and cap > 10_000 else cap
 
     def energy(self, handle: object) -> float | None:
+        """Read the energy counter in J."""
         count = self.ask("amdsmi_get_energy_count", handle)
         steps = first(count, "energy_accumulator", "power") if isinstance(count, dict) else None
         resolution = first(count, "counter_resolution") if isinstance(count, dict) else None
@@ -103,11 +109,13 @@ class AmdsmiLibrary:
         return None if steps is None or resolution is None else steps * resolution / 1e6
 
     def temperature(self, handle: object, *sensors: str) -> float | None:
+        """Read the first of these sensors that the card has, in °C."""
         sensor = self.constant("AmdSmiTemperatureType", *sensors)
         current = self.constant("AmdSmiTemperatureMetric", "CURRENT")
         return None if sensor is None else number(self.ask("amdsmi_get_temp_metric", handle, sensor, current))
 
     def clock(self, handle: object, domain: str) -> float | None:
+        """Read the clock of a domain in MHz."""
         kind = self.constant("AmdSmiClkType", domain)
         return (
             None if kind is None else first(self.ask("amdsmi_get_clock_info", handle, kind), "clk", "cur_clk")

@@ -110,9 +110,11 @@ class AmdGpus:
         self._update_facts()
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         self._reader.sample(tick)
 
     def close(self) -> None:
+        """Release what is open."""
         self._reader.close()
         if self._tools is not None:
             self._tools.close()

@@ -42,10 +42,12 @@ class AmdGpu:
         return f"{self.pci}#{self.partition}" if self.partition else self.pci
 
     def add_source(self, program: str) -> None:
+        """Note that a program reports readings of this GPU."""
         if program not in self.source:
             self.source = f"{self.source}, {program}".strip(", ")
 
     def has_all(self, names: Iterable[str]) -> bool:
+        """Whether all these readings were seen."""
         return all(name in self.seen_s for name in names)
 
     def missing(self, mono_s: float, names: Iterable[str], patience_s: float) -> list[str]:

@@ -9,8 +9,8 @@ own file for it fails, and the clocks of APUs, whose files mark none while idle.
 
 from __future__ import annotations
 
+import struct
 from struct import calcsize, unpack_from
-from struct import error as StructError
 
 from runvitals.agent.collectors.base import PseudoFile
 from runvitals.agent.collectors.plumbing.quantity import SENTINELS
@@ -101,6 +101,7 @@ class GpuMetrics:
         return decode(table)
 
     def close(self) -> None:
+        """Release what is open."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -120,7 +121,7 @@ def decode(table: bytes) -> dict[str, float]:
     for reading, (offset, code, factor) in LAYOUTS.get(revision, {}).items():
         try:
             (value,) = unpack_from(code, table, offset)
-        except StructError:
+        except struct.error:
             continue  # shorter than its revision defines
         if value not in SENTINELS:
             found[reading] = value * factor
@@ -148,7 +149,7 @@ def _fields(table: bytes) -> dict[str, float]:
             reading, factor = _FIELDS_OF_LISTS.get(about >> 10 & 0x3FF, ("", 1.0))
             if reading and values and values[0] not in SENTINELS:
                 found[reading] = values[0] * factor
-    except (StructError, IndexError):
+    except (struct.error, IndexError):
         return found  # truncated, or a type of a later revision: what was read before it is right
     return found
 
@@ -169,7 +170,7 @@ def partitions(table: bytes) -> list[float]:
             if not dies:
                 return []
             busy.append(sum(dies) / len(dies))
-    except StructError:
+    except struct.error:
         return []
     return busy
 

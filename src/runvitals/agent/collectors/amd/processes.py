@@ -59,7 +59,9 @@ class ProcessUse:
         ``gpu`` in % from the second call on, if it is counted.
 
         Args:
+            pids: the run's processes.
             nodes: PCI address → its node in ROCm's topology.
+            mono_s: the time of the tick.
         """
         clients: dict[tuple[str, str], DrmClient] = {}
         rocm: dict[str, float] = {}
@@ -110,12 +112,12 @@ class ProcessUse:
 
 
 def parse_fdinfo(text: str) -> tuple[str, str, DrmClient] | None:
-    """(PCI address, client id, use) of an open file of an amdgpu card; None for other files.
+    r"""(PCI address, client id, use) of an open file of an amdgpu card; None for other files.
 
     Example:
         >>> pci, number, client = parse_fdinfo(
-        ...     "drm-driver:\\tamdgpu\\ndrm-client-id:\\t9\\ndrm-pdev:\\t0000:03:00.0\\n"
-        ...     "drm-memory-vram:\\t2 KiB\\ndrm-engine-gfx:\\t500 ns\\n")
+        ...     "drm-driver:\tamdgpu\ndrm-client-id:\t9\ndrm-pdev:\t0000:03:00.0\n"
+        ...     "drm-memory-vram:\t2 KiB\ndrm-engine-gfx:\t500 ns\n")
         >>> pci, number, client.vram_bytes, client.busy_ns
         ('0000:03:00.0', '9', 2048.0, 500)
     """

@@ -54,9 +54,10 @@ class AmdGpuReport:
 
 
 def derive(readings: Mapping[str, float]) -> dict[str, float]:
-    """The values to write for one GPU, from the combined readings of all sources: adds ``temp``,
-    ``memoryAllocated``, ``powerPercent`` and ``busySuspect``, and removes readings that only serve to derive
-    them.
+    """Derive the values to write for one GPU from the readings of all sources.
+
+    Adds ``temp``, ``memoryAllocated``, ``powerPercent`` and ``busySuspect``, and removes readings that only
+    serve to derive them.
 
     Example:
         >>> derive({"gpu": 100.0, "powerWatts": 20.0, "enforcedPowerLimitWatts": 200.0, "edgeTemp": 40.0})

@@ -105,7 +105,7 @@ def _card(index: int, card: dict[str, Any]) -> AmdGpuReport:
 
 
 def _name_and_unit(key: str) -> tuple[str, str | None]:
-    """ "VRAM Total Memory (B)" -> ("vram total memory", "b"); "mclk clock speed:" has no unit."""
+    """Split "VRAM Total Memory (B)" into ("vram total memory", "b"); "mclk clock speed:" has no unit."""
     key = key.strip().rstrip(":").rstrip().lower()
     head, bracket, unit = key.rpartition("(")
     if not bracket or not unit.endswith(")"):

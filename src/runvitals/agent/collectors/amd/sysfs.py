@@ -80,6 +80,7 @@ class AmdCard:
         return [] if self._metrics is None else self._metrics.partitions
 
     def close(self) -> None:
+        """Release what is open."""
         for file in self._files:
             file.close()
         if self._metrics is not None:
@@ -136,6 +137,7 @@ class CardFile:
         self._value: float | None = None
 
     def value(self, mono_s: float) -> float | None:
+        """Read the file if it is due; otherwise return what was read before."""
         if mono_s < self._next_s:
             return self._value
         try:
@@ -156,6 +158,7 @@ class CardFile:
         return self._value
 
     def close(self) -> None:
+        """Release what is open."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -286,8 +289,9 @@ def _share_of_255(text: bytes) -> float | None:
 
 
 def _active_clock(text: bytes) -> float | None:
-    """The active clock in MHz, the line with ``*`` in ``0: 500Mhz\\n1: 800Mhz *\\n``; idle chips may mark
-    none.
+    r"""The active clock in MHz, the line with ``*`` in ``0: 500Mhz\n1: 800Mhz *\n``.
+
+    Idle chips may mark none.
     """
     for line in text.split(b"\n"):
         if line.rstrip().endswith(b"*"):

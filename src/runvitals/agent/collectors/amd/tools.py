@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 
         name: str
 
-        def devices(self, mono_s: float) -> list[AmdGpuReport] | None: ...
-        def close(self) -> None: ...
+        def devices(self, mono_s: float) -> list[AmdGpuReport] | None:
+            """Read all cards; None if there is no new output."""
+
+        def close(self) -> None:
+            """Release what is open."""
 
 
 # Starting amd-smi or rocm-smi takes 0.3 to 2 s of CPU time. With 8 GPUs, they may take several seconds.
@@ -86,6 +89,7 @@ class AmdPrograms:
         self.close()
 
     def close(self) -> None:
+        """Release what is open."""
         for program in self._programs:
             program.close()
 
@@ -111,6 +115,7 @@ class AmdSmi:
         self._known: dict[int, AmdGpuReport] = {}
 
     def devices(self, mono_s: float) -> list[AmdGpuReport] | None:
+        """Read all cards; None if there is no new output."""
         self._read_static(mono_s)
         output = _output(self._metric, mono_s)
         if output is None:
@@ -126,6 +131,7 @@ class AmdSmi:
         return devices
 
     def close(self) -> None:
+        """Release what is open."""
         self._metric.close()
         self._static.close()
 
@@ -148,10 +154,12 @@ class RocmSmi:
         self._tool = Tool([path, *rocm_smi.ARGUMENTS], every_s, TIMEOUT_S)
 
     def devices(self, mono_s: float) -> list[AmdGpuReport] | None:
+        """Read all cards; None if there is no new output."""
         output = _output(self._tool, mono_s)
         return None if output is None else _with_readings(rocm_smi.parse(lenient_json.find(output)), output)
 
     def close(self) -> None:
+        """Release what is open."""
         self._tool.close()
 
 
@@ -171,6 +179,7 @@ class AmdSmiLibrary:
         self._heard = True
 
     def devices(self, mono_s: float) -> list[AmdGpuReport] | None:
+        """Read all cards; None if there is no new output."""
         lines = self._stream.lines(mono_s)
         if not lines:
             if self._silent.due(mono_s):
@@ -185,6 +194,7 @@ class AmdSmiLibrary:
         return [_from_library(gpu) for gpu in answer["gpus"]]
 
     def close(self) -> None:
+        """Release what is open."""
         self._stream.close()
 
 

@@ -93,6 +93,7 @@ class Dcgm:
         return self._reader.pending
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         # Earlier sources have written their keys. Two sources alternating in one key would make it jump.
         for key in (*tick.gauges, *tick.counters):
             if key.startswith("gpu."):
@@ -104,6 +105,7 @@ class Dcgm:
         tick.events += answer.events
 
     def close(self) -> None:
+        """Release what is open."""
         self._reader.close()
 
     # -- in the thread

@@ -154,6 +154,7 @@ class DcgmSeries:
 
     @property
     def host(self) -> str:
+        """The host that the labels name."""
         labels = self.labels
         return labels.get("Hostname") or labels.get("hostname") or labels.get("node") or ""
 

@@ -41,6 +41,8 @@ class ExporterGaps:
             series: all that the exporter reports, also those without a value.
             written: the keys with a value.
             others: the keys that other sources write.
+            throttled: the throttled time of each GPU.
+            mono_s: the time of the tick.
         """
         exported, slices = self._exported(series)
         self._known.update(slices)

@@ -25,6 +25,7 @@ SHORTEST_S = 0.02
 
 
 def probe(scope: Scope) -> CgroupUse:
+    """Make the collector; raise Absent if the machine lacks the source."""
     use = CgroupUse(scope)
     if use.idle:
         raise Absent(
@@ -58,6 +59,7 @@ class CgroupUse:
         self._explain()
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         if self._limits.due(tick.mono_s):
             self._read_quota()
             self._explain()
@@ -130,6 +132,7 @@ class CpuQuota:
             self.absent["cpu.ofLimit"] = "neither cpu.stat nor cpuacct.usage has the CPU time"
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         gauges = tick.gauges
         gauges["cgroup.cpu.limit"] = self.cpus
         stat = self._read_stat()
@@ -148,6 +151,7 @@ class CpuQuota:
         self._sample_use(tick, stat)
 
     def close(self) -> None:
+        """Release what is open."""
         if self._stat is not None:
             self._stat.close()
         if self._usage is not None:

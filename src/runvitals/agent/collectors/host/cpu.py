@@ -40,6 +40,7 @@ JUMPED = "the kernel's counts of CPU time jumped: that reading is left out"
 
 
 def probe(scope: Scope) -> Cpu:
+    """Make the collector; raise Absent if the machine lacks the source."""
     try:
         return Cpu(scope)
     except OSError as error:
@@ -91,6 +92,7 @@ class Cpu:
         self._count = 0
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         if self._affinity.due(tick.mono_s):
             self._find_cores()
         cores_are_due = self._count % self._every == 0

@@ -24,6 +24,7 @@ LOOK_EVERY_S = 30.0
 
 
 def probe(scope: Scope) -> DiskTraffic | Diskstats:
+    """Make the collector; raise Absent if the machine lacks the source."""
     folder = scope.path("/sys/block")
     try:
         names = os.listdir(folder)
@@ -56,6 +57,7 @@ class DiskTraffic:
         self._sum = DiskSum(self.devices)
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         if self._look.due(tick.mono_s):
             self._find_devices()
             self._sum.change(self.devices)
@@ -101,6 +103,7 @@ class Diskstats:
         self._sum = DiskSum(self._totals)
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         rows = self._read()
         added = [(name, fields) for name, fields in rows if name not in self._totals]
         for name, fields in added:
@@ -142,6 +145,7 @@ class DiskTotals:
         self.written_mib = int(fields[6]) * SECTOR / MIB
 
     def write(self, tick: Tick, fields: list[bytes]) -> None:
+        """Add the traffic up and write it into the tick."""
         self.add_up(fields)
         counters = tick.counters
         key_in, key_out, key_reads, key_writes = self._keys
@@ -172,6 +176,7 @@ class DiskStatFile(DiskTotals):
         return os.pread(self._file.fd, 4096, 0).split(None, 10)
 
     def close(self) -> None:
+        """Release what is open."""
         self._file.close()
 
 

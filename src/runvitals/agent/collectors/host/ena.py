@@ -42,6 +42,7 @@ KEYS = {
 
 
 def probe(scope: Scope) -> Ena:
+    """Make the collector; raise Absent if the machine lacks the source."""
     folder = scope.path("/sys/class/net")
     try:
         names = sorted(os.listdir(folder))
@@ -87,6 +88,7 @@ class Ena:
                 )
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         for nic in self.nics:
             try:
                 values = nic.read()

@@ -20,6 +20,7 @@ ONLY_ROOT = "only root may read"
 
 
 def probe(scope: Scope) -> Energy:
+    """Make the collector; raise Absent if the machine lacks the source."""
     energy = Energy(scope)
     if not energy.domains:
         why = "; ".join(f"{zone}: {reason}" for zone, reason in energy.absent.items())
@@ -58,6 +59,7 @@ class Energy:
         self._powered = [d for d in self.domains if d.name.startswith(("package", "dram"))]
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         unread = {domain.name for domain in self.domains if not domain.sample(tick)}
         # A domain that cannot be read now adds its energy to the interval in which it can be read again.
         if not self._powered or any(domain.name in unread for domain in self._powered):
@@ -87,6 +89,7 @@ class EnergyDomain:
 
     @property
     def joules(self) -> float:
+        """The energy used so far."""
         return self._total_uj / 1e6
 
     def sample(self, tick: Tick) -> bool:

@@ -24,17 +24,28 @@ if TYPE_CHECKING:
         """The fields of os.statvfs that are used: blocks of f_frsize bytes, and inodes."""
 
         @property
-        def f_frsize(self) -> int: ...
+        def f_frsize(self) -> int:
+            """Bytes in a block."""
+
         @property
-        def f_blocks(self) -> int: ...
+        def f_blocks(self) -> int:
+            """Blocks in all."""
+
         @property
-        def f_bfree(self) -> int: ...
+        def f_bfree(self) -> int:
+            """Free blocks."""
+
         @property
-        def f_bavail(self) -> int: ...
+        def f_bavail(self) -> int:
+            """Free blocks for users other than root."""
+
         @property
-        def f_files(self) -> int: ...
+        def f_files(self) -> int:
+            """Inodes in all."""
+
         @property
-        def f_ffree(self) -> int: ...
+        def f_ffree(self) -> int:
+            """Free inodes."""
 
     Statvfs = Callable[[str], StatvfsResult]
 
@@ -58,6 +69,7 @@ NO_INODES = "the file system does not count inodes"
 
 
 def probe(scope: Scope) -> Filesystem:
+    """Make the collector; raise Absent if the machine lacks the source."""
     return watch(scope, os.statvfs, read_mounts(scope))
 
 
@@ -106,9 +118,11 @@ class Filesystem:
 
     @property
     def every_s(self) -> float:
+        """How often to sample: sooner while a file system has not answered."""
         return WAITING_S if self.pending else EVERY_S
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         absent = dict(self._never)
         for path in self.watched:
             absent.update(path.sample(tick))

@@ -34,6 +34,7 @@ EFA_BYTES = {
 
 
 def probe(scope: Scope) -> Infiniband:
+    """Make the collector; raise Absent if the machine lacks the source."""
     infiniband = Infiniband(scope)
     if not infiniband.ports:
         why = "; ".join(f"{device}: {reason}" for device, reason in infiniband.absent.items())
@@ -80,6 +81,7 @@ class Infiniband:
         self._errors = Every(ERRORS_EVERY_S)
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         if self._traffic.due(tick.mono_s):
             for port in self.ports:
                 for counter in port.traffic:
@@ -116,6 +118,7 @@ class PortCounter:
         self._limit = limit
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         total = 0
         for file in self._files:
             value = _number(file)

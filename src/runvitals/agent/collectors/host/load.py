@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 
 def probe(scope: Scope) -> LoadAverages:
+    """Make the collector; raise Absent if the machine lacks the source."""
     try:
         return LoadAverages(scope)
     except OSError as error:
@@ -33,6 +34,7 @@ class LoadAverages:
         self.absent: dict[str, str] = {}
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         gauges = tick.gauges
         one_minute, five, fifteen, _ = self._file.read().split(None, 3)
         gauges["system.load1"] = float(one_minute)

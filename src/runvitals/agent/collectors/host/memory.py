@@ -27,6 +27,7 @@ NO_USE = f"{NOTHING_THERE}: no cgroup counts the memory"
 
 
 def probe(scope: Scope) -> HostMemory:
+    """Make the collector; raise Absent if the machine lacks the source."""
     try:
         return HostMemory(scope)
     except OSError as error:
@@ -34,9 +35,10 @@ def probe(scope: Scope) -> HostMemory:
 
 
 class HostMemory:
-    """`memory_percent`, `proc.memory.availableMB`, `memory.usedMB`, `swap.used` …
+    """The memory of the host and of our cgroup.
 
-    ``facts`` name the cgroups that set the limits.
+    `memory_percent`, `proc.memory.availableMB`, `memory.usedMB`, `swap.used` … ``facts`` name the
+    cgroups that set the limits.
     """
 
     name = "memory"
@@ -53,6 +55,7 @@ class HostMemory:
         self._details = Every(DETAILS_EVERY_S)
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         gauges = tick.gauges
         info = self._meminfo
         info.read()
@@ -172,6 +175,7 @@ class Meminfo:
         self.read()
 
     def read(self) -> None:
+        """Read the file again."""
         words = self._file.read().split(None, self._last)
         total, available, buffers, page_cache, slab, swap_total, swap_free, free, shared = [
             int(words[place]) * 1024 if place is not None else 0 for place in self._places
@@ -230,6 +234,7 @@ class WorkingSet:
         return max(usage - self._inactive, min(usage, self._anonymous))
 
     def close(self) -> None:
+        """Release what is open."""
         self._usage.close()
         if self._stat is not None:
             self._stat.close()

@@ -46,6 +46,7 @@ _INWARD = (
 
 
 def probe(scope: Scope) -> Network:
+    """Make the collector; raise Absent if the machine lacks the source."""
     try:
         return Network(scope)
     except OSError as error:
@@ -82,6 +83,7 @@ class Network:
         self._select_interfaces(self._file.read().split(b"\n"), first=True)
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         counters = tick.counters
         lines = self._file.read().split(b"\n")
         if len(lines) != self._lines or self._recheck.due(tick.mono_s) or not self._read(counters, lines):
@@ -161,6 +163,7 @@ class NetworkInterface:
         self.sent = self.recv = 0
 
     def sample(self, counters: dict[str, float], line: bytes) -> None:
+        """Write the current values into the tick."""
         # bytes packets errs drop fifo frame compressed multicast, first received, then sent
         fields = line[len(self.label) :].split(None, 12)
         self.recv, self.sent = int(fields[0]), int(fields[8])

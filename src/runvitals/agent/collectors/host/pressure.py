@@ -18,6 +18,7 @@ WITHOUT_PSI = "the kernel was built or started without PSI"
 
 
 def probe(scope: Scope) -> Pressure:
+    """Make the collector; raise Absent if the machine lacks the source."""
     pressure = Pressure(scope)
     if not pressure.resources:
         raise Absent(f"{scope.path('/proc/pressure')} cannot be read: {WITHOUT_PSI}")
@@ -51,6 +52,7 @@ class Pressure:
         self._never = self.absent
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         absent = dict(self._never)
         for resource in self.resources:
             absent.update(resource.sample(tick))

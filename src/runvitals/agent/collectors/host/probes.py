@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 def infiniband(scope: Scope) -> Collector:
+    """Load the collector only where the kernel has InfiniBand."""
     _require_folder(scope.path("/sys/class/infiniband"))
     from runvitals.agent.collectors.host.infiniband import probe
 
@@ -19,6 +20,7 @@ def infiniband(scope: Scope) -> Collector:
 
 
 def energy(scope: Scope) -> Collector:
+    """Load the collector only where the kernel has power capping."""
     _require_folder(scope.path("/sys/class/powercap"))
     from runvitals.agent.collectors.host.energy import probe
 

@@ -46,6 +46,7 @@ EARLY_SHARES = 2
 
 
 def probe(scope: Scope) -> RunProcessUsage:
+    """Make the collector; raise Absent if the machine lacks the source."""
     try:
         return RunProcessUsage(scope)
     except OSError as error:
@@ -93,6 +94,7 @@ class RunProcessUsage:
         self._mono_s: float | None = time.monotonic() if live else None
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         if self._limits.due(tick.mono_s):
             self._read_limits()
         ran: list[ProcessUsage] = []

@@ -48,22 +48,27 @@ def psutil_or_absent() -> ModuleType:
 
 
 def process(scope: Scope) -> PsutilProcesses:
+    """Make the collector, from psutil."""
     return PsutilProcesses(scope, psutil_or_absent())
 
 
 def cpu(scope: Scope) -> PsutilCpu:
+    """Make the collector, from psutil."""
     return PsutilCpu(psutil_or_absent())
 
 
 def load(scope: Scope) -> PsutilLoad:
+    """Make the collector, from psutil."""
     return PsutilLoad(psutil_or_absent(), sys.platform)
 
 
 def memory(scope: Scope) -> PsutilMemory:
+    """Make the collector, from psutil."""
     return PsutilMemory(psutil_or_absent())
 
 
 def disk(scope: Scope) -> PsutilDisk:
+    """Make the collector, from psutil."""
     found = PsutilDisk(psutil_or_absent())
     if found.read() is None:
         raise Absent("the system does not count disk traffic (on Windows, enable it with `diskperf -y`)")
@@ -71,10 +76,12 @@ def disk(scope: Scope) -> PsutilDisk:
 
 
 def filesystem(scope: Scope) -> Filesystem:
+    """Make the collector, from psutil."""
     return watch_filesystems(scope, psutil_or_absent(), sys.platform)
 
 
 def network(scope: Scope) -> PsutilNetwork:
+    """Make the collector, from psutil."""
     return PsutilNetwork(psutil_or_absent())
 
 
@@ -96,6 +103,7 @@ class PsutilProcesses:
         self._mono_s: float | None = None
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         due = self._tree.due(tick.mono_s)
         if due or tuple(self._scope.pids) != self._attached:
             self._find_members()
@@ -203,6 +211,7 @@ class PsutilCpu:
         self._mono_s: float | None = None
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         if self._mono_s is not None and tick.mono_s - self._mono_s < SHORTEST_S:
             return
         self._mono_s = tick.mono_s
@@ -259,6 +268,7 @@ class PsutilLoad:
         psutil.getloadavg()  # on Windows the first call starts the computation
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         if not self._every.due(tick.mono_s):
             return
         if self._began_s is None:
@@ -273,7 +283,7 @@ class PsutilLoad:
 
 
 class PsutilMemory:
-    """`memory_percent`, `host.memory_percent`, `memory.usedMB`, `proc.memory.availableMB`, `swap.used` …"""
+    """The memory of the host: `memory_percent`, `memory.usedMB`, `proc.memory.availableMB`, `swap.used`."""
 
     name = "memory"
 
@@ -281,6 +291,7 @@ class PsutilMemory:
         self._psutil = psutil
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         gauges = tick.gauges
         memory, swap = self._psutil.virtual_memory(), self._psutil.swap_memory()
         used = memory.total - memory.available
@@ -303,12 +314,14 @@ class PsutilDisk:
         self._psutil = psutil
 
     def read(self) -> dict[str, Any] | None:
+        """Read the counters of each disk."""
         # nowrap=False: psutil's correction of counters costs a lock and a cache; readers detect resets
         # anyway.
         counters: dict[str, Any] | None = self._psutil.disk_io_counters(perdisk=True, nowrap=False)
         return counters or None
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         disks = self.read()
         if disks is None:
             return
@@ -331,6 +344,7 @@ class PsutilNetwork:
         self._psutil = psutil
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         interfaces = self._psutil.net_io_counters(pernic=True, nowrap=False)
         counters = tick.counters
         sent = recv = 0

@@ -73,6 +73,7 @@ class ProcFile:
                 os.close(fd)
 
     def close(self) -> None:
+        """Release what is open."""
         if self._fd >= 0 and self._descriptors is not None:
             os.close(self._fd)
             self._fd = -1
@@ -209,18 +210,20 @@ class ProcessUsage:
 
     @property
     def has_io(self) -> bool:
+        """Whether the storage traffic can be read."""
         return self._io is not None
 
     def close(self) -> None:
+        """Release what is open."""
         self._statm.close()
         self._stat.close()
         if self._io is not None:
             self._io.close()
 
     def _read_stat(self) -> list[bytes]:
-        """The fields of /proc/PID/stat after the name: state, parent, …
+        """Read the fields of /proc/PID/stat after the name.
 
-        utime is 11, cutime 13, threads 17, start time 19, resident pages 21.
+        State is 0, parent 1, utime 11, cutime 13, threads 17, start time 19, resident pages 21.
         """
         data = self._stat.read()
         fields = data[data.rindex(b")") + 2 :].split(None, 22)

@@ -49,6 +49,7 @@ ZONES = (
 
 
 def probe(scope: Scope) -> Thermal:
+    """Make the collector; raise Absent if the machine lacks the source."""
     thermal = Thermal(scope)
     if len(thermal.absent) == 2:
         raise Absent("; ".join(f"{key}: {why}" for key, why in thermal.absent.items()))
@@ -74,6 +75,7 @@ class Thermal:
         self._never = self.absent
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         absent = dict(self._never)
         degrees = [celsius for celsius in map(_celsius, self._sensors) if celsius is not None]
         if degrees:
@@ -129,7 +131,7 @@ def find_clocks(scope: Scope) -> list[PseudoFile]:
 
 
 def clocks_of_cpuinfo(text: bytes) -> list[float]:
-    """ "cpu MHz" of the first cores in /proc/cpuinfo."""
+    """Read "cpu MHz" of the first cores in /proc/cpuinfo."""
     lines = [line for line in text.split(b"\n")[:-1] if line.startswith(b"cpu MHz")]
     # "unknown" in some virtual machines
     return [

@@ -95,6 +95,7 @@ class Nvidia:
         return self._reader.pending
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         self._reader.sample(tick)
 
     def close(self) -> None:

@@ -66,6 +66,8 @@ class GpmMetricsGet(ctypes.Structure):
 
 
 class GpmSupport(ctypes.Structure):
+    """`nvmlGpmSupport_t`."""
+
     _fields_ = [("version", ctypes.c_uint), ("is_supported", ctypes.c_uint)]
 
 

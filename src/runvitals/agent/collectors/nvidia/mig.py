@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 class MigAttributes(ctypes.Structure):
+    """`nvmlDeviceAttributes_t`."""
+
     _fields_ = [
         ("multiprocessors", ctypes.c_uint),
         ("copy_engines", ctypes.c_uint),
@@ -90,6 +92,7 @@ class MigSlice:
         return {} if self._profile is None else self._profile.read(mono_s)
 
     def facts(self) -> dict[str, object]:
+        """Describe the slice."""
         about: dict[str, object] = {
             "gpu_instance": self.gpu_instance,
             "compute_instance": self.compute_instance,
@@ -103,6 +106,7 @@ class MigSlice:
         return about
 
     def free(self) -> None:
+        """Free the profile."""
         if self._profile is not None:
             self._profile.free()
 

@@ -40,12 +40,15 @@ class Paced:
         self._next_s = float("-inf")
 
     def due(self, mono_s: float) -> bool:
+        """Whether the call may be made again."""
         return mono_s >= self._next_s
 
     def begin(self) -> int:
+        """Note when the call begins."""
         return time.perf_counter_ns()
 
     def end(self, mono_s: float, began_ns: int) -> None:
+        """Note how long the call took."""
         took_s = (time.perf_counter_ns() - began_ns) / 1e9
         # Half a per cent too early counts as due: with the jitter of a 1 s clock, 5 s would become 6 s.
         self._next_s = mono_s + max(self._least_s * 0.995, took_s / self._share)
@@ -68,13 +71,16 @@ class Retries:
         self.reason: str | None = None
 
     def due(self, mono_s: float) -> bool:
+        """Whether the reading may be tried again."""
         return mono_s >= self._backoff.until_s
 
     def failed(self, mono_s: float, error: NvmlError, *, for_good: bool) -> None:
+        """Note a failure, and wait longer."""
         self._backoff.failed(mono_s, LONGEST_BACKOFF_S if for_good else None)
         self.reason = error.reason
 
     def worked(self) -> None:
+        """Note a success, and stop waiting."""
         if self.reason is not None:
             self._backoff.worked()
             self.reason = None

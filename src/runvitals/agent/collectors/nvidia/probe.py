@@ -50,6 +50,7 @@ def missing(proc: str, dev: str, platform: str = sys.platform) -> str | None:
     Args:
         proc: path of procfs.
         dev: folder of the device files.
+        platform: as in `sys.platform`.
     """
     if platform == "darwin":
         return "there are no NVIDIA drivers for macOS"

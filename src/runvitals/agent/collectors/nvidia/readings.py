@@ -93,6 +93,8 @@ _GPU_CORE = ctypes.c_uint(0)
 
 
 class NvmlUtilization(ctypes.Structure):
+    """`nvmlUtilization_t`."""
+
     _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
 
 

@@ -115,6 +115,7 @@ class SmiGpu:
         self._throttled = ThrottledTime()
 
     def is_at(self, address: str) -> bool:
+        """Whether the GPU has this PCI address."""
         return self.about.get("pci") == address
 
     def read(self, gpu: SmiGpuLog, moment_s: float, members: RunGpuProcesses) -> None:

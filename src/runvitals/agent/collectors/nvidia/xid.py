@@ -114,6 +114,7 @@ class XidEvents:
         return events
 
     def free(self) -> None:
+        """Free the driver's queue."""
         self._nvml.code("nvmlEventSetFree", self._set)
 
     def _register(self, handle: ctypes.c_void_p) -> bool:

@@ -1,0 +1,1 @@
+"""Prometheus and OpenMetrics endpoints that the user names."""

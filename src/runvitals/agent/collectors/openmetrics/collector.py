@@ -53,6 +53,7 @@ class OpenMetrics:
         return any(endpoint.pending for endpoint in self._endpoints)
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         for endpoint in self._endpoints:
             endpoint.sample(tick)
         absent = {endpoint.name: endpoint.reason for endpoint in self._endpoints if endpoint.reason}
@@ -64,6 +65,7 @@ class OpenMetrics:
             self.facts = self._facts()
 
     def close(self) -> None:
+        """Release what is open."""
         for endpoint in self._endpoints:
             endpoint.close()
 

@@ -227,6 +227,7 @@ class ExporterEndpoint:
             self._hung = ""
 
     def close(self) -> None:
+        """Release what is open."""
         self._reader.close()
 
     def _read(self, tick: Tick) -> None:

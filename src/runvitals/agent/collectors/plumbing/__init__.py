@@ -1,0 +1,1 @@
+"""What collectors share: child processes, HTTP, parsers of output, numbers with units."""

@@ -39,6 +39,7 @@ class Controller:
 
     @property
     def own(self) -> str:
+        """The folder of the process's own cgroup."""
         return self.folders[0]
 
 

@@ -9,10 +9,10 @@ MOST_LINES, MOST_CHARACTERS = 8, 400
 
 
 def first_lines(output: bytes | str) -> str:
-    """The first lines that contain text, quoted, without the borders of tables; "nothing" if there are none.
+    r"""The first lines that contain text, quoted, without the borders of tables; "nothing" if there are none.
 
     Example:
-        >>> first_lines(b"+------+\\n| ACME-SMI   4.0 |\\n|======|\\n| No devices |\\n")
+        >>> first_lines(b"+------+\n| ACME-SMI   4.0 |\n|======|\n| No devices |\n")
         "'ACME-SMI 4.0', 'No devices'"
     """
     text = text_of(output) if isinstance(output, bytes) else without_escapes(output)

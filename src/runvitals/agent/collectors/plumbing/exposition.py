@@ -85,11 +85,13 @@ class Exposition:
         self._kinds: dict[str, str] = {}
 
     def kind(self, name: str) -> str:
-        """The kind of the samples of this name: COUNTER (running totals: counters, and the buckets, sums and
-        counts of histograms and summaries), CREATED (start time of a counter), or GAUGE.
+        r"""The kind of the samples of this name.
+
+        COUNTER (running totals: counters, and the buckets, sums and counts of histograms and summaries),
+        CREATED (start time of a counter), or GAUGE.
 
         Example:
-            >>> parse(b"# TYPE jobs counter\\njobs_total 7\\n").kind("jobs_total")
+            >>> parse(b"# TYPE jobs counter\njobs_total 7\n").kind("jobs_total")
             'counter'
         """
         kind = self._kinds.get(name)
@@ -142,7 +144,7 @@ def parse(
     openmetrics: bool | None = None,
     known: dict[str, tuple[str, dict[str, str]]] | None = None,
 ) -> Exposition:
-    """Parse a whole response.
+    r"""Parse a whole response.
 
     Args:
         data: UTF-8; invalid bytes become U+FFFD.
@@ -152,7 +154,7 @@ def parse(
             added. Samples share these labels: do not modify them.
 
     Example:
-        >>> found = parse(b'# TYPE temp gauge\\ntemp{gpu="0"} 41.5\\n')
+        >>> found = parse(b'# TYPE temp gauge\ntemp{gpu="0"} 41.5\n')
         >>> found.samples[0].labels, found.samples[0].value, found.kind("temp")
         ({'gpu': '0'}, 41.5, 'gauge')
     """
@@ -179,13 +181,14 @@ class HeadCache:
         self._characters = sum(map(len, self.heads))
 
     def add(self, head: str, name: str, labels: dict[str, str]) -> None:
+        """Keep a name and labels, if there is space."""
         if len(self.heads) < _MOST_CACHED and self._characters + len(head) < _MOST_CACHED_CHARACTERS:
             self.heads[head] = name, labels
             self._characters += len(head)
 
 
 class ExpositionParser:
-    """Parses a response in pieces, so that a long one is never held in memory as a whole.
+    r"""Parses a response in pieces, so that a long one is never held in memory as a whole.
 
     Args:
         take: called with each sample.

@@ -21,10 +21,17 @@ if TYPE_CHECKING:
     class ByteStream(Protocol):
         """The common methods of `_socket.socket` and `ssl.SSLSocket`."""
 
-        def settimeout(self, seconds: float | None, /) -> None: ...
-        def recv(self, size: int, /) -> bytes: ...
-        def sendall(self, data: bytes, /) -> None: ...
-        def close(self) -> None: ...
+        def settimeout(self, seconds: float | None, /) -> None:
+            """Limit how long a call may wait."""
+
+        def recv(self, size: int, /) -> bytes:
+            """Receive at most `size` bytes."""
+
+        def sendall(self, data: bytes, /) -> None:
+            """Send all data."""
+
+        def close(self) -> None:
+            """Release what is open."""
 
 
 MIB = 1 << 20
@@ -119,6 +126,7 @@ def get(
     """Send a GET request and read the whole response, whose status must be 200.
 
     Args:
+        url: where to send it.
         headers: sent as they are; they override ours (Host, User-Agent, Accept, Accept-Encoding).
         timeout_s: limit for the whole call, except for DNS, which takes as long as the system's resolver.
         connect_s: limit for connecting to one of the host's addresses.

@@ -16,8 +16,9 @@ MOST_BRACKETS, MOST_SPACES = 200, 200
 
 
 def find(output: bytes) -> Any:
-    """Parse the longest JSON object, or list of objects, in a program's output: its log messages may be JSON
-    objects as well.
+    r"""Parse the longest JSON object, or list of objects, in a program's output.
+
+    Its log messages may be JSON objects as well.
 
     Bytes that are not UTF-8 become replacement characters, so a broken product name costs no values.
 
@@ -25,7 +26,7 @@ def find(output: bytes) -> Any:
         ValueError: the output has no JSON, or it is truncated; the message quotes the first lines.
 
     Example:
-        >>> find(b'WARNING: [driver] is old\\n{"card0": {"GPU use (%)": "7"}}\\nDone.')
+        >>> find(b'WARNING: [driver] is old\n{"card0": {"GPU use (%)": "7"}}\nDone.')
         {'card0': {'GPU use (%)': '7'}}
     """
     text = text_of(output)

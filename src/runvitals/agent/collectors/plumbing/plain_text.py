@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def text_of(output: bytes) -> str:
-    """The output as text, without terminal colours and a byte order mark. Invalid UTF-8 is replaced.
+    r"""The output as text, without terminal colours and a byte order mark. Invalid UTF-8 is replaced.
 
     Example:
         >>> text_of(b"\x1b[31mGPU\x1b[0m 0: 45\xc2\xb0C")
@@ -20,7 +20,7 @@ def without_escapes(text: str) -> str:
 
 
 def _after_escape(text: str) -> str:
-    """The text after an escape sequence: "[31mred", "]0;title\a", or a single letter."""
+    r"""The text after an escape sequence: "[31mred", "]0;title\a", or a single letter."""
     if text[:1] == "]":
         return text.partition("\a")[2]
     end = 1

@@ -130,6 +130,7 @@ def amount(value: object, unit: str, default: str | None = None) -> float | None
     Args:
         value: a number, a text, an object with ``value`` and ``unit``, or a list, whose first usable element
             counts.
+        unit: the unit to convert to.
         default: the unit of a bare number, as the vendor writes it; by default ours.
 
     Example:

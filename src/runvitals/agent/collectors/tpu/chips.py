@@ -53,6 +53,7 @@ class TpuChip:
         self.devices = devices
 
     def fact(self) -> dict[str, object]:
+        """Describe the chip."""
         fact = {"index": self.index, "pci": self.pci, "node": self.node}
         return {name: value for name, value in fact.items() if value != ""}
 
@@ -112,6 +113,7 @@ def users(chips: Iterable[TpuChip], pids: Iterable[int], proc: str = "/proc") ->
 
 
 def devices_per_chip(chips: Sequence[TpuChip]) -> int:
+    """How many devices a chip has."""
     return chips[0].devices if chips else 1
 
 

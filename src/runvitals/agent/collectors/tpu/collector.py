@@ -82,6 +82,7 @@ class Tpu:
         self._reader.sample(tick)
 
     def close(self) -> None:
+        """Release what is open."""
         self._reader.close()
         if not self._reader.pending:  # otherwise the thread closes it after its call
             for runtime in self._runtimes:
@@ -141,6 +142,7 @@ class Tpu:
         """Map device ids to our indices. A value reported once per chip is used for both of its devices.
 
         Args:
+            of_device: values by device id.
             devices: the ids of the devices that report their memory now.
         """
         reported = sorted(of_device)

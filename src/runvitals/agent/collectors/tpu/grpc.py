@@ -119,6 +119,7 @@ class GrpcConnection:
         return GrpcError(f"port {self.port} did not respond within {self.timeout_s:g} s")
 
     def close(self) -> None:
+        """Release what is open."""
         if self._socket is not None:
             self._socket.close()
         self._begin()

@@ -44,11 +44,11 @@ class HpackError(ValueError):
 
 
 def encode(headers: Iterable[tuple[str, str]]) -> bytes:
-    """Encode a header block without indexing and without Huffman codes.
+    r"""Encode a header block without indexing and without Huffman codes.
 
     Example:
         >>> encode([("te", "trailers")])
-        b'\\x00\\x02te\\x08trailers'
+        b'\x00\x02te\x08trailers'
     """
     return b"".join(b"\0" + _text(name) + _text(value) for name, value in headers)
 
@@ -67,10 +67,10 @@ def _text(text: str) -> bytes:
 
 
 class HpackDecoder:
-    """Decodes the header blocks of one connection, in order: later blocks refer to earlier ones.
+    r"""Decodes the header blocks of one connection, in order: later blocks refer to earlier ones.
 
     Example:
-        >>> HpackDecoder().decode(b"\\x88\\x00\\x02te\\x08trailers")
+        >>> HpackDecoder().decode(b"\x88\x00\x02te\x08trailers")
         [(':status', '200'), ('te', 'trailers')]
     """
 

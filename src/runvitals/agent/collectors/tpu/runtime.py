@@ -80,6 +80,7 @@ class TpuRuntime:
             self._retry_at_s = self._backoff.until_s
 
     def close(self) -> None:
+        """Release what is open."""
         self._connection.close()
 
     def _supported_metrics(self) -> frozenset[str] | None:

@@ -34,6 +34,7 @@ def open_trainium(scope: Scope, monitor: str | None) -> Trainium:
     """The collector, with the programs that are on this machine.
 
     Args:
+        scope: what the collector is to observe.
         monitor: path of neuron-monitor, None if it is not installed.
     """
     config = scope.options.get("neuron_monitor_config")
@@ -116,6 +117,7 @@ class Trainium:
         self._update_facts()
 
     def close(self) -> None:
+        """Release what is open."""
         for each in (self._monitor, self._reader, self._tool):
             if each is not None:
                 each.close()

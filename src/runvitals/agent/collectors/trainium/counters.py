@@ -46,7 +46,9 @@ class RunningTotals:
         """Add the growth of a source's running total.
 
         Args:
+            key: our key of the counter.
             source: what the number belongs to: a process, a device.
+            value: the source's total.
             from_zero: whether a new source started at 0 since the last report; if not, its first value
                 belongs to the past and does not count.
         """
@@ -68,6 +70,7 @@ class RunningTotals:
             self._counts_periods.discard(place)
 
     def write(self, counters: dict[str, float]) -> None:
+        """Write the sums into the counters."""
         for key, total in self._sums.items():
             counters[key] = total if key in self._written else 0.0
         self._written.update(self._sums)

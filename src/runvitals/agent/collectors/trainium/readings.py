@@ -119,6 +119,8 @@ def count(totals: RunningTotals, report: Mapping[str, Any], first: bool) -> None
     """Add one report to the counters.
 
     Args:
+        totals: the counters.
+        report: what neuron-monitor has printed.
         first: whether it is the first report, whose totals include earlier times.
     """
     processes = report["processes"]

@@ -39,6 +39,7 @@ class RunProcessFilter:
         """The processes that belong to the run.
 
         Args:
+            processes: those of a report.
             run: pids of the run in our PID namespace.
         """
         own, listed = [], []

@@ -47,6 +47,7 @@ class NeuronDevice:
 
     @property
     def core_count(self) -> int:
+        """Read how many cores the device has."""
         text = read_text(f"{self.folder}/core_count")
         return int(text) if text and text.strip().isdigit() else len(self._cores)
 
@@ -125,6 +126,9 @@ def write(
     """Write the values of all devices. A missing value of one device does not affect the others.
 
     Args:
+        gauges: where to put levels.
+        counters: where to put totals.
+        devices: the devices to read.
         memory: whether to write memory too, because neuron-monitor does not report it.
     """
     for device in devices:

@@ -162,4 +162,5 @@ ASCEND = Vendor(
 
 
 def probe(scope: Scope) -> Smi:
+    """Watch the devices of this vendor."""
     return watch(scope, ASCEND)

@@ -16,6 +16,7 @@ _COMMON = "index,name,uuid,pci.bus_id,utilization.gpu,memory.used,memory.total,t
 
 
 def rows(output: bytes) -> list[Row]:
+    """Parse the output: a row for each device."""
     text = text_of(output)
     return grid(text, ("gpu", "id", "card", "index")) or csv(text, key="index")
 
@@ -50,4 +51,5 @@ BIREN = Vendor(
 
 
 def probe(scope: Scope) -> Smi:
+    """Watch the devices of this vendor."""
     return watch(scope, BIREN)

@@ -16,6 +16,7 @@ _ADDRESS = ("PCI.Domain ID", "PCI.Bus num", "PCI.Device", "PCI.Function")
 
 
 def rows(output: bytes) -> list[Row]:
+    """Parse the output: a row for each device."""
     text = text_of(output)
     if drawn := grid(text, ("card", "mlu")):
         return drawn
@@ -58,4 +59,5 @@ CAMBRICON = Vendor(
 
 
 def probe(scope: Scope) -> Smi:
+    """Watch the devices of this vendor."""
     return watch(scope, CAMBRICON)

@@ -83,6 +83,7 @@ class VendorDevice:
         return not self.gauges and not self.counters
 
     def has(self, key: str) -> bool:
+        """Whether the output has this reading."""
         return key in self.gauges or key in self.counters
 
 

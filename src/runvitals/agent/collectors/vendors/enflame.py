@@ -20,6 +20,7 @@ _ADDRESS = ("PCIe Info.Domain", "PCIe Info.Bus", "PCIe Info.Dev", "PCIe Info.Fun
 
 
 def rows(output: bytes) -> list[Row]:
+    """Parse the output: a row for each device."""
     text = text_of(output)
     found = tree(text, "DEV ID ")
     for row in found:
@@ -84,4 +85,5 @@ ENFLAME = Vendor(
 
 
 def probe(scope: Scope) -> Smi:
+    """Watch the devices of this vendor."""
     return watch(scope, ENFLAME)

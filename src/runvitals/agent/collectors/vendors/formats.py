@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 
 
 def csv(text: str, names: Sequence[str] = (), key: str = "") -> list[Row]:
-    """Rows of comma-separated values, in the tool's order. Lines before the header, lines with another
-    number of cells (warnings, an incomplete line) and repeated headers are left out.
+    r"""Rows of comma-separated values, in the tool's order.
+
+    Lines before the header, lines with another number of cells (warnings, an incomplete line) and repeated
+    headers are left out.
 
     Args:
+        text: what the tool has printed.
         names: of the columns, if the tool prints no header.
         key: otherwise, a column by which the header is recognized; units in the header's brackets are
             removed.
 
     Example:
-        >>> csv("index, memory.used [MiB]\\n0, 606 MiB\\n", key="index")
+        >>> csv("index, memory.used [MiB]\n0, 606 MiB\n", key="index")
         [{'index': '0', 'memory.used': '606 MiB'}]
-        >>> csv("0, 606 MiB\\n1, 5", ["index", "memory.used"])
+        >>> csv("0, 606 MiB\n1, 5", ["index", "memory.used"])
         [{'index': '0', 'memory.used': '606 MiB'}, {'index': '1', 'memory.used': '5'}]
     """
     header = list(names)
@@ -157,12 +160,14 @@ def objects(value: object) -> list[Row]:
 
 
 def tree(text: str, start: str) -> list[Row]:
-    """Devices in an indented tree of ``name : value`` lines. A line without a value that begins with `start`,
-    as far to the left as the first such line, begins a device; the rest of that line is its "" entry. Other
-    lines without a value are titles of the lines indented below them; they may end in a colon.
+    r"""Devices in an indented tree of ``name : value`` lines.
+
+    A line without a value that begins with `start`, as far to the left as the first such line, begins a
+    device; the rest of that line is its "" entry. Other lines without a value are titles of the lines
+    indented below them; they may end in a colon.
 
     Example:
-        >>> tree("XPU 0000:01:00.0\\n    Temperature\\n        Current : 46 C\\n", "XPU ")
+        >>> tree("XPU 0000:01:00.0\n    Temperature\n        Current : 46 C\n", "XPU ")
         [{'': '0000:01:00.0', 'Temperature.Current': '46 C'}]
     """
     rows: list[Row] = []

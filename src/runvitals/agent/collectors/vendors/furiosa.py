@@ -121,5 +121,6 @@ STATUS = Vendor(
 
 
 def probe(scope: Scope) -> CompositeSource:
+    """Watch the devices of this vendor."""
     path, offset = locate(INFO), first_index(scope, INFO.name)
     return CompositeSource(INFO.name, [Smi(INFO, path, offset), Smi(STATUS, path, offset)])

@@ -19,6 +19,7 @@ COLUMNS = (
 
 
 def rows(output: bytes) -> list[Row]:
+    """Parse the output: a row for each device."""
     text = text_of(output)
     return grid(text, ("aip", "hpu")) or csv(text, COLUMNS)
 
@@ -42,4 +43,5 @@ GAUDI = Vendor(
 
 
 def probe(scope: Scope) -> Smi:
+    """Watch the devices of this vendor."""
     return watch(scope, GAUDI)

@@ -91,4 +91,5 @@ HYGON = Vendor(
 
 
 def probe(scope: Scope) -> Smi:
+    """Watch the devices of this vendor."""
     return watch(scope, HYGON)

@@ -18,6 +18,7 @@ _POWER = ("gpu.power.draw,gpu.power.limit", "power.draw,power.limit", "board.pow
 
 
 def rows(output: bytes) -> list[Row]:
+    """Parse the output: a row for each device."""
     text = text_of(output)
     return grid(text, ("gpu",)) or csv(text, key="index")
 
@@ -49,4 +50,5 @@ ILUVATAR = Vendor(
 
 
 def probe(scope: Scope) -> Smi:
+    """Watch the devices of this vendor."""
     return watch(scope, ILUVATAR)

@@ -148,6 +148,7 @@ class IntelSysfs:
         }
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         write(tick, [card.read(tick.mono_s) for card in self._cards], 0)
         lacking: dict[int, Sequence[str]] = {}
         for card in self._explained:

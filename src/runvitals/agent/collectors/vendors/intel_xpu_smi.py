@@ -107,6 +107,7 @@ class XpuSmi:
             raise StillFailing(self._failed)
 
     def close(self) -> None:
+        """Release what is open."""
         for stream in self._streams:
             stream.close()
 

@@ -75,6 +75,7 @@ class JetsonSysfs:
         self.facts = {"accelerator_jetson": [{"index": index, "name": model, "unified": True}]}
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         device = VendorDevice(self._index, {})
         gauges = device.gauges
         for key, level in self._levels.items():

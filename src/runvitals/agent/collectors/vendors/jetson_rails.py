@@ -59,6 +59,7 @@ class RailMeter:
         self._levels = levels
 
     def watts(self) -> float | None:
+        """Read the power of the rail."""
         product = 1.0
         for level in self._levels:
             value = level.read()

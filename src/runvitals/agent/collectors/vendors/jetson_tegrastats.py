@@ -96,4 +96,5 @@ class Tegrastats:
             raise self._stream.reject(lines)
 
     def close(self) -> None:
+        """Release what is open."""
         self._stream.close()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def rows(output: bytes) -> list[Row]:
+    """Parse the output: a row for each device."""
     text = text_of(output)
     if "XPU-RT Version" not in text:
         raise ValueError(f"this xpu-smi is not Kunlunxin's: it printed {' '.join(text.split())[:80]!r}")
@@ -49,4 +50,5 @@ KUNLUNXIN = Vendor(
 
 
 def probe(scope: Scope) -> Smi:
+    """Watch the devices of this vendor."""
     return watch(scope, KUNLUNXIN)

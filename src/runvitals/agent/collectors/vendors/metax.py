@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def rows(output: bytes) -> list[Row]:
+    """Parse the output: a row for each device."""
     text = text_of(output)
     return grid(text, ("gpu",)) or grid(text, ("board", "card"))
 
@@ -37,4 +38,5 @@ METAX = Vendor(
 
 
 def probe(scope: Scope) -> Smi:
+    """Watch the devices of this vendor."""
     return watch(scope, METAX)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def rows(output: bytes) -> list[Row]:
+    """Parse the output: a row for each device."""
     text = text_of(output)
     drawn = grid(text, ("id",))
     if drawn:
@@ -56,4 +57,5 @@ MOORE_THREADS = Vendor(
 
 
 def probe(scope: Scope) -> Smi:
+    """Watch the devices of this vendor."""
     return watch(scope, MOORE_THREADS)

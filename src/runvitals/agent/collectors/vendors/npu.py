@@ -53,6 +53,7 @@ class Npu:
         self._devices = [_Files(start + number, folder) for number, folder in enumerate(folders)]
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         devices = [files.read(tick.mono_s) for files in self._devices]
         write(tick, devices, 0)
         absent = self._gaps.explain(devices, 0, tick.mono_s)

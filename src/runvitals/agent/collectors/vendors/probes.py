@@ -83,7 +83,7 @@ class VendorProbe:
 
 
 def _files(beginning: str) -> int:
-    """The number of files whose names are a prefix and a number: /dev/hl0, /dev/hl1 …"""
+    """Count the files whose names are a prefix and a number, such as /dev/hl0 and /dev/hl1."""
     folder, _, start = beginning.rpartition("/")
     names = _names(folder) if start else []
     return sum(name.startswith(start) and name[len(start) :].isdigit() for name in names)

@@ -90,4 +90,5 @@ QUALCOMM = Vendor(
 
 
 def probe(scope: Scope) -> Smi:
+    """Watch the devices of this vendor."""
     return watch(scope, QUALCOMM)

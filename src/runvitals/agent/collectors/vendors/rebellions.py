@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def rows(output: bytes) -> list[Row]:
+    """Parse the output: a row for each device."""
     drawn = grid(text_of(output), ("npu",))
     if drawn:
         return drawn
@@ -54,4 +55,5 @@ REBELLIONS = Vendor(
 
 
 def probe(scope: Scope) -> Smi:
+    """Watch the devices of this vendor."""
     return watch(scope, REBELLIONS)

@@ -86,6 +86,7 @@ class Rockchip:
         self.facts = {"accelerator_rockchip": [{"index": self._index, "name": name}]}
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         device = VendorDevice(self._index, {})
         load = self._read_load()
         if load is not None:

@@ -118,6 +118,7 @@ class TenstorrentChip:
 
     @property
     def has_sensors(self) -> bool:
+        """Whether the driver has a temperature or power of the chip."""
         return self._levels["temp"] is not None or self._levels[POWER] is not None
 
     def read(self) -> VendorDevice:
@@ -143,6 +144,7 @@ class TenstorrentSysfs:
         self.facts = {"accelerator_tenstorrent": [{"index": chip.index, **chip.identity} for chip in chips]}
 
     def sample(self, tick: Tick) -> None:
+        """Write the current values into the tick."""
         devices = [chip.read() for chip in self._chips]
         write(tick, devices, 0)
         absent = {**MISSING, **self._gaps.explain(devices, 0, tick.mono_s)}

@@ -41,13 +41,14 @@ _NO_LOADS = (*_MEMORIES, "enc", "dec", "fb", "pci", "vpu", "cpu", "band")
 
 
 def grid(text: str, numbered: Sequence[str]) -> list[Row]:
-    """Devices of a table whose cells are separated by "|".
+    r"""Devices of a table whose cells are separated by "|".
 
     Args:
+        text: what the tool has printed.
         numbered: possible beginnings of the heading of the column with device indices, in lower case.
 
     Example:
-        >>> grid("| NPU | Temp |\\n+=====+======+\\n| 0   | 38C  |\\n", ["npu"])
+        >>> grid("| NPU | Temp |\n+=====+======+\n| 0   | 38C  |\n", ["npu"])
         [{'NPU': '0', 'Temp': '38C', 'index': '0', 'temp': '38C'}]
     """
     rows: list[Row] = []
@@ -67,11 +68,12 @@ def grid(text: str, numbered: Sequence[str]) -> list[Row]:
 
 
 def columns(text: str, numbered: Sequence[str]) -> list[Row]:
-    """Devices of a table without lines: a heading of single words, and the values below them. Lines with
-    values under less than half of the headings are remarks.
+    r"""Devices of a table without lines: a heading of single words, and the values below them.
+
+    Lines with values under less than half of the headings are remarks.
 
     Example:
-        >>> columns("HCU  Temp   Mode\\n0    46.0C  Normal\\n", ["hcu"])
+        >>> columns("HCU  Temp   Mode\n0    46.0C  Normal\n", ["hcu"])
         [{'HCU': '0', 'Temp': '46.0C', 'Mode': 'Normal', 'index': '0'}]
     """
     rows: list[Row] = []
@@ -399,7 +401,7 @@ def _memory(heading: str, words: Sequence[str]) -> Row:
 
 
 def _clocks(heading: str, words: Sequence[str]) -> Row:
-    """ "500MHz  1600MHz" under "Clock-SM  Clock-Mem"."""
+    """Read "500MHz  1600MHz" under "Clock-SM  Clock-Mem"."""
     names = ["memory" if "mem" in title else "sm" for title in heading.split() if title.startswith("clock")]
     clocks = [word for word in words if word == "NA" or _has_unit(word, _MHZ)]
     if len(names) != len(clocks):

@@ -18,6 +18,7 @@ _COMMON = (
 
 
 def rows(output: bytes) -> list[Row]:
+    """Parse the output: a row for each device."""
     text = text_of(output)
     return grid(text, ("ppu",)) or csv(text, key="index")
 
@@ -49,4 +50,5 @@ THEAD = Vendor(
 
 
 def probe(scope: Scope) -> Smi:
+    """Watch the devices of this vendor."""
     return watch(scope, THEAD)
