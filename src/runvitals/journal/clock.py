@@ -70,7 +70,7 @@ class RunClock:
         return self._steady_ns() // _NS
 
     def ahead_ms(self) -> int:
-        """How far the system clock is ahead of this one; 0 if they differ by less than `JUMP_MS`."""
+        """Measure how far the system clock is ahead of this one; 0 if they differ by less than `JUMP_MS`."""
         ahead_ms = self._wall_ns() // _NS - self.now_ms()
         return ahead_ms if abs(ahead_ms) >= JUMP_MS else 0
 

@@ -257,7 +257,7 @@ class Tail:
 
     @property
     def problems(self) -> list[ReadProblem]:
-        """What could not be read so far, at most `MAX_PROBLEMS` per writer."""
+        """The problems so far, at most `MAX_PROBLEMS` per writer."""
         return [problem for tail in self.writers.values() for problem in tail.problems]
 
 

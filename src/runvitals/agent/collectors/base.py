@@ -59,7 +59,7 @@ class Absent(Exception):
 
 
 class Scope:
-    """What a collector reads, and where.
+    """The run and machine that a collector observes.
 
     Args:
         host_root: folder that contains the host's ``proc`` and ``sys``; "" for the machine's root.

@@ -1,4 +1,4 @@
-"""Which collectors are enabled: the setting `collectors`."""
+"""The setting `collectors`, which enables and disables collectors."""
 
 from __future__ import annotations
 

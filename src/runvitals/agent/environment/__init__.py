@@ -1,1 +1,1 @@
-"""Facts about a run: hardware, git, launcher, container; and what hides secrets in them."""
+"""Facts about a run: hardware, git, launcher, container. Hides secrets in what is recorded."""

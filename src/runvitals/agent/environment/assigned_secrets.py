@@ -326,7 +326,7 @@ def _quoted_end(value: str, start: int) -> int:
 
 
 def _backslashes(value: str, at: int) -> int:
-    """How many backslashes there are before a position."""
+    """Count the backslashes before a position."""
     begin = at
     while begin > 0 and value[begin - 1] == "\\" and at - begin < _MOST_BLANKS:
         begin -= 1

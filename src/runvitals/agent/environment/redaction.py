@@ -205,8 +205,7 @@ def _authority_end(part: str) -> int:
     """The end of user, password and host of a URL, in the part after `://`.
 
     A password may contain a slash, though it should not: `me:a/b@host`. `host:8080/a@b` is ambiguous, and
-        treated as
-    one, unless the `@` begins a path segment or is in the query.
+    treated as one, unless the `@` begins a path segment or is in the query.
     """
     end = next((at for at, letter in enumerate(part) if letter in _HOST_ENDS), len(part))
     authority = part[:end]
@@ -264,7 +263,7 @@ def _without_destination_users(value: str) -> str:
 
 
 def _destinations(value: str) -> Iterator[tuple[str, int, int]]:
-    """Where a destination begins: its kind, the place of the colon, and of the address."""
+    """Find the beginning of a destination: of its kind, the colon, and the address."""
     colon = value.find(":")
     while colon >= 0:
         begin = colon

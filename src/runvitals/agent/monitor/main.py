@@ -146,7 +146,7 @@ def build(spec: dict[str, Any], journal: JournalWriter) -> Monitor:
 
 
 def absent_here(scope: Scope, names: list[str]) -> dict[str, str]:
-    """Which of these collectors this machine lacks, and why.
+    """Name the collectors among these that this machine lacks, with the reasons.
 
     They are probed in a forked child, because what a probe has imported stays in memory: 0.2 MB, although it
     found nothing.

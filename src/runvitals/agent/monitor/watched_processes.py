@@ -130,7 +130,7 @@ class WatchedProcess:
 
     @property
     def announced_exit(self) -> ProcessExit:
-        """How a closing process expects to end."""
+        """The end that a closing process expects."""
         return ProcessExit(self._announced_code, None)
 
     def leave(self, exit_code: int | None) -> None:

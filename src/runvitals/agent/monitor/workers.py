@@ -1,4 +1,4 @@
-"""Which processes of a run are workers: another process of the run has started them, and its end decides.
+"""The workers of a run: another process of the run has started them, and its end decides.
 
 Such are the processes of a pool that call `init()` with the id of the run. The ranks of a launcher are none:
 the launcher is the command of the run at most, and may hide how they ended.

@@ -1,4 +1,4 @@
-"""Where ROCm's programs are installed."""
+"""The folders where ROCm's programs are installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which readings an exporter lacks, and why."""
+"""The readings that an exporter lacks, with the reasons."""
 
 from __future__ import annotations
 

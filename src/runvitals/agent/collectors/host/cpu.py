@@ -272,6 +272,6 @@ def _write_shares(gauges: dict[str, float], spent: list[int], total: int) -> Non
 
 
 def _count_times(words: Sequence[bytes]) -> int:
-    """How many numbers follow the first word of a line, of the states that we know."""
+    """Count the numbers after the first word of a line, of the states that we know."""
     times = words[1 : 1 + STATES]
     return next((place for place, word in enumerate(times) if not word.isdigit()), len(times))

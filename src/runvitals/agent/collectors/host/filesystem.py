@@ -118,7 +118,7 @@ class Filesystem:
 
     @property
     def every_s(self) -> float:
-        """How often to sample: sooner while a file system has not answered."""
+        """The seconds between samples: fewer while a file system has not answered."""
         return WAITING_S if self.pending else EVERY_S
 
     def sample(self, tick: Tick) -> None:

@@ -3,10 +3,8 @@
 From /proc/net/dev and /proc/net/snmp.
 
 The same byte may appear on several interfaces: on a bond and its members; on a container's veth, its bridge
-    and
-the card. The sums count it once: that of the cards, or of the bonds that combine them; in a container with
-    only a
-veth, that of the veth.
+and the card. The sums count it once: that of the cards, or of the bonds that combine them; in a container
+with only a veth, that of the veth.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def probe(scope: Scope) -> Pressure:
 
 
 class Pressure:
-    """How long tasks waited for processors, memory and disks.
+    """The time that tasks waited for processors, memory and disks.
 
     `cpu.pressureAvg10`, `memory.pressureAvg10`, `memory.pressureFullAvg10`, `io.…` (%), and
     `….pressureSeconds` (counters).

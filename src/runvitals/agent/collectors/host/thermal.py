@@ -1,7 +1,7 @@
 """Temperature and clock of the CPU: hwmon or a thermal zone, and cpufreq or /proc/cpuinfo.
 
 Both change slowly and are expensive: reading a core's clock interrupts that core. So they are read every 10
-    s.
+s.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class NvidiaGpu:
         self._process_prefix = f"gpu.process.{index}."
 
     def state(self) -> dict[str, object]:
-        """What may change about it, for the facts about the machine."""
+        """List the facts about it that may change."""
         sampled = self._readings.throttled.sampled()
         return {
             **({"throttle_sampled": sampled} if sampled else {}),

@@ -1,4 +1,4 @@
-"""Where NVIDIA's library and program are installed."""
+"""The folders where NVIDIA's library and program are installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the processes of a run use of each GPU: their memory and their share of its time.
+"""The use of each GPU by the processes of a run: memory and share of its time.
 
 NVML reports the PIDs of the host. If the monitor runs in another PID namespace (as in most containers), the
 same PID there is another process. A PID is attributed to the run only if that is certain.
@@ -120,9 +120,9 @@ class RunGpuProcesses:
         return self._is_ours_on_host(number)
 
     def may_be_hidden(self) -> bool:
-        """Whether a process of the run has a GPU open although the driver lists none of them.
+        """Whether the driver may list a process of the run under another PID.
 
-        The driver's PIDs may then be those of another PID namespace.
+        True if a process of the run has a GPU open, outside the host's PID namespace.
         """
         return not self._is_host and any(opens_gpu(self._proc, pid) for pid in self.pids)
 
@@ -139,7 +139,7 @@ class RunGpuProcesses:
 
 
 class GpuProcessUsage:
-    """What processes use of one GPU: those of the run, and all others together.
+    """The use of one GPU: by the processes of the run, and by all others together.
 
     Args:
         total_bytes: the memory of the GPU; 0 if it is unknown.

@@ -1,4 +1,4 @@
-"""What the driver says must be done to recover a GPU (NVML field 230)."""
+"""The action that recovers a GPU, as the driver says (NVML field 230)."""
 
 from __future__ import annotations
 

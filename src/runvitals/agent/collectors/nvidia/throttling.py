@@ -1,4 +1,4 @@
-"""How long a GPU's clocks were throttled, and why."""
+"""The time for which a GPU's clocks were throttled, by reason."""
 
 from __future__ import annotations
 

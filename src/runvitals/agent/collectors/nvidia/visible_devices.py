@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class VisibleGpu:
-    """What identifies a GPU in CUDA_VISIBLE_DEVICES: its index, its UUID and those of its MIG slices."""
+    """The names of a GPU in CUDA_VISIBLE_DEVICES: its index, its UUID and those of its MIG slices."""
 
     __slots__ = ("index", "name", "slice_uuids", "uuid")
 

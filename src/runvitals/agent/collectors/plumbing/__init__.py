@@ -1,1 +1,1 @@
-"""What collectors share: child processes, HTTP, parsers of output, numbers with units."""
+"""The modules that collectors share: child processes, HTTP, parsers of output, numbers with units."""

@@ -173,7 +173,7 @@ def available_cpus(scope: Scope, cgroup: Cgroup) -> frozenset[int] | None:
 
 
 def available_cpu_count(scope: Scope, cgroup: Cgroup) -> float:
-    """How many CPUs the watched processes can use: the minimum of affinity, cpuset and quota."""
+    """Count the CPUs that the watched processes can use: the minimum of affinity, cpuset and quota."""
     cpus = available_cpus(scope, cgroup)
     count = float(len(cpus) if cpus else os.cpu_count() or 1)
     quota = cgroup.cpu_limit()

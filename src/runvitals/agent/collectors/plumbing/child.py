@@ -81,12 +81,12 @@ class Child:
         return True
 
     def read(self, most: int) -> bytes:
-        """What the pipe contains, up to about `most` bytes."""
+        """Read what the pipe contains, up to about `most` bytes."""
         self._read_errors()
         return _read(self._out, most)
 
     def fate(self, output: bytes) -> str:
-        """How it ended, with the first line of its error output, or else of `output`."""
+        """Say how it ended, with the first line of its error output, or else of `output`."""
         code = self.exit_code
         how = "ended" if code is None else f"exited with {code}"
         if code is not None and code < 0:

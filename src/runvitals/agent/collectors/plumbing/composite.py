@@ -71,7 +71,7 @@ class CompositeSource:
                 close()
 
     def _absent(self) -> dict[str, str]:
-        """What the parts lack, and which of them fail."""
+        """Name what the parts lack, and the parts that fail."""
         absent: dict[str, str] = {}
         for part in self.parts:
             for name, why in getattr(part, "absent", {}).items():

@@ -1,4 +1,4 @@
-"""Which readings of which devices are missing, and why."""
+"""The readings that devices lack, with the reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which processes belong to a run: the attached ones and all their descendants.
+"""The processes of a run: the attached ones and all their descendants.
 
 Scanning /proc for parents would cost 1 ms per hundred processes of the host. Instead this uses that the
 kernel assigns PIDs in order and shows the last one in /proc/loadavg (1 µs). If it is unchanged, there is no

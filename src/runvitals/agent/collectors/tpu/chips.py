@@ -113,7 +113,7 @@ def users(chips: Iterable[TpuChip], pids: Iterable[int], proc: str = "/proc") ->
 
 
 def devices_per_chip(chips: Sequence[TpuChip]) -> int:
-    """How many devices a chip has."""
+    """Count the devices of a chip."""
     return chips[0].devices if chips else 1
 
 

@@ -1,4 +1,4 @@
-"""Where the Neuron programs are installed."""
+"""The folders where the Neuron programs are installed."""
 
 from __future__ import annotations
 

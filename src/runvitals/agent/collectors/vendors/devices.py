@@ -88,7 +88,7 @@ class VendorDevice:
 
 
 class DeviceGaps:
-    """Which readings devices lack, for a collector's `absent`.
+    """Name the readings that devices lack, for a collector's `absent`.
 
     Args:
         keys: all that a device may have.

@@ -117,7 +117,7 @@ def _places(text: str, part: str) -> Iterator[tuple[int, int]]:
 
 
 def _bracketed(text: str) -> Iterator[tuple[int, int]]:
-    """Where words in brackets are: "[Unknown Error]", not "[3]"."""
+    """Find words in brackets: "[Unknown Error]", not "[3]"."""
     start = text.find("[")
     while start >= 0:
         end = text.find("]", start) + 1
