@@ -6,14 +6,14 @@ const OUT = '../src/runvitals/server/static';
 /** Which the entry imports. */
 const PAGE = decodeURIComponent(new URL('src/app.ts', import.meta.url).pathname);
 /** What the entry needs, which must not wait for the page. */
-const EARLY = /\/src\/lib\/(early|pages)\.ts$|preload-helper|rolldown[\\/]runtime/;
+const EARLY = /\/src\/(base\/early|pages)\.ts$|preload-helper|rolldown[\\/]runtime/;
 const source = (path: string): string => decodeURIComponent(new URL(`src/${path}`, import.meta.url).pathname);
 /** The pages that most users open first. What two of them need is loaded with the page. */
-const FIRST_PAGES = ['pages/HomePage.svelte', 'pages/RunPage.svelte', 'pages/RunsPage.svelte'].map(source);
+const FIRST_PAGES = ['features/home/HomePage.svelte', 'features/runs/RunPage.svelte', 'features/runs/RunsPage.svelte'].map(source);
 /** What several pages share: a file each. */
 const SHARED: [string, string][] = [
-  ['charts', source('parts/charts/Chart.svelte')],
-  ['runs', source('parts/RunsTable.svelte')],
+  ['charts', source('chart/Chart.svelte')],
+  ['runs', source('features/runs/list/RunsTable.svelte')],
 ];
 
 /** The entry imports the page after it requested data. With these links, browsers load it from the beginning. */

@@ -1,8 +1,8 @@
 // The entry of the page: it requests the data of the first view, and the code of the page at the same time. It is loaded
 // asynchronously, so that it waits neither for the styles nor for the rest of the document.
 
-import { startEarly } from './lib/early';
-import { pageOf } from './lib/pages';
+import { startEarly } from './base/early';
+import { pageOf } from './pages';
 
 startEarly();
 pageOf(window.location.pathname)?.().catch(() => undefined); // the page says so when it shows it

@@ -3,7 +3,7 @@
 Each test takes something away from a machine that has everything, one thing at a time: a file, a field of a
 tool's output, a metric of an exporter. Whatever disappears must be named in the source's `absent`, for the
 device that lacks it, or the source must be absent or failing as a whole. `show` prints these reasons, and the
-page finds them by their names (`web/src/lib/layout/notMeasured.ts`).
+page finds them by their names (`web/src/features/workspace/panels/notMeasured.ts`).
 """
 
 from __future__ import annotations

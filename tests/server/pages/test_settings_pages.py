@@ -20,13 +20,13 @@ from tests.server.browser import Browser
 from tests.server.mail.receiver import Receiver
 from tests.server.outbound.site import Site
 from tests.server.outbound.site import serving as serving_site
-from tests.server.pages.test_account_pages import at, field, fill, signed_in
-from tests.server.pages.test_page import browser, static  # noqa: F401
-from tests.server.pages.test_shared_page import click, shown
 from tests.server.sign_on.provider import Idp
+from tests.server.test_account_pages import at, field, fill, signed_in
 from tests.server.test_build import hook  # noqa: F401
+from tests.server.test_page import browser, static  # noqa: F401
+from tests.server.test_shared_page import click, shown
 
-OTHER_PLACES = ("pages/organisation/OrganisationMail.svelte", "parts/accounts/BetaPolicySection.svelte")
+OTHER_PLACES = ("features/mail/OrganisationMail.svelte", "features/organisation/BetaPolicySection.svelte")
 RED, BLUE = (220, 20, 20), (20, 20, 220)
 
 
@@ -259,7 +259,7 @@ def test_settings_of_the_organisation_are_saved(page: Browser, people: People) -
 
 
 def test_the_organisation_and_users_choose_features_under_development(page: Browser, people: People) -> None:
-    services = people.served.app.services.account_services
+    services = people.served.app.api.state.account_services
     services.beta_features = (
         BetaFeature("fast-lists", "Lists load in parts.", "0.9"),
         BetaFeature("old-lists", "Lists as before.", "0.1", "retiring"),
@@ -389,6 +389,8 @@ def test_a_part_of_a_picture_is_chosen_by_mouse_and_keyboard(
 
 def test_every_setting_is_on_a_page() -> None:
     sources = Path(__file__).parents[3] / "web" / "src"
-    listed = set(re.findall(r"'([a-z0-9_]+)'", (sources / "lib" / "organisationSettings.ts").read_text()))
+    listed = set(
+        re.findall(r"'([a-z0-9_]+)'", (sources / "features/organisation/organisationSettings.ts").read_text())
+    )
     others = "".join((sources / path).read_text() for path in OTHER_PLACES)
     assert {name for name in SETTINGS if name not in listed and name not in others} == set()

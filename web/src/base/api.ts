@@ -1,0 +1,437 @@
+// Types and requests of the API, /api/v1. The types follow /api/v1/openapi.json.
+
+import type { DefinedMetrics } from '../features/runs/definedMetrics';
+import { takeEarly } from './early';
+import { guest } from './guest.svelte';
+import { olderServerText } from './olderServer';
+
+export type State = 'running' | 'finished' | 'failed' | 'crashed' | 'stopped' | 'lost';
+export type Value = number | null;
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+export interface Ending {
+  state: State;
+  exit_code: number | null;
+  signal: number | null;
+  out_of_memory: boolean | null;
+}
+
+export interface Host extends Ending {
+  name: string;
+  started_ms: number;
+  last_ms: number;
+  interval_s: number | null;
+  monitors: number;
+}
+
+export interface RunRow extends Ending {
+  id: string;
+  project: string;
+  name: string;
+  group: string | null;
+  job_type: string | null;
+  tags: string[];
+  started_ms: number;
+  ended_ms: number | null;
+  duration_ms: number;
+  hosts: Host[];
+  summary: Record<string, Json>;
+  last: Record<string, Record<string, Value>>;
+  /** When a user requested its end; null: not requested. */
+  stop_requested_ms: number | null;
+  /** The team or user that has the project; null without accounts. */
+  entity: string | null;
+  /** Whose run it is; null without accounts, and if nobody is known. */
+  author: RunAuthor | null;
+  /** The service account that sent it; null if a user's own key did. */
+  service_account: { id: number; name: string; deleted: boolean } | null;
+  /** What the user may do with it: `run:stop`, …; null in live events. */
+  may: string[] | null;
+  /** In lists: the first lines of the notes. */
+  notes?: string;
+  /** In lists: the fields and statistics that were asked for. */
+  columns?: Record<string, Json>;
+  /** In lists: at most 40 values over the run, null where there are none. */
+  sparklines?: Record<string, Value[]>;
+}
+
+/** A user as the author of runs. `name` null: the user was deleted. */
+export interface RunAuthor {
+  id: number;
+  name: string | null;
+  display_name: string;
+  /** The digest of the user's picture. */
+  picture?: string | null;
+}
+
+export interface Rank {
+  host: string;
+  pid: number;
+  rank: number | null;
+  local_rank: number | null;
+  world_size: number | null;
+  exit_code: number | null;
+  signal: number | null;
+  out_of_memory: boolean | null;
+  ended_ms: number | null;
+}
+
+export interface RunEvent {
+  time_ms: number;
+  name: string;
+  level: string;
+  text: string;
+  host: string;
+  rank: number | null;
+  data: Record<string, Json>;
+  /** The user who made the change, or whose key sent the event. */
+  author: RunAuthor | null;
+  service_account: RunRow['service_account'];
+}
+
+export interface Source {
+  state?: string;
+  reason?: string;
+}
+
+export interface RunDetail extends RunRow {
+  notes: string;
+  command: string[];
+  config: Record<string, Json>;
+  settings: Record<string, Json>;
+  machines: Record<string, Record<string, Json>>;
+  sources: Record<string, Record<string, Source>>;
+  ranks: Rank[];
+  events: RunEvent[];
+  lost_records: number;
+  problems: string[];
+  /** A server of an earlier version sends none. */
+  defined_metrics?: DefinedMetrics;
+}
+
+/** The runs that have the same values, and what is known of them together. */
+/** The numbers of a column in some runs; `n`: how many have one. */
+export interface ColumnSummary {
+  n: number;
+  min: Value;
+  mean: Value;
+  max: Value;
+  sum?: Value;
+}
+
+export interface RunGroup {
+  values: Record<string, string | number | boolean | null>;
+  runs: number;
+  states: Partial<Record<State, number>>;
+  started_ms: [first: number | null, last: number | null] | null;
+  /** Servers of earlier versions have neither this nor sums. */
+  duration_ms?: ColumnSummary;
+  columns?: Record<string, ColumnSummary>;
+}
+
+export interface RunGroups {
+  groups: RunGroup[];
+  total: number;
+  next: string | null;
+}
+
+export interface RunPage {
+  runs: RunRow[];
+  total: number;
+  next: string | null;
+}
+
+/** What the server is, and what it can do. */
+export interface About {
+  version: string;
+  kind: 'local' | 'server';
+  capabilities: string[];
+  /** Whom the server answers: everyone, holders of a token, or users with accounts. */
+  auth?: 'open' | 'tokens' | 'accounts';
+}
+
+/** Changes of a run by a user: the keys to set. */
+export interface RunChanges {
+  name?: string;
+  notes?: string;
+  tags?: string[];
+}
+
+export interface Project {
+  name: string;
+  /** The team or user that has it; null without accounts. */
+  entity?: string | null;
+  runs: number;
+  running: number;
+  newest_ms: number;
+}
+
+/** A series of a run, from the plan of its charts. */
+export interface SeriesInfo {
+  key: string;
+  template: string;
+  host: string;
+  role: string;
+  unit: string;
+  kind: 'gauge' | 'counter' | 'rate' | null;
+  subject: string;
+  chart: string;
+  text: string;
+  source: string;
+  /** All values so far are 0; false for gauges, of which it is not known. */
+  zero: boolean;
+  /** What MLflow calls it, and in which unit. */
+  mlflow: { name: string; unit: string; factor: number } | null;
+}
+
+export interface MetricGroup {
+  host: string;
+  role: string;
+  t: number[];
+  n: number[] | null;
+  series: Record<string, Value[]>;
+  min: Record<string, Value[]> | null;
+  max: Record<string, Value[]> | null;
+}
+
+export interface Metrics {
+  run: string;
+  t0: number;
+  t1: number;
+  resolution: 'raw' | 'buckets';
+  bucket_ms: number | null;
+  cursor: string;
+  groups: MetricGroup[];
+}
+
+export interface LoggedGroup {
+  host: string;
+  rank: number | null;
+  step: number[];
+  t: Value[];
+  n: number[] | null;
+  series: Record<string, Value[]>;
+  min: Record<string, Value[]> | null;
+  max: Record<string, Value[]> | null;
+}
+
+export interface Logged {
+  run: string;
+  cursor: string;
+  groups: LoggedGroup[];
+}
+
+export interface DifferencePart {
+  n: number;
+  median: number;
+  mad: number;
+}
+
+/** How much a series differs inside a time range from the time around it. */
+export interface Difference {
+  kind: 'sampled' | 'logged';
+  key: string;
+  host: string;
+  role: string | null;
+  rank: number | null;
+  unit: string;
+  chart: string;
+  score: number;
+  inside: DifferencePart;
+  outside: DifferencePart;
+}
+
+export interface Differences {
+  compared: number;
+  left_out: number;
+  differences: Difference[];
+}
+
+export interface Sample {
+  host: string;
+  role: string;
+  t: number;
+  values: Record<string, Value>;
+}
+
+export interface LoggedRow {
+  host: string;
+  rank: number | null;
+  step: number;
+  t: number;
+  values: Record<string, Value>;
+}
+
+/** A live event. */
+export interface News {
+  samples?: Sample[];
+  calls?: LoggedRow[];
+  run?: RunDetail;
+  reload?: boolean;
+}
+
+export interface ConsolePiece {
+  time_ms: number;
+  stream: 'stdout' | 'stderr';
+  text: string;
+  host: string;
+  rank: number | null;
+}
+
+export interface Console {
+  cut: boolean;
+  pieces: ConsolePiece[];
+}
+
+/** Errors of a form's fields, by the names of the request: `{"links[2].url": "expected http or https"}`. */
+export type FieldErrors = Record<string, string>;
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    /** The whole JSON of the error, for what only some errors have. */
+    readonly body: Record<string, unknown> = {},
+  ) {
+    super(message);
+  }
+
+  /** The server does not have the address, because it is of an earlier version. */
+  get older(): boolean {
+    return this.status === 404 && String(this.body.error).startsWith('there is no /api/');
+  }
+
+  get fields(): FieldErrors {
+    return (this.body.fields ?? {}) as FieldErrors;
+  }
+}
+
+/** A link of the server as it can be passed on: with the address of this server. */
+export const wholeUrl = (url: string): string => new URL(url, window.location.origin).href;
+
+/** Why something failed: the server's error text, else the browser's. */
+export const reasonOf = (problem: unknown): string => (problem instanceof Error ? problem.message : String(problem));
+
+/** Any error as an ApiError; status -1 if it is not from the server. */
+export const asApiError = (problem: unknown): ApiError =>
+  problem instanceof ApiError ? problem : new ApiError(-1, reasonOf(problem));
+
+export type Params = Record<string, string | number | string[] | null | undefined>;
+export type Method = 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/** GET a JSON response. Throws an ApiError with the server's error text. */
+export const get = <T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> =>
+  ask<T>(address(path, params), { signal });
+
+/**
+ * A request that changes something. It is JSON, because pages of other sites cannot send that.
+ *
+ * If no response arrives, the same request again has the same key: the server carries it out once.
+ */
+export async function send<T = void>(method: Method, path: string, body: object = {}): Promise<T> {
+  const text = JSON.stringify(body);
+  const request = `${method} ${path} ${text}`;
+  const key = unanswered.get(request) ?? randomKey();
+  unanswered.set(request, key);
+  try {
+    const headers = { 'content-type': 'application/json', 'idempotency-key': key };
+    const answer = await ask<T>(address(path), { method, headers, body: text });
+    unanswered.delete(request);
+    return answer;
+  } catch (problem) {
+    if (!(problem instanceof ApiError && problem.status === 0)) unanswered.delete(request);
+    throw problem;
+  }
+}
+
+/** The keys of requests to which no response has arrived. */
+const unanswered = new Map<string, string>();
+
+const randomKey = (): string => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+
+/** Send a file as it is; its media type says what it is. */
+export const upload = <T = void>(path: string, file: Blob): Promise<T> =>
+  ask<T>(address(path), { method: 'PUT', headers: { 'content-type': file.type }, body: file });
+
+/** A file, by its address. */
+export const getFile = (url: string): Promise<Blob> => ask<Blob>(url, {});
+
+/** What the page does when the server asks for more; the page sets it at its start. */
+export const onDemand = {
+  /** The server responded, whatever it said. */
+  responded: (): void => undefined,
+  /** Nobody is signed in. */
+  signIn: (): void => undefined,
+  /** The password must be confirmed first. Resolves to whether it was. */
+  confirmPassword: (): Promise<boolean> => Promise.resolve(false),
+};
+
+/** Requests whose 401 means a wrong password, or that nobody needs to be signed in. */
+const MAY_BE_SIGNED_OUT = /^\/api\/v1\/(about$|auth\/|account\/password$)/;
+
+/** Why a request failed to which there was no response. */
+export const NO_RESPONSE = 'The server does not respond. Is it running?';
+
+let reached = true;
+
+/** Whether the server responded to the last request or event stream. */
+export const wasReached = (): boolean => reached;
+export const noteReached = (whether: boolean): void => void (reached = whether);
+
+async function ask<T>(url: string, how: RequestInit): Promise<T> {
+  let response: Response;
+  try {
+    response = await ((how.method === undefined && takeEarly(url)) || fetch(url, { ...how, headers: { ...how.headers, ...guest.headers() } }));
+  } catch (error) {
+    if (how.signal?.aborted) throw error;
+    noteReached(false);
+    throw new ApiError(0, NO_RESPONSE);
+  }
+  noteReached(true);
+  onDemand.responded();
+  if (response.status === 204) return undefined as T;
+  const type = response.headers.get('content-type') ?? '';
+  if (response.ok && /zip|csv/.test(type)) return (await response.blob()) as T;
+  if (response.ok) return type.includes('json') ? ((await response.json()) as T) : (undefined as T);
+  if (response.status === 428 && (await onDemand.confirmPassword())) return ask<T>(url, how);
+  if (guest.active()) throw guest.checked(await errorOf(response));
+  if (response.status === 401 && !MAY_BE_SIGNED_OUT.test(url)) onDemand.signIn();
+  throw await errorOf(response);
+}
+
+async function errorOf(response: Response): Promise<ApiError> {
+  const status = `The server responded with ${response.status} ${response.statusText}`;
+  try {
+    const body = (await response.json()) as Record<string, unknown>;
+    // Only a server of another version lacks an address that this page requests.
+    const error = new ApiError(response.status, typeof body.error === 'string' ? body.error : status, body);
+    if (error.older) return new ApiError(404, olderServerText(new URL(response.url).pathname), body);
+    return error;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error; // the request was aborted, or the connection broke
+    return new ApiError(response.status, status); // not JSON, for example a proxy's error page
+  }
+}
+
+export function address(path: string, params: Params = {}): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(params)) {
+    if (value === null || value === undefined) continue;
+    for (const item of Array.isArray(value) ? value : [value]) query.append(name, String(item));
+  }
+  const text = query.toString();
+  return `/api/v1/${path}${text && `${path.includes('?') ? '&' : '?'}${text}`}`;
+}
+
+/** Which run: the team or user that has it, null without accounts, and its id, which is unique there only. */
+export interface RunKey {
+  id: string;
+  entity: string | null;
+}
+
+/** `rest`: of the path, such as `/series`. */
+export const runPath = ({ id, entity }: RunKey, rest = ''): string =>
+  `runs/${encodeURIComponent(id)}${rest}${entity === null ? '' : `?entity=${encodeURIComponent(entity)}`}`;
+
+export const projectPath = ({ entity, name }: { entity: string; name: string }, rest = ''): string =>
+  `entities/${encodeURIComponent(entity)}/projects/${encodeURIComponent(name)}${rest}`;

@@ -1,0 +1,37 @@
+// A chart as its pages describe it: lines over an axis, wherever they come from.
+
+import type { Line } from './points';
+import type { Pin } from './plot';
+import type { Range } from '../features/runs/charts/runData.svelte';
+import type { ChartOptions } from './viewState';
+import type { Axis } from './xAxis';
+
+export interface ChartModel {
+  /** The same at every visit: by it, a link names the chart. */
+  id: string;
+  title: string;
+  unit: string;
+  /** What it shows. */
+  text: string;
+  /** Where its values come from. */
+  sources: readonly string[];
+  lines: readonly Line[];
+  /** Each line is a device or host, and all measure the same. */
+  ofDevices: boolean;
+  /** Each line is a run, whose colour is also in a table: the values are named beside the pointer. */
+  ofRuns?: boolean;
+  axis: Axis;
+  range: Range;
+  /** The range without a zoom. */
+  whole: Range;
+  /** Charts with the same name share a crosshair. */
+  sync: string;
+  note: string;
+  pins: readonly Pin[];
+  /** Addresses of the same values as CSV: as many as are shown, and all samples. */
+  tables: { shown: string; all: string } | null;
+  /** The shown points as CSV, where no address has them: the page computed them. */
+  csv?: () => Blob;
+  /** Its own options, unless the address has others. */
+  preset?: Partial<ChartOptions>;
+}

@@ -1,0 +1,236 @@
+// How a chart is drawn: options for uPlot from a few lines, and nothing about where they come from.
+
+import uPlot from 'uplot';
+import type { Drawn } from './drawn';
+import { labelsOf, ticksOf, type Axis } from './xAxis';
+import { rangeOf, yLabels, yTicks, type YAxis } from './yAxis';
+import { translucent } from './palette';
+import type { Range } from '../features/runs/charts/runData.svelte';
+
+export interface Hooks {
+  zoom: (min: number, max: number) => void;
+  reset: () => void;
+  /** The crosshair moved; the index of each line's point under it, null without. */
+  cursor: (plot: uPlot) => void;
+}
+
+/** An event or alert on the time axis. */
+export interface Pin {
+  x: number;
+  level: string;
+  text: string;
+}
+
+export interface PlotSetup {
+  lines: readonly Drawn[];
+  axis: Axis;
+  y: YAxis;
+  size: { width: number; height: number };
+  /** The displayed range. uPlot's own is still the previous one while it asks for that of the y axis. */
+  range: () => Range;
+  /** Charts with the same name share a crosshair. */
+  sync: string;
+  pins: () => readonly Pin[];
+  /** Times that are shaded. */
+  spans: () => readonly Range[];
+  hooks: Hooks;
+}
+
+const FADED = 0.35;
+/** uPlot draws no axis if it finds none of these between two ticks, and its own end at 1e32: less than a diverging loss. */
+const POWERS = Array.from({ length: 325 }, (_, i) => Number(`1e${i - 16}`));
+
+/** More lines have no points at the crosshair. */
+const MOST_POINTS = 12;
+
+const FONT = '11px system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
+
+export function options({ lines, axis, y, size, range: shown, sync, pins, spans, hooks }: PlotSetup): uPlot.Options {
+  const css = getComputedStyle(document.documentElement);
+  const color = (name: string): string => css.getPropertyValue(name).trim();
+  const [grid, text, warn, bad] = [color('--grid'), color('--soft'), color('--warn'), color('--bad')];
+  const raws = lines.filter(({ raw }) => raw);
+  const banded = lines.filter(({ band }) => band);
+  const firstBand = lines.length + raws.length + 1;
+  return {
+    ...size,
+    ms: 1,
+    legend: { show: false },
+    padding: [6, 8, 0, 0],
+    scales: {
+      x: { time: false, auto: false },
+      y: { distr: y.scale === 'log' ? 3 : 1, range: (plot, low, high) => rangeOf(y, low, high, () => shownValues(plot, lines.length, shown())) },
+    },
+    axes: [xAxis(axis, text, grid), yAxis(y, text, grid)],
+    series: [
+      {},
+      ...lines.map(
+        (line): uPlot.Series => ({
+          label: line.label,
+          stroke: line.faded ? translucent(line.color, FADED) : line.color,
+          width: line.width,
+          ...(line.dash.length > 0 && { dash: line.dash }),
+          points: { show: (plot, i) => alone(plot, i), size: 5, fill: line.color },
+        }),
+      ),
+      ...raws.map(({ color }): uPlot.Series => ({ stroke: translucent(color, 0.45), width: 1, points: { show: false } })),
+      ...banded.flatMap((): uPlot.Series[] => [edge(), edge()]),
+    ],
+    bands: banded.map(
+      (line, i): uPlot.Band => ({ series: [firstBand + 2 * i + 1, firstBand + 2 * i], fill: translucent(line.color, 0.16) }),
+    ),
+    cursor: {
+      y: false,
+      // Moving hundreds of points over all charts of a page takes longer than a frame.
+      points: { size: 6, show: lines.length <= MOST_POINTS && ((plot, i) => cursorPoint(plot, i, lines)) },
+      drag: { x: true, y: false, setScale: false, dist: 4 },
+      // Every chart follows the crosshair; only the one under the pointer is dragged on. uPlot keeps keys in an object, which has a
+      // `constructor` already, as a run may be called.
+      sync: { key: `of ${sync}`, setSeries: false, filters: { pub: (type) => type !== 'mousedown' && type !== 'mouseup' } },
+      bind: { dblclick: () => () => (hooks.reset(), null) },
+    },
+    hooks: {
+      setSelect: [(plot) => takeSelection(plot, hooks.zoom)],
+      setCursor: [hooks.cursor],
+      drawClear: [(plot) => drawSpans(plot, spans(), translucent(bad, 0.14))],
+      draw: [(plot) => drawPins(plot, pins(), { warning: warn, error: bad })],
+    },
+  };
+}
+
+function xAxis(axis: Axis, stroke: string, grid: string): uPlot.Axis {
+  return {
+    stroke,
+    font: FONT,
+    size: 22,
+    gap: 7,
+    grid: { stroke: grid, width: 1 },
+    ticks: { show: false },
+    splits: (plot, _i, min, max) => ticksOf(axis, min, max, Math.max(2, Math.floor(plot.bbox.width / uPlot.pxRatio / 54))),
+    values: (plot, ticks) => fitting(plot, ticks, labelsOf(axis, ticks)),
+  };
+}
+
+function yAxis(y: YAxis, stroke: string, grid: string): uPlot.Axis {
+  return {
+    stroke,
+    font: FONT,
+    gap: 6,
+    size: (plot, values) => axisWidth(plot, values),
+    grid: { stroke: grid, width: 1 },
+    ticks: { show: false },
+    filter: (_plot, ticks) => ticks,
+    incrs: POWERS,
+    splits: (plot, _i, min, max) => yTicks(y, min, max, Math.max(2, Math.floor(plot.bbox.height / uPlot.pxRatio / 28))),
+    values: (_plot, ticks) => yLabels(y, ticks),
+  };
+}
+
+/** The values of the lines in the displayed range, without their bands. */
+function shownValues(plot: uPlot, lines: number, { min, max }: Range): number[] {
+  const x = plot.data[0];
+  const found: number[] = [];
+  for (let column = 1; column <= lines; column++) {
+    plot.data[column]?.forEach((value, i) => {
+      if (typeof value === 'number' && x[i]! >= min && x[i]! <= max) found.push(value);
+    });
+  }
+  return found;
+}
+
+/** An edge of a band: never drawn itself, but the axis has room for it. */
+const edge = (): uPlot.Series => ({ stroke: 'transparent', width: 0, points: { show: false } });
+
+function cursorPoint(_plot: uPlot, i: number, lines: readonly Drawn[]): HTMLElement {
+  const point = document.createElement('div');
+  const line = lines[i - 1];
+  if (line) point.style.background = line.color;
+  else point.hidden = true;
+  return point;
+}
+
+/** Points are drawn only where a line would show nothing: one value between two gaps, or one in all. */
+function alone(plot: uPlot, i: number): boolean {
+  const values = plot.data[i]!;
+  let known = 0;
+  for (let at = 0; at < values.length && known < 2; at++) if (typeof values[at] === 'number') known++;
+  return known === 1;
+}
+
+/** Without the labels that would be cut off at the right edge. */
+function fitting(plot: uPlot, ticks: readonly number[], labels: readonly string[]): (string | null)[] {
+  return labels.map((label, i) => {
+    const end = plot.bbox.left / uPlot.pxRatio + plot.valToPos(ticks[i]!, 'x') + label.length * 3.1;
+    return end > plot.width ? null : label;
+  });
+}
+
+/** As wide as its widest label, in steps, so that charts above each other mostly line up. */
+function axisWidth(plot: uPlot, values: readonly string[] | null): number {
+  if (!values?.length) return 48;
+  plot.ctx.save();
+  plot.ctx.font = FONT;
+  const widest = Math.max(...values.map((value) => plot.ctx.measureText(value).width));
+  plot.ctx.restore();
+  return Math.max(48, Math.ceil((widest + 12) / 8) * 8);
+}
+
+function takeSelection(plot: uPlot, zoom: Hooks['zoom']): void {
+  const { left, width } = plot.select;
+  if (width < 4) return;
+  const [min, max] = [plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x')];
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  zoom(min, max);
+}
+
+/** Shade times, behind the lines. */
+function drawSpans(plot: uPlot, spans: readonly Range[], color: string): void {
+  const { ctx, bbox } = plot;
+  const left = bbox.left;
+  const right = left + bbox.width;
+  ctx.save();
+  ctx.fillStyle = color;
+  for (const { min, max } of spans) {
+    const from = Math.max(left, plot.valToPos(min, 'x', true));
+    const to = Math.min(right, Math.max(plot.valToPos(max, 'x', true), from + uPlot.pxRatio));
+    if (to > from) ctx.fillRect(from, bbox.top, to - from, bbox.height);
+  }
+  ctx.restore();
+}
+
+const PIN_SIZE = 4;
+
+/** A dashed line for each event, with a head that says where to point at. */
+function drawPins(plot: uPlot, pins: readonly Pin[], colors: Record<string, string>): void {
+  const { ctx, bbox } = plot;
+  const { min, max } = plot.scales.x!;
+  ctx.save();
+  ctx.lineWidth = uPlot.pxRatio;
+  let last = -Infinity;
+  for (const pin of pins) {
+    if (pin.x < min! || pin.x > max!) continue;
+    const x = Math.round(plot.valToPos(pin.x, 'x', true));
+    if (x === last) continue;
+    last = x;
+    ctx.strokeStyle = ctx.fillStyle = colors[pin.level] ?? colors.warning!;
+    ctx.setLineDash([3, 3]);
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    const size = PIN_SIZE * uPlot.pxRatio;
+    ctx.beginPath();
+    ctx.moveTo(x - size, bbox.top - size);
+    ctx.lineTo(x + size, bbox.top - size);
+    ctx.lineTo(x, bbox.top + size / 2);
+    ctx.fill();
+  }
+  ctx.restore();
+}
+
+const PIN_REACH = 6;
+
+/** The pins at the crosshair. */
+export function pinsNear(plot: uPlot, pins: readonly Pin[], left: number): Pin[] {
+  return pins.filter((pin) => Math.abs(plot.valToPos(pin.x, 'x') - left) <= PIN_REACH);
+}

@@ -1,0 +1,133 @@
+// What the address of a view says about its charts. Anything unknown in an address is ignored.
+
+import type { Range } from '../features/runs/charts/runData.svelte';
+import { SMOOTHING_KINDS, type SmoothingKind } from './smoothing';
+
+export const Y_SCALES = ['auto', 'linear', 'log', 'percent'] as const;
+export type YScale = (typeof Y_SCALES)[number];
+export const MODES = ['heatmap', 'band', 'lines'] as const;
+/** How many devices are drawn: a row of a heatmap each, one band with their mean, or a line each. */
+export type Mode = (typeof MODES)[number];
+
+/** `share`: the width, in percent of the whole x axis, so that it means the same on every axis. */
+export interface SmoothingChoice {
+  kind: SmoothingKind;
+  share: number;
+}
+
+export interface ChartOptions {
+  y: YScale;
+  smoothing: SmoothingChoice | null;
+  /** Leave outliers out of the y axis. */
+  outliersAside: boolean;
+  /** null: as the number of lines suggests. */
+  mode: Mode | null;
+}
+
+export interface ChartState {
+  options: ChartOptions;
+  /** Options that are set for this chart only. */
+  own: boolean;
+  hidden: ReadonlySet<string>;
+  pinned: ReadonlySet<string>;
+}
+
+export type Changes = Record<string, string | null>;
+
+export const MAX_SHARE = 25;
+
+const choice = <T extends string>(choices: readonly T[], text: string | null): T | null => choices.find((one) => one === text) ?? null;
+
+export function smoothingOf(text: string | null): SmoothingChoice | null {
+  const [name, percent] = (text ?? '').split(':');
+  const kind = choice(SMOOTHING_KINDS, name ?? '');
+  const share = Number(percent);
+  return kind && share > 0 && share <= MAX_SHARE ? { kind, share } : null;
+}
+
+function optionsOf(query: URLSearchParams, otherwise: URLSearchParams | null = null, preset: Changes = {}): ChartOptions {
+  const value = (name: string): string | null => query.get(name) ?? otherwise?.get(name) ?? preset[name] ?? null;
+  return {
+    y: choice(Y_SCALES, value('y')) ?? 'auto',
+    smoothing: smoothingOf(value('smooth')),
+    outliersAside: value('outliers') === 'aside',
+    mode: choice(MODES, value('mode')),
+  };
+}
+
+/** The options of all charts of a view. */
+export const pageOptions = (query: URLSearchParams): ChartOptions => optionsOf(query);
+
+const nameOf = (chart: string): string => `chart.${chart.replaceAll('\n', '~')}`;
+
+/** What an address says about one chart, as text: as long as it is the same, so is the state of the chart. */
+export const chartStateText = (query: URLSearchParams, chart: string): string =>
+  ['y', 'smooth', 'outliers', 'mode', nameOf(chart)].map((name) => query.get(name) ?? '').join('\n');
+
+/** The state of one chart: its own options where it has some, otherwise those of all charts, otherwise its preset ones. */
+export function chartState(query: URLSearchParams, chart: string, preset: Partial<ChartOptions> = {}): ChartState {
+  const own = new URLSearchParams(query.get(nameOf(chart)) ?? '');
+  return {
+    options: optionsOf(own, query, optionChanges(preset)),
+    own: ['y', 'smooth', 'outliers', 'mode'].some((name) => own.has(name)),
+    hidden: new Set(own.getAll('hide')),
+    pinned: new Set(own.getAll('pin')),
+  };
+}
+
+/** What options are in an address; null for the default. */
+export function optionChanges(options: Partial<ChartOptions>): Changes {
+  const found: Changes = {};
+  if (options.y !== undefined) found.y = options.y === 'auto' ? null : options.y;
+  if (options.smoothing !== undefined) {
+    found.smooth = options.smoothing && `${options.smoothing.kind}:${options.smoothing.share}`;
+  }
+  if (options.outliersAside !== undefined) found.outliers = options.outliersAside ? 'aside' : null;
+  if (options.mode !== undefined) found.mode = options.mode;
+  return found;
+}
+
+/** Options of one chart; `null` gives it those of all charts again. */
+export function chartOptionChanges(query: URLSearchParams, chart: string, options: Partial<ChartOptions> | null): Changes {
+  const own = new URLSearchParams(query.get(nameOf(chart)) ?? '');
+  if (options === null) for (const name of ['y', 'smooth', 'outliers', 'mode']) own.delete(name);
+  else for (const [name, value] of Object.entries(optionChanges(options))) own.set(name, value ?? 'default');
+  return { [nameOf(chart)]: own.toString() || null };
+}
+
+/** Hide or show, pin or unpin a series of a chart. */
+export function seriesChanges(query: URLSearchParams, chart: string, what: 'hide' | 'pin', series: readonly string[]): Changes {
+  const own = new URLSearchParams(query.get(nameOf(chart)) ?? '');
+  own.delete(what);
+  for (const id of series) own.append(what, id);
+  return { [nameOf(chart)]: own.toString() || null };
+}
+
+/** The API knows no times beyond it. */
+const FARTHEST = 2 ** 53;
+
+/** The zoom; null if the address has none. */
+export function zoomOf(query: URLSearchParams): Range | null {
+  const [from, to] = [query.get('from'), query.get('to')];
+  if (!from || !to) return null;
+  const range = { min: Number(from), max: Number(to) };
+  return range.max > range.min && range.min >= -FARTHEST && range.max <= FARTHEST ? range : null;
+}
+
+const metricZoomName = (metric: string): string => `zoom.${metric}`;
+
+/** The zoom of the charts that have a metric of their own as x axis. */
+export function metricZoomOf(query: URLSearchParams, metric: string): Range | null {
+  const [from = '', to = ''] = (query.get(metricZoomName(metric)) ?? '').split('~');
+  return zoomOf(new URLSearchParams({ from, to }));
+}
+
+export const metricZoomChanges = (metric: string, zoom: Range | null): Changes => ({
+  [metricZoomName(metric)]: zoom && `${shortNumber(zoom.min)}~${shortNumber(zoom.max)}`,
+});
+
+export const zoomChanges = (zoom: Range | null): Changes =>
+  zoom ? { from: shortNumber(zoom.min), to: shortNumber(zoom.max) } : { from: null, to: null };
+
+/** Whole milliseconds and steps where they are large, otherwise as precise as a screen. */
+const shortNumber = (value: number): string => String(Math.abs(value) >= 1e5 ? Math.round(value) : Number(value.toPrecision(7)));

@@ -1,0 +1,24 @@
+// The way to Slack, where a channel is chosen, and back.
+
+import { reasonOf, send } from '../../base/api';
+import { notice } from '../../base/notice.svelte';
+import { here } from '../../base/route.svelte';
+
+/** Leave for Slack. `path`: of the API. */
+export async function chooseAtSlack(path: string): Promise<void> {
+  try {
+    const { url } = await send<{ url: string }>('POST', path, {});
+    window.location.assign(url);
+  } catch (problem) {
+    notice.fail(reasonOf(problem));
+  }
+}
+
+/** Say what came of it, once, after the way back. */
+export function sayWhatSlackDid(): void {
+  const channel = here.query.get('slack');
+  const problem = here.query.get('slack_error');
+  if (channel !== null) notice.say(`${channel} is connected.`);
+  if (problem !== null) notice.fail(`Slack was not connected: ${problem}`);
+  if (channel !== null || problem !== null) here.set({ slack: null, slack_error: null });
+}

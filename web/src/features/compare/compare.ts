@@ -1,0 +1,214 @@
+// Comparison of runs: what the API answers, its columns as dimensions, and what is chosen in the address.
+
+import type { Json, RunRow, Value } from '../../base/api';
+
+export const SECTIONS = ['run', 'config', 'git', 'packages', 'hardware', 'environment'] as const;
+export type Section = (typeof SECTIONS)[number];
+export const SECTION_TITLES: Record<Section, string> = {
+  run: 'Run',
+  config: 'Config',
+  git: 'Git',
+  packages: 'Packages',
+  hardware: 'Hardware',
+  environment: 'Environment',
+};
+export const MOST_RUNS = 100;
+
+export interface FactRow {
+  section: Section;
+  name: string;
+  differs: boolean;
+  /** Of each run; one value if it does not differ. */
+  values: Json[];
+  absent: number[];
+}
+
+export type Goal = 'minimize' | 'maximize';
+
+export interface StatisticRow {
+  name: string;
+  /** Empty: not known. */
+  unit: string;
+  goal: Goal | null;
+  values: Value[];
+  best: number[];
+}
+
+export interface Comparison {
+  runs: RunRow[];
+  missing: string[];
+  facts: FactRow[];
+  left_out: number;
+  statistics: StatisticRow[];
+}
+
+/** A fact of a run as text; null: the run does not have it. */
+export function factText(row: FactRow, run: number): string | null {
+  if (row.absent.includes(run)) return null;
+  const value = row.values.length === 1 && !row.differs ? row.values[0] : row.values[run];
+  return typeof value === 'string' ? value : JSON.stringify(value ?? null);
+}
+
+/** The rows to show, by section in a fixed order. `words`: all occur in the name. */
+export function shownFacts(rows: readonly FactRow[], all: boolean, words: string): [Section, FactRow[]][] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const shown = rows.filter((row) => (all || row.differs) && wanted.every((word) => row.name.toLowerCase().includes(word)));
+  return SECTIONS.map((section): [Section, FactRow[]] => [section, shown.filter((row) => row.section === section)]).filter(([, found]) => found.length > 0);
+}
+
+/** The best runs of a row by a goal; none if all are equally good. */
+export function bestOf(values: readonly Value[], goal: Goal | null): number[] {
+  const known = values.filter((value): value is number => value !== null);
+  if (goal === null || new Set(known).size < 2) return [];
+  const best = goal === 'minimize' ? Math.min(...known) : Math.max(...known);
+  return [...values.keys()].filter((i) => values[i] === best);
+}
+
+/** What runs can be placed by: a config value, a number of the summary, or a statistic of the system. */
+export interface Dimension {
+  /** `config.lr`, `summary.loss`, `system.gpu`. */
+  name: string;
+  /** Of each run: a number, or the place of its category; null: the run has none. */
+  values: Value[];
+  unit: string;
+  /** Of a category: what the places mean. Null: the values are numbers. */
+  categories: string[] | null;
+  /** All runs have the same. */
+  constant: boolean;
+}
+
+const MOST_CATEGORIES = 24;
+
+/** All dimensions in which at least one run has a value. Texts with too many different values are left out. */
+export function dimensionsOf({ runs, facts, statistics }: Pick<Comparison, 'runs' | 'facts' | 'statistics'>): Dimension[] {
+  const found: Dimension[] = [];
+  for (const row of facts) {
+    if (row.section !== 'config') continue;
+    const dimension = dimensionOf(
+      `config.${row.name}`,
+      runs.map((_, i) => (row.absent.includes(i) ? null : row.differs ? (row.values[i] ?? null) : (row.values[0] ?? null))),
+    );
+    if (dimension) found.push(dimension);
+  }
+  for (const { name, unit, values } of statistics) {
+    if (values.some((value) => value !== null)) found.push({ name, unit, values, categories: null, constant: isConstant(values) });
+  }
+  return found;
+}
+
+/** A dimension from a value of each run; null: it cannot be one. */
+export function dimensionOf(name: string, values: readonly Json[]): Dimension | null {
+  const known = values.filter((value) => value !== null);
+  if (known.length === 0) return null;
+  if (known.every((value) => typeof value === 'number')) {
+    const numbers = values as Value[];
+    return { name, unit: '', values: numbers, categories: null, constant: isConstant(numbers) };
+  }
+  const texts = values.map((value) => (value === null ? null : typeof value === 'string' ? value : JSON.stringify(value)));
+  const categories = [...new Set(texts.filter((text): text is string => text !== null))].sort(new Intl.Collator('en', { numeric: true }).compare);
+  if (categories.length > MOST_CATEGORIES) return null;
+  const places = texts.map((text) => (text === null ? null : categories.indexOf(text)));
+  return { name, unit: '', values: places, categories, constant: isConstant(places) };
+}
+
+const isConstant = (values: readonly Value[]): boolean => new Set(values).size < 2;
+
+export interface Extent {
+  min: number;
+  max: number;
+}
+
+/** From the lowest to the highest value; widened where all are the same. */
+export function extentOf({ values, categories }: Dimension): Extent {
+  if (categories) return { min: -0.5, max: categories.length - 0.5 };
+  const known = values.filter((value): value is number => value !== null && Number.isFinite(value));
+  const [min, max] = [Math.min(...known), Math.max(...known)];
+  if (known.length === 0) return { min: 0, max: 1 };
+  if (min < max) return { min, max };
+  const margin = Math.abs(min) / 2 || 1;
+  return { min: min - margin, max: max + margin };
+}
+
+/** Whether a logarithmic scale tells more: all values are positive and span three powers of ten. */
+export function suitsLog({ values, categories }: Dimension): boolean {
+  if (categories) return false;
+  const known = values.filter((value): value is number => value !== null);
+  return known.length > 1 && Math.min(...known) > 0 && Math.max(...known) >= 1000 * Math.min(...known);
+}
+
+/** Where a value is between the ends of a dimension, from 0 to 1. */
+export function placeOf(value: number, { min, max }: Extent, log: boolean): number {
+  const [a, b, x] = log ? [Math.log(min), Math.log(max), Math.log(value)] : [min, max, value];
+  return (x! - a!) / (b! - a!);
+}
+
+/** The value at a place. */
+export function valueAt(place: number, { min, max }: Extent, log: boolean): number {
+  return log ? Math.exp(Math.log(min) + place * (Math.log(max) - Math.log(min))) : min + place * (max - min);
+}
+
+/** What is selected, by dimension. */
+export type Brushes = ReadonlyMap<string, Extent>;
+
+/** Which runs are within all brushes. A run without a value is in none. */
+export function selected(dimensions: readonly Dimension[], brushes: Brushes, runs: number): boolean[] {
+  const active = dimensions.filter(({ name }) => brushes.has(name));
+  return Array.from({ length: runs }, (_, run) =>
+    active.every(({ name, values }) => {
+      const value = values[run] ?? null;
+      const { min, max } = brushes.get(name)!;
+      return value !== null && value >= min && value <= max;
+    }),
+  );
+}
+
+/** `config.lr:0.001:0.1;…` of an address. */
+export function brushesOf(text: string | null): Map<string, Extent> {
+  const found = new Map<string, Extent>();
+  for (const part of (text ?? '').split(';')) {
+    const match = /^(.+):([^:]+):([^:]+)$/.exec(part);
+    const [min, max] = [Number(match?.[2]), Number(match?.[3])];
+    if (match && Number.isFinite(min) && Number.isFinite(max) && min <= max) found.set(decodeURIComponent(match[1]!), { min, max });
+  }
+  return found;
+}
+
+export const brushesText = (brushes: Brushes): string =>
+  [...brushes].map(([name, { min, max }]) => `${encodeURIComponent(name)}:${Number(min.toPrecision(8))}:${Number(max.toPrecision(8))}`).join(';');
+
+const MOST_AXES = 8;
+
+/** The axes to begin with: what differs, config before results. */
+export function usualAxes(dimensions: readonly Dimension[]): string[] {
+  const differing = dimensions.filter(({ constant }) => !constant).map(({ name }) => name);
+  const config = differing.filter((name) => name.startsWith('config.'));
+  const results = differing.filter((name) => !name.startsWith('config.'));
+  const ofResults = Math.min(results.length, Math.max(MOST_AXES / 2, MOST_AXES - config.length));
+  return [...config.slice(0, MOST_AXES - ofResults), ...results.slice(0, ofResults)];
+}
+
+/** The ends and the middle of cividis, a scale of colours for any colour vision, darker on light pages. */
+const SCALES = {
+  light: [
+    [0, 34, 78],
+    [87, 93, 109],
+    [166, 137, 30],
+  ],
+  dark: [
+    [86, 132, 214],
+    [165, 160, 150],
+    [254, 232, 56],
+  ],
+} as const;
+
+/** The colour of a place from 0 to 1. */
+export function scaleColour(place: number, dark: boolean): string {
+  const scale = SCALES[dark ? 'dark' : 'light'];
+  const at = Math.min(1, Math.max(0, place)) * (scale.length - 1);
+  const low = Math.min(scale.length - 2, Math.floor(at));
+  const parts = scale[low]!.map((from, i) => Math.round(from + (scale[low + 1]![i]! - from) * (at - low)));
+  return `rgb(${parts.join(' ')})`;
+}
+
+/** `summary.loss` without its section, for headings. */
+export const shortName = (name: string): string => name.replace(/^(config|summary|system)\./, '');

@@ -1,0 +1,205 @@
+// Which charts a run has, in which sections, from its list of series and nothing else.
+
+import type { SeriesInfo } from '../../../base/api';
+import { deviceOf, slotsOf } from '../../../chart/palette';
+import { seriesId } from '../../../chart/points';
+
+export interface ChartPlan {
+  id: string;
+  title: string;
+  unit: string;
+  text: string;
+  /** Where its values come from. */
+  sources: string[];
+  series: PlannedSeries[];
+  /** Each line is a device or a host, and they measure the same. */
+  ofDevices: boolean;
+  /** Globs that ask the API for all of them. */
+  patterns: string[];
+  /** All values ever were zero, and it is none of the charts that everybody looks for. */
+  quiet: boolean;
+}
+
+export interface PlannedSeries {
+  key: string;
+  host: string;
+  role: string;
+  label: string;
+  text: string;
+  /** The number of the device; null if it is of none, or of one without a number. */
+  device: number | null;
+  /** Its colour, whatever else is drawn. */
+  slot: number;
+  mlflow: SeriesInfo['mlflow'];
+  /** What values are multiplied with before they are drawn. */
+  factor: number;
+}
+
+export interface Section {
+  title: string;
+  charts: ChartPlan[];
+}
+
+const MACHINE = ['CPU', 'Memory', 'Disk', 'Network', 'Process'];
+const LAST = ['Pressure', 'Other', 'Monitor'];
+
+/** Charts by section: accelerators, the machine, processes, pressure, what the catalogue does not know, the monitor itself. */
+export function plan(series: readonly SeriesInfo[], slots: ReadonlyMap<string, number> = slotsOf(series)): Section[] {
+  const rated = new Set(series.filter((one) => one.kind === 'rate').map((one) => `${one.chart}\n${one.host}`));
+  const charts = new Map<string, SeriesInfo[]>();
+  for (const one of series) {
+    // What a chart has as speeds it does not also draw as totals.
+    if (one.kind === 'counter' && rated.has(`${one.chart}\n${one.host}`)) continue;
+    const id = `${one.chart}\n${one.unit}`;
+    const members = charts.get(id);
+    if (members) members.push(one);
+    else charts.set(id, [one]);
+  }
+  for (const [id, members] of charts) if (repeats(members, charts)) charts.delete(id);
+  const sections = new Map<string, ChartPlan[]>();
+  for (const [id, members] of charts) {
+    const title = sectionOf(members);
+    const plans = sections.get(title);
+    const planned = chartPlan(id, members, slots);
+    if (plans) plans.push(planned);
+    else sections.set(title, [planned]);
+  }
+  return [...sections]
+    .map(([title, plans]) => ({ title, charts: plans.sort(byImportance) }))
+    .sort((a, b) => rank(a.title) - rank(b.title) || a.title.localeCompare(b.title));
+}
+
+/** A chart per device, of a machine with one device of that kind, says what the chart of all devices says already. */
+function repeats(members: readonly SeriesInfo[], charts: ReadonlyMap<string, readonly SeriesInfo[]>): boolean {
+  const { chart, unit } = members[0]!;
+  const [whole, part] = chart.split(' per ');
+  if (part === undefined || !charts.has(`${whole}\n${unit}`)) return false;
+  return new Set(members.map((one) => `${one.template}\n${one.host}`)).size === members.length;
+}
+
+function rank(title: string): number {
+  if (MACHINE.includes(title)) return 100 + MACHINE.indexOf(title);
+  if (LAST.includes(title)) return 200 + LAST.indexOf(title);
+  return title === 'GPU' ? 0 : 50;
+}
+
+/** A chart of the process and of the host is of the host; one that is of several parts of the machine is of none of them. */
+function sectionOf(members: readonly SeriesInfo[]): string {
+  const subjects = new Set(members.map((one) => one.subject));
+  if (members[0]!.chart.startsWith('Pressure')) return 'Pressure';
+  if (subjects.size > 1) subjects.delete('Process');
+  return [...subjects][0]!;
+}
+
+/** What people look at first, first: the whole before its parts, parts before totals and limits. */
+function byImportance(a: ChartPlan, b: ChartPlan): number {
+  return Number(a.quiet) - Number(b.quiet) || importance(a) - importance(b);
+}
+
+const FIRST = [
+  'GPU utilization',
+  'GPU memory',
+  'GPU memory used',
+  'GPU power',
+  'GPU temperature',
+  'CPU',
+  'CPU per core',
+  'CPU by mode',
+  'Memory',
+  'Process memory',
+  'Disk I/O',
+  'Network',
+  'Processes',
+  'Process I/O',
+  'Pressure',
+  'Monitor CPU',
+];
+const LEAST = ['CPU frequency', 'CPU limit', 'Uptime'];
+
+function importance(chart: ChartPlan): number {
+  const place = FIRST.indexOf(chart.title);
+  return place < 0 ? FIRST.length + LEAST.indexOf(chart.title) + 1 : place;
+}
+
+function chartPlan(id: string, members: SeriesInfo[], slots: ReadonlyMap<string, number>): ChartPlan {
+  const hosts = new Set(members.map((one) => one.host));
+  const keys = shorten([...new Set(members.map((one) => one.key))]);
+  const first = members[0]!;
+  const once = new Set<string>();
+  const twice = new Set(members.map((one) => `${one.host}\n${one.key}`).filter((id) => once.has(id) || !once.add(id)));
+  const series = members
+    .map((one) => {
+      const short = keys.get(one.key)!;
+      const named = hosts.size > 1 ? (keys.size > 1 ? `${one.host} · ${short}` : one.host) : short;
+      const label = twice.has(`${one.host}\n${one.key}`) ? `${named} (${one.role})` : named;
+      const { key, host, role, text, mlflow } = one;
+      return { key, host, role, label, text, device: deviceOf(one), slot: slots.get(seriesId(one)) ?? 0, mlflow, factor: 1 };
+    })
+    .sort((a, b) => compareNaturally(a.host, b.host) || compareNaturally(a.key, b.key) || compareNaturally(a.role, b.role));
+  return {
+    id,
+    title: first.chart,
+    unit: first.unit,
+    text: [...new Set(members.map((one) => one.text).filter(Boolean))].join('\n'),
+    sources: [...new Set(members.map((one) => one.source).filter(Boolean))],
+    series,
+    ofDevices: new Set(members.map((one) => one.template)).size === 1 && twice.size === 0,
+    patterns: [...new Set(members.map((one) => one.template.replace(/\{\w+\}/g, '*')))],
+    quiet: !FIRST.includes(first.chart) && members.every((one) => one.zero),
+  };
+}
+
+const compareNaturally = new Intl.Collator('en', { numeric: true }).compare;
+
+/** Keys without the parts that all of them share, as long as something is left of each. A bare number keeps what it counts. */
+export function shorten(keys: readonly string[]): Map<string, string> {
+  const parts = keys.map((key) => key.split('.'));
+  const shortest = Math.min(...parts.map((part) => part.length));
+  const shared = (at: (part: string[]) => string | undefined): boolean => new Set(parts.map(at)).size === 1;
+  let front = 0;
+  let back = 0;
+  if (keys.length > 1) {
+    while (front < shortest - 1 && shared((part) => part[front])) front++;
+    while (back < shortest - 1 - front && shared((part) => part[part.length - 1 - back])) back++;
+  }
+  return new Map(
+    keys.map((key, i) => {
+      const rest = parts[i]!.slice(front, parts[i]!.length - back).join('.');
+      return [key, /^\d+$/.test(rest) && front > 0 ? `${parts[i]![front - 1]} ${rest}` : rest];
+    }),
+  );
+}
+
+/** The same charts with MLflow's names; in its units where it has a name for all that a chart draws. */
+export function inMlflow(sections: readonly Section[]): Section[] {
+  return sections.map((section) => ({ ...section, charts: section.charts.map(chartInMlflow) }));
+}
+
+function chartInMlflow(chart: ChartPlan): ChartPlan {
+  const units = new Set(chart.series.map((one) => one.mlflow?.unit));
+  const [unit] = units;
+  const whole = units.size === 1 && unit !== undefined;
+  const hosts = new Set(chart.series.map((one) => one.host)).size;
+  const series = chart.series.map((one) => {
+    if (!one.mlflow) return one;
+    const label = hosts > 1 ? `${one.host} · ${one.mlflow.name}` : one.mlflow.name;
+    return { ...one, label, factor: whole ? one.mlflow.factor : 1 };
+  });
+  const only = chart.series.length === 1 ? chart.series[0]!.mlflow : null;
+  return { ...chart, series, title: only?.name ?? chart.title, unit: whole ? unit : chart.unit };
+}
+
+/** The sections with only those charts that have all the words in their title or keys. */
+export function search(sections: readonly Section[], words: string): Section[] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  if (wanted.length === 0) return [...sections];
+  return sections
+    .map((section) => ({ ...section, charts: section.charts.filter((chart) => hasAll(section, chart, wanted)) }))
+    .filter((section) => section.charts.length > 0);
+}
+
+function hasAll(section: Section, chart: ChartPlan, wanted: string[]): boolean {
+  const names = chart.series.map((one) => `${one.key} ${one.mlflow?.name ?? ''}`);
+  const text = [section.title, chart.title, ...names].join(' ').toLowerCase();
+  return wanted.every((word) => text.includes(word));
+}

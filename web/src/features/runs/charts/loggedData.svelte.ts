@@ -1,0 +1,187 @@
+// The values that a run logged: the list of their names, and the points of the charts in view.
+
+import { get, reasonOf, runPath, type Logged, type LoggedRow, type RunKey } from '../../../base/api';
+import { appendRow, fromLogged, loggedUpTo, processLabel, type LoggedLines } from '../../../chart/loggedPoints';
+import { keyGlob, NAMES_PAGE } from './seriesList';
+
+export const MAX_POINTS = 1000;
+/** Live rows that may be appended to a response before it is requested again. */
+const MAX_APPENDED = MAX_POINTS / 3;
+/** Names in one request: its address has a limit. */
+const NAMES_PER_REQUEST = 20;
+
+const sorted = (names: Iterable<string>): string[] =>
+  [...new Set(names)].sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
+
+export class LoggedData {
+  /** null until the first response. */
+  names = $state.raw<string[] | null>(null);
+  /** Whether `names` has all names of the run; otherwise `loadMore` and `search` add to it. */
+  complete = $state(true);
+  error = $state('');
+  /** Counts up when points change. */
+  version = $state(0);
+  #lines = new Map<string, LoggedLines>();
+  /** The same up to the time of a replay. */
+  #cut = new Map<string, LoggedLines>();
+  #until: number | null = null;
+  #charts = new Map<string, number>();
+  #requested = new Set<string>();
+  #appended = 0;
+  #pages = 1;
+  #words = '';
+  #timers = new Map<string, ReturnType<typeof setTimeout>>();
+  #closed = new AbortController();
+
+  constructor(private readonly key: RunKey) {
+    void this.#loadNames();
+  }
+
+  close(): void {
+    this.#closed.abort();
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+  }
+
+  /** The points of a name, by process; undefined until they are loaded. */
+  lines(name: string): LoggedLines | undefined {
+    const lines = this.#lines.get(name);
+    if (this.#until === null || !lines) return lines;
+    const known = this.#cut.get(name);
+    if (known) return known;
+    const cut = loggedUpTo(lines, this.#until);
+    this.#cut.set(name, cut);
+    return cut;
+  }
+
+  /** The points of all loaded names. */
+  loaded(): LoggedLines[] {
+    return [...this.#lines.keys()].map((name) => this.lines(name)!);
+  }
+
+  /** Show what was logged up to a time; null: everything. */
+  setUntil(until: number | null): void {
+    if (until === this.#until) return;
+    this.#until = until;
+    this.#cut.clear();
+    this.version += 1;
+  }
+
+  /** Keep the points of a name up to date while a chart of it is in view. */
+  show(name: string): () => void {
+    this.#charts.set(name, (this.#charts.get(name) ?? 0) + 1);
+    if (!this.#lines.has(name)) this.#request([name]);
+    return () => {
+      const left = this.#charts.get(name)! - 1;
+      if (left > 0) this.#charts.set(name, left);
+      else this.#charts.delete(name);
+    };
+  }
+
+  /** Take new rows; null means that rows were skipped, and everything is loaded again. */
+  take(rows: LoggedRow[] | null): void {
+    if (rows === null) {
+      this.#reload();
+      return;
+    }
+    const known = new Set(this.names ?? []);
+    for (const row of rows) {
+      for (const [name, value] of Object.entries(row.values)) {
+        if (!known.has(name)) {
+          if (this.complete) this.#later('names', 1000, () => void this.#loadNames());
+          continue;
+        }
+        const lines = this.#lines.get(name);
+        if (!lines) continue;
+        const points = lines.get(processLabel(row));
+        if (points) appendRow(points, row, value);
+        else this.#request([name]); // a new process
+      }
+    }
+    this.#appended += rows.length;
+    if (this.#appended > MAX_APPENDED) this.#reload();
+    else this.version += 1;
+  }
+
+  /** Have the server search for names with these words if not all names are loaded. */
+  search(words: string): void {
+    this.#words = words;
+    if (!this.complete && words.trim()) this.#later('search', 300, () => void this.#search());
+  }
+
+  async #search(): Promise<void> {
+    const keys = keyGlob(this.#words);
+    if (keys === null || this.complete) return;
+    await this.#try(async () => {
+      this.names = sorted([...(this.names ?? []), ...(await this.#namesPage({ keys }))]);
+    });
+  }
+
+  /** Load the next page of names. */
+  async loadMore(): Promise<void> {
+    await this.#try(async () => {
+      const more = await this.#namesPage({ skip: this.#pages * NAMES_PAGE });
+      this.#pages += 1;
+      this.complete = more.length < NAMES_PAGE;
+      this.names = sorted([...(this.names ?? []), ...more]);
+    });
+  }
+
+  async #loadNames(): Promise<void> {
+    await this.#try(async () => {
+      const first = await this.#namesPage({});
+      if (this.#pages === 1) this.complete = first.length < NAMES_PAGE;
+      this.names = sorted([...(this.names ?? []), ...first]);
+    });
+  }
+
+  #namesPage(params: { keys?: string; skip?: number }): Promise<string[]> {
+    return get<string[]>(runPath(this.key, '/history/names'), params, this.#closed.signal);
+  }
+
+  #reload(): void {
+    for (const name of this.#lines.keys()) if (!this.#charts.has(name)) this.#lines.delete(name);
+    this.#appended = 0;
+    this.#later('names', 1000, () => void this.#loadNames());
+    this.#request(this.#charts.keys());
+  }
+
+  #request(names: Iterable<string>): void {
+    for (const name of names) this.#requested.add(name);
+    if (this.#requested.size > 0) this.#later('points', 20, () => void this.#loadPoints());
+  }
+
+  /** One request for the charts that came into view together, or several if they are many. */
+  async #loadPoints(): Promise<void> {
+    const names = [...this.#requested];
+    this.#requested.clear();
+    for (let i = 0; i < names.length; i += NAMES_PER_REQUEST) {
+      const keys = names.slice(i, i + NAMES_PER_REQUEST);
+      await this.#try(async () => {
+        const params = { keys, max_points: MAX_POINTS };
+        const points = fromLogged(await get<Logged>(runPath(this.key, '/history'), params, this.#closed.signal));
+        for (const name of keys) this.#lines.set(name, points.get(name) ?? new Map());
+        this.#cut.clear();
+        this.version += 1;
+      });
+    }
+  }
+
+  async #try(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+      this.error = '';
+    } catch (error) {
+      if (!this.#closed.signal.aborted) this.error = reasonOf(error);
+    }
+  }
+
+  /** Call `work` once after `ms`, however often it is requested until then. */
+  #later(what: string, ms: number, work: () => void): void {
+    if (this.#timers.has(what)) return;
+    const timer = setTimeout(() => {
+      this.#timers.delete(what);
+      work();
+    }, ms);
+    this.#timers.set(what, timer);
+  }
+}

@@ -1,0 +1,37 @@
+// The plan of a run: its series by metric, as the API returns them, without their values.
+
+import type { SeriesInfo } from '../../../base/api';
+
+/** A page of the plan. It has each definition once; `places` of a key are indexes. */
+export interface RunPlan {
+  cursor: string;
+  newest_ms: number;
+  total: number;
+  next: number | null;
+  places: { host: string; role: string }[];
+  metrics: PlannedMetric[];
+}
+
+interface PlannedMetric {
+  template: string;
+  unit: string;
+  kind: SeriesInfo['kind'];
+  subject: string;
+  chart: string;
+  text: string;
+  source: string;
+  mlflow: { unit: string; factor: number } | null;
+  series: { key: string; mlflow: string | null; places: number[]; zero: number[] }[];
+}
+
+/** The series of a page, each with its definition. */
+export function seriesOf({ places, metrics }: Pick<RunPlan, 'places' | 'metrics'>): SeriesInfo[] {
+  return metrics.flatMap(({ series, mlflow, ...definition }) =>
+    series.flatMap(({ key, mlflow: name, places: has, zero }) =>
+      has.map((place): SeriesInfo => {
+        const named = name !== null && mlflow !== null ? { name, ...mlflow } : null;
+        return { ...definition, ...places[place]!, key, mlflow: named, zero: zero.includes(place) };
+      }),
+    ),
+  );
+}

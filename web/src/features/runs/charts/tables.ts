@@ -1,0 +1,46 @@
+// Addresses of the values of charts as CSV: those of the API, with the numbers that it also sends as JSON.
+
+import { address, runPath, type Params, type RunKey } from '../../../base/api';
+import type { ChartPlan } from './chartPlan';
+import { CARD_POINTS } from '../../../base/early';
+import type { Range } from './runData.svelte';
+
+/** Exact keys in one address; with more, patterns are shorter. */
+const MOST_KEYS = 60;
+/** The server takes 100 patterns in one request. */
+const MOST_PATTERNS = 90;
+
+interface Tables {
+  shown: string;
+  all: string;
+}
+
+function tables(run: RunKey, what: 'metrics' | 'history', params: Params, points: number): Tables {
+  const path = runPath(run, `/${what}`);
+  return {
+    shown: address(path, { ...params, max_points: points, format: 'csv' }),
+    all: address(path, { ...params, resolution: 'raw', format: 'csv' }),
+  };
+}
+
+const times = (zoom: Range | null): Params => (zoom ? { t0: Math.floor(zoom.min), t1: Math.ceil(zoom.max) } : {});
+
+/** The values of one chart of samples. */
+export function chartTables(run: RunKey, { series, patterns }: ChartPlan, zoom: Range | null, points = CARD_POINTS): Tables {
+  const keys = [...new Set(series.map((one) => one.key))];
+  const hosts = new Set(series.map((one) => one.host));
+  const asked = keys.length <= MOST_KEYS ? keys.map(exactly) : patterns;
+  return tables(run, 'metrics', { keys: asked, host: hosts.size === 1 ? [...hosts][0] : null, ...times(zoom) }, points);
+}
+
+/** The values of all charts, as many as are shown; of the whole run if the charts are too many to name. */
+export function pageTable(run: RunKey, charts: readonly ChartPlan[], zoom: Range | null): string {
+  const patterns = [...new Set(charts.flatMap((chart) => chart.patterns))];
+  return tables(run, 'metrics', { keys: patterns.length <= MOST_PATTERNS ? patterns : null, ...times(zoom) }, CARD_POINTS).shown;
+}
+
+export const loggedTables = (run: RunKey, names: readonly string[], points: number): Tables =>
+  tables(run, 'history', { keys: [...names] }, points);
+
+/** A key as a pattern that matches itself only. */
+const exactly = (key: string): string => key.replace(/[*?[]/g, (letter) => `[${letter}]`);

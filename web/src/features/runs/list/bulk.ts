@@ -1,0 +1,65 @@
+// Changes of many runs at once.
+
+import { get, send, type Params, type RunKey, type RunPage } from '../../../base/api';
+import { count } from '../../../base/units';
+import type { Selected } from './selection';
+
+export const MOST_AT_ONCE = 1000;
+
+export type Action = 'update' | 'delete' | 'restore' | 'stop';
+
+export interface BulkChanges {
+  add_tags?: string[];
+  remove_tags?: string[];
+  project?: string;
+}
+
+interface Result {
+  id: string;
+  done?: string | null;
+  error?: string | null;
+}
+
+export interface Outcome {
+  done: RunKey[];
+  failed: { run: RunKey; error: string }[];
+}
+
+/** Do something to runs, a thousand with each request. What one run does not allow does not keep the others from it. */
+export async function changeRuns(runs: readonly RunKey[], action: Action, changes?: BulkChanges): Promise<Outcome> {
+  const outcome: Outcome = { done: [], failed: [] };
+  for (let at = 0; at < runs.length; at += MOST_AT_ONCE) {
+    const some = runs.slice(at, at + MOST_AT_ONCE);
+    const body = { runs: some.map(({ id, entity }) => ({ id, entity })), do: action, ...(changes && { changes }) };
+    const { results } = await send<{ results: Result[] }>('POST', 'runs/bulk', body);
+    results.forEach(({ error }, i) => {
+      const run = some[i]!;
+      if (error === null || error === undefined) outcome.done.push(run);
+      else outcome.failed.push({ run, error });
+    });
+  }
+  return outcome;
+}
+
+/** All runs that match, from the server page by page. */
+export async function allRuns(params: Params): Promise<Selected[]> {
+  const found: Selected[] = [];
+  let after: string | null = null;
+  do {
+    const page: RunPage = await get<RunPage>('runs', { ...params, limit: MOST_AT_ONCE, after });
+    found.push(...page.runs.map(({ id, entity, name, may }) => ({ id, entity, name, may })));
+    after = page.next;
+  } while (after !== null);
+  return found;
+}
+
+/** `3 runs were deleted`, and what went wrong with the others. */
+export function outcomeText({ done, failed }: Outcome, what: string): string {
+  const texts = [];
+  if (done.length > 0 || failed.length === 0) texts.push(`${runsText(done.length)} ${done.length === 1 ? 'was' : 'were'} ${what}.`);
+  const [first] = failed;
+  if (first) texts.push(`${runsText(failed.length)} could not be ${what}: ${first.run.id}: ${first.error}`);
+  return texts.join(' ');
+}
+
+export const runsText = (number: number): string => (number === 1 ? '1 run' : `${count(number)} runs`);

@@ -1,0 +1,84 @@
+import { expect, it } from 'vitest';
+import { columnChoices } from './columnChoices';
+import { columnOf, columnsOf, statisticsText, totalText, valueText } from './columns';
+import { idFilters, withoutHead } from './csv';
+import { widthsOf } from './layout';
+import { itemAt, type Section } from './runList.svelte';
+import { BrowserViews, queryOf, viewOfQuery } from './savedViews';
+import { sparklinePath } from './sparkline';
+import { outcomeText } from './bulk';
+import type { RunGroup, RunRow } from '../../../base/api';
+import type { RunRows } from './runRows.svelte';
+
+it('columns are known by name; the name of the run is the first', () => {
+  expect(columnsOf(['state', 'config.lr', 'state', 'nothing', 'config.', 'toString']).map(({ name }) => name)).toEqual(['name', 'state', 'config.lr']);
+  expect(columnOf('system.gpu.max')).toMatchObject({ sort: 'system.gpu.max', number: true, group: null });
+  expect(columnOf('sparkline.loss')).toMatchObject({ title: 'loss', sort: null });
+  expect(columnChoices(['config.lr', 'summary.loss'], ['config.gone']).map(({ name }) => name)).toEqual(expect.arrayContaining(['config.lr', 'config.gone', 'summary.loss', 'sparkline.loss', 'system.energy', 'notes']));
+});
+
+it('values have as few digits as tell them from each other', () => {
+  expect([0.1 + 0.2, 1e-7, 12345678, true, null, undefined, 'a', [1, 2]].map(valueText)).toEqual(['0.3', '1e-7', '12345678', 'true', '', '', 'a', '[1,2]']);
+  expect(statisticsText('summary.loss', { min: 0.5, mean: 1, max: 2, n: 3 })).toBe('mean 1 · min 0.5 · max 2 of 3 values');
+  expect(totalText('summary.loss', { min: 0.5, mean: 1, max: 2, n: 3, sum: 3 }, 'sum')).toBe('Σ 3');
+  expect(totalText('duration', { min: 1000, mean: 60_000, max: 2, n: 3, sum: 3 }, 'mean')).toBe('⌀ 1 min 00 s');
+  expect(totalText('summary.loss', { min: 0.5, mean: 1, max: 2, n: 3 }, 'sum')).toBe(''); // an earlier server
+});
+
+it('what is left of the width goes to the name, and pinned columns stay beside it', () => {
+  const columns = columnsOf(['state', 'config.lr']);
+  const wide = widthsOf(columns, ['state'], 1000, 1);
+  expect(wide.total).toBe(1000);
+  expect(wide.lefts).toEqual([34, 34 + wide.widths[0]!, null]);
+  expect(widthsOf(columnsOf(['state', 'host', 'notes', 'tags', 'user']), ['state', 'host', 'notes'], 400, 1).lefts.filter((left) => left !== null)).toHaveLength(1);
+});
+
+it('columns have the widths that the user chose, and the name that of the user too', () => {
+  const columns = columnsOf(['state', 'config.lr']);
+  expect(widthsOf(columns, [], 1000, 1, { 'config.lr': 300 }).widths).toEqual([1000 - 34 - 110 - 300, 110, 300]);
+  expect(widthsOf(columns, [], 1000, 1, { name: 200 }).widths[0]).toBe(200);
+});
+
+it('groups and their runs are one list', () => {
+  const group = { values: { tag: 'a' }, runs: 2, states: {}, started_ms: null } as RunGroup;
+  const rows = { total: 2, row: (index: number) => ({ id: `r${index}` }) as RunRow } as unknown as RunRows;
+  const sections: Section[] = [{ key: '1', group, rows }, { key: '2', group, rows: null }];
+  expect([0, 1, 2, 3, 4].map((place) => itemAt(sections, place)).map((item) => (item.kind === 'run' ? item.run?.id : item.kind))).toEqual(['group', 'r0', 'r1', 'group', 'more']);
+});
+
+it('a small line has gaps, and a point for a value between two', () => {
+  const line = sparklinePath([0, 1, null, 1, null, 0, 1], 64, 20)!;
+  expect(line.path.match(/M/g)).toHaveLength(3);
+  expect([line.first, line.last, line.low, line.high]).toEqual([0, 1, 0, 1]);
+  expect(sparklinePath([null, null], 10, 10)).toBeNull();
+  expect(sparklinePath([5], 10, 10)!.path).toBe('M2.0 5.0L2.0 5.0');
+});
+
+it('the selected runs are exported by filters of bounded length', () => {
+  const filters = idFilters(Array.from({ length: 200 }, (_, i) => `run-${i}`));
+  expect(filters.length).toBe(3);
+  expect(idFilters(['a'.repeat(1000), 'b'.repeat(1000)])).toHaveLength(2);
+  expect(withoutHead('id,"a\nb"\n1,2\n3,4\n')).toBe('1,2\n3,4\n');
+});
+
+it('views are kept in the browser', async () => {
+  const kept = new Map<string, string>();
+  const storage = { getItem: (key: string) => kept.get(key) ?? null, setItem: (key: string, value: string) => void kept.set(key, value) };
+  const views = new BrowserViews({ project: 'digits', entity: null }, storage);
+  const query = queryOf(viewOfQuery('q=state:failed&by=tag&expanded=x'));
+  expect(query).toBe('q=state%3Afailed&by=tag');
+  const made = await views.create('failures', query);
+  await views.update(made, { name: 'Failures' });
+  expect((await views.all()).map(({ name }) => name)).toEqual(['Failures']);
+  expect(await new BrowserViews({ project: 'other', entity: null }, storage).all()).toEqual([]);
+  await views.remove(made);
+  expect(await views.all()).toEqual([]);
+  kept.set('runvitals.views.digits', '{"damaged": 1}');
+  expect(await views.all()).toEqual([]);
+});
+
+it('says how many runs were changed, and what kept the others from it', () => {
+  const run = { id: 'a', entity: null };
+  expect(outcomeText({ done: [run], failed: [] }, 'deleted')).toBe('1 run was deleted.');
+  expect(outcomeText({ done: [run, run], failed: [{ run, error: 'not allowed' }] }, 'deleted')).toBe('2 runs were deleted. 1 run could not be deleted: a: not allowed');
+});

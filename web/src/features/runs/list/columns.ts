@@ -1,0 +1,161 @@
+// The columns of the runs table: those that every run has, and any field of its configuration, summary and statistics.
+
+import type { ColumnSummary, Json, RunRow } from '../../../base/api';
+import { authorText } from '../runText';
+import { durationOf, hostText, latest } from '../runTable';
+import { formatAgo, formatDuration } from '../../../base/time';
+import { formatValue } from '../../../base/units';
+import { statistic } from './systemStatistics';
+import { SPARKLINE, TOTALS, type Total } from './view';
+
+export interface Column {
+  name: string;
+  title: string;
+  /** The API's name to sort by; null: it cannot be sorted. */
+  sort: string | null;
+  /** Times and numbers are sorted descending at first. */
+  descendingFirst: boolean;
+  /** The name to group by; null: it cannot be grouped. */
+  group: string | null;
+  width: number;
+  number: boolean;
+  hint: string;
+}
+
+type Fixed = [name: string, title: string, sort: string | null, group: string | null, width: number, kind: 'text' | 'number', hint: string];
+
+const FIXED: readonly Fixed[] = [
+  ['name', 'Run', 'name', 'name', 280, 'text', 'The name of the run'],
+  ['state', 'State', 'state', 'state', 110, 'text', 'How the run is doing, or how it ended'],
+  ['tags', 'Tags', null, 'tag', 160, 'text', 'Tags of the run'],
+  ['notes', 'Notes', null, null, 220, 'text', 'The first line of the notes'],
+  ['user', 'Author', 'author', 'user', 150, 'text', 'Who started the run'],
+  ['project', 'Project', 'project', 'project', 150, 'text', 'The project of the run'],
+  ['started', 'Started', 'started_ms', null, 110, 'number', 'When the run started'],
+  ['duration', 'Duration', 'duration_ms', null, 116, 'number', 'How long the run took, or has taken by now'],
+  ['host', 'Host', null, 'host', 130, 'text', 'Where the run runs or ran'],
+  ['group', 'Group', 'group', 'group', 130, 'text', 'The group that the run was given'],
+  ['job_type', 'Job type', 'job_type', 'job_type', 110, 'text', 'The job type that the run was given'],
+  ['id', 'Id', 'id', null, 160, 'text', 'The id of the run'],
+  ['ending', 'Ending', null, null, 160, 'text', 'Exit code or signal'],
+  ['cpu', 'CPU', null, null, 84, 'number', 'Newest value, mean of the hosts'],
+  ['memory', 'Memory', null, null, 84, 'number', 'Newest value, mean of the hosts'],
+  ['gpu', 'GPU', null, null, 84, 'number', 'Newest value, mean of the GPUs'],
+];
+
+const BUILT_IN = new Map(FIXED.map(([name, title, sort, group, width, kind, hint]): [string, Column] => [
+  name,
+  { name, title, sort, descendingFirst: kind === 'number', group, width, number: kind === 'number', hint },
+]));
+
+export const BUILT_IN_COLUMNS: readonly Column[] = [...BUILT_IN.values()];
+
+const SECTIONS: readonly [prefix: string, hint: string][] = [
+  ['config.', 'Configuration'],
+  ['summary.', 'Summary'],
+  ['system.', 'System statistic over the whole run'],
+  [SPARKLINE, 'Course over the run'],
+];
+
+/** A column by its name; null for a name that no column can have. */
+export function columnOf(name: string): Column | null {
+  const fixed = BUILT_IN.get(name);
+  if (fixed) return fixed;
+  const section = SECTIONS.find(([prefix]) => name.startsWith(prefix) && name.length > prefix.length);
+  if (!section) return null;
+  const [prefix, hint] = section;
+  const title = name.slice(prefix.length);
+  const known = statistic(name);
+  if (prefix === 'system.' && !known) return null;
+  const line = prefix === SPARKLINE;
+  return {
+    name,
+    title,
+    // The server separates the names of an order by commas.
+    sort: line || title.includes(',') ? null : name,
+    descendingFirst: prefix !== 'config.',
+    group: prefix === 'config.' ? name : null,
+    width: Math.min(220, Math.max(line ? 140 : 100, 40 + 7 * title.length)),
+    number: prefix !== 'config.' && !line,
+    hint: known ? `${known.text}, ${known.unit}` : `${hint}: ${title}`,
+  };
+}
+
+/** The columns of a view, without those that do not exist and what is there twice. The name comes first. */
+export function columnsOf(names: readonly string[]): Column[] {
+  const others = [...new Set(names)].filter((name) => name !== 'name');
+  return ['name', ...others].map(columnOf).filter((column) => column !== null);
+}
+
+const USUAL = ['state', 'tags', 'user', 'project', 'started', 'duration', 'host', 'cpu', 'memory', 'gpu'];
+
+/** What the usual columns depend on: columns in which no run has anything are left out. */
+export interface Shown {
+  withProject: boolean;
+  runs: readonly RunRow[];
+}
+
+export function usualColumns({ withProject, runs }: Shown): string[] {
+  const empty: Record<string, boolean> = {
+    tags: runs.every((run) => run.tags.length === 0),
+    user: runs.every((run) => authorText(run) === ''),
+    project: !withProject,
+    gpu: runs.every((run) => latest(run).gpus === 0),
+  };
+  return USUAL.filter((name) => empty[name] !== true);
+}
+
+const DIGITS = 6;
+
+/** A value of the configuration, the summary or a statistic as the table shows it; empty if there is none. */
+export function valueText(value: Json | undefined): string {
+  if (value === null || value === undefined) return '';
+  if (typeof value === 'number') return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(DIGITS)));
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+/** The same with its unit, for a column that has one. */
+function unitText(name: string, value: Json | undefined): string {
+  const unit = statistic(name)?.unit;
+  return unit !== undefined && typeof value === 'number' ? formatValue(value, unit) : valueText(value);
+}
+
+/** What a cell of text shows; cells with more than text have parts of their own. */
+export function cellText(run: RunRow, name: string, now: number): string {
+  switch (name) {
+    case 'started':
+      return formatAgo(now - run.started_ms);
+    case 'duration':
+      return formatDuration(durationOf(run, now));
+    case 'host':
+      return hostText(run);
+    case 'project':
+      return run.entity === null ? run.project : `${run.entity}/${run.project}`;
+    case 'group':
+      return run.group ?? '';
+    case 'job_type':
+      return run.job_type ?? '';
+    case 'id':
+      return run.id;
+    case 'notes':
+      return (run.notes ?? '').split('\n', 1)[0]!;
+    default:
+      return unitText(name, run.columns?.[name]);
+  }
+}
+
+const MARKS: Record<Total, string> = { mean: '⌀', min: '↧', max: '↥', sum: 'Σ' };
+
+/** One number of the runs of a group, or of the whole list: `⌀ 0.5`; empty if none of them has one. */
+export function totalText(name: string, summary: ColumnSummary, total: Total): string {
+  const value = summary[total] ?? null;
+  return value === null ? '' : `${MARKS[total]} ${summaryText(name, value)}`;
+}
+
+/** All that is known of their numbers. */
+export function statisticsText(name: string, { n, ...summary }: ColumnSummary): string {
+  const known = TOTALS.flatMap((total) => (summary[total] === null || summary[total] === undefined ? [] : [`${total} ${summaryText(name, summary[total])}`]));
+  return `${known.join(' · ')} of ${formatValue(n, '1')} values`;
+}
+
+const summaryText = (name: string, value: number): string => (name === 'duration' ? formatDuration(value) : unitText(name, value));

@@ -1,0 +1,66 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { dashOf } from '../../chart/palette';
+
+type Module = typeof import('./runColour');
+const storage = new Map<string, string>();
+const localStorage = { getItem: (key: string) => storage.get(key) ?? null, setItem: (key: string, value: string) => storage.set(key, value) };
+
+/** The page, loaded anew: it knows only what the browser keeps. */
+async function loaded(): Promise<Module> {
+  vi.resetModules();
+  return import('./runColour');
+}
+
+beforeEach(() => {
+  storage.clear();
+  vi.stubGlobal('localStorage', localStorage);
+});
+afterEach(() => vi.unstubAllGlobals());
+
+const runs = (count: number): string[] => Array.from({ length: count }, (_, i) => `brave-otter-${i}`);
+
+describe('the colour of a run', () => {
+  it('is the same at every visit', async () => {
+    const before = (await loaded()).runSlot('brave-otter-1');
+    expect((await loaded()).runSlot('brave-otter-1')).toBe(before);
+  });
+
+  it('differs from that of all others that are shown', async () => {
+    const { claimColours, runSlot } = await loaded();
+    claimColours(runs(40));
+    expect(new Set(runs(40).map(runSlot)).size).toBe(40);
+  });
+
+  it('stays while others are hidden and shown', async () => {
+    const { claimColours, runSlot } = await loaded();
+    claimColours(runs(8));
+    const before = runs(8).map(runSlot);
+    claimColours(runs(8).slice(4));
+    claimColours([...runs(8).slice(4), 'another']);
+    expect(runs(8).slice(4).map(runSlot)).toEqual(before.slice(4));
+  });
+
+  it('is what the user chose, also after a reload', async () => {
+    const first = await loaded();
+    first.chooseColour('mine', 7);
+    const { chooseColour, claimColours, runSlot } = await loaded();
+    claimColours([...runs(9), 'mine']);
+    expect(runSlot('mine')).toBe(7);
+    expect(runs(9).map(runSlot)).not.toContain(7);
+    chooseColour('mine', null);
+    expect(storage.get('runvitals.runColours')).toBe('[]');
+  });
+
+  it('has dashes where colours repeat', () => {
+    expect(dashOf(9, 'standard')).toEqual([]);
+    expect(dashOf(10, 'standard')).not.toEqual([]);
+    expect(dashOf(7, 'tol-bright')).not.toEqual([]);
+  });
+
+  it('does not depend on what something else stored', async () => {
+    storage.set('runvitals.runColours', '{"a": 1}');
+    const before = (await loaded()).runSlot('a');
+    storage.set('runvitals.runColours', 'no JSON');
+    expect((await loaded()).runSlot('a')).toBe(before);
+  });
+});

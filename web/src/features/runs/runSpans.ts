@@ -1,0 +1,82 @@
+// The hosts of a run in time: when each reported, where it did not, and when its processes ended.
+
+import type { Rank, RunDetail } from '../../base/api';
+import { groupBy } from '../../base/groups';
+import { pinsOf, why } from './runText';
+
+/** A part of the time axis, in percent of it. */
+export interface Part {
+  left: number;
+  width: number;
+  text: string;
+}
+
+export interface Mark {
+  left: number;
+  level: string;
+  text: string;
+}
+
+export interface HostSpan {
+  name: string;
+  state: string;
+  /** When samples came. */
+  bar: Part;
+  /** When none came, because its monitor was restarted. */
+  gaps: Part[];
+  /** Processes that ended otherwise than normally, together where they ended in the same second. */
+  ends: Mark[];
+}
+
+export interface RunSpans {
+  start: number;
+  end: number;
+  hosts: HostSpan[];
+  /** Hosts that are left out. */
+  more: number;
+  /** Alerts, and what went wrong. */
+  events: Mark[];
+}
+
+const namesOf = (ranks: readonly Rank[]): string => {
+  if (ranks.length > 1) return `${ranks.length} processes`;
+  const [{ rank, pid }] = ranks as [Rank];
+  return rank === null ? `process ${pid}` : `rank ${rank}`;
+};
+
+const MOST_HOSTS = 32;
+/** Narrower than this, a part could not be seen. */
+const LEAST_PERCENT = 0.4;
+
+export function runSpans(run: Pick<RunDetail, 'started_ms' | 'ended_ms' | 'hosts' | 'ranks' | 'events'>, now: number): RunSpans {
+  const start = Math.min(run.started_ms, ...run.hosts.map((host) => host.started_ms));
+  const last = Math.max(start, ...run.hosts.map((host) => host.last_ms));
+  const end = Math.max(run.ended_ms ?? Math.max(last, Math.min(now, last + 60_000)), start + 1000);
+  const place = (ms: number): number => Math.max(0, Math.min(100, ((ms - start) / (end - start)) * 100));
+  const part = (from: number, to: number, text: string): Part => {
+    const width = Math.max(LEAST_PERCENT, place(to) - place(from));
+    return { left: Math.min(place(from), 100 - width), width, text };
+  };
+  const hosts = run.hosts.slice(0, MOST_HOSTS).map((host): HostSpan => {
+    const gaps = run.events.filter(({ name, host: on, data }) => name === 'gap' && on === host.name && typeof data.since === 'number');
+    const ends = run.ranks.filter((rank) => rank.host === host.name && rank.ended_ms !== null && why({ ...rank, state: 'crashed' }) !== '');
+    return {
+      name: host.name,
+      state: host.state,
+      bar: part(host.started_ms, host.last_ms, `${host.name}: ${host.state}`),
+      gaps: gaps.map(({ data, time_ms, text }) => part(Number(data.since), time_ms, text)),
+      ends: [...groupBy(ends, ({ ended_ms }) => Math.floor(ended_ms! / 1000)).values()].map((some) => {
+        const reasons = new Set(some.map((rank) => why({ ...rank, state: 'crashed' })));
+        return { left: place(some[0]!.ended_ms!), level: 'error', text: `${namesOf(some)}: ${[...reasons].join('; ')}` };
+      }),
+    };
+  });
+  const events = pinsOf(run.events.filter(({ name }) => name !== 'gap'));
+  return {
+    start,
+    end,
+    hosts,
+    more: run.hosts.length - hosts.length,
+    events: events.map(({ x, level, text }) => ({ left: place(x), level, text })),
+  };
+}

@@ -1,0 +1,191 @@
+// Plans, limits, prices, cost centres and statements, as the API has them.
+
+import type { BillingRole } from '../accounts/accounts';
+import type { Params } from '../../base/api';
+import { get } from '../../base/api';
+
+export const CATEGORIES = ['tracked_hours', 'device_hours', 'energy', 'storage', 'ingest', 'charges'] as const;
+export type Category = (typeof CATEGORIES)[number];
+
+export const CATEGORY_NAMES: Record<Category, string> = {
+  tracked_hours: 'Tracked hours',
+  device_hours: 'Device-hours',
+  energy: 'Energy',
+  storage: 'Storage',
+  ingest: 'Ingestion',
+  charges: 'Charges',
+};
+
+/** The unit of a limit; charges are in the currency. */
+export const LIMIT_UNITS: Record<Category, string> = { tracked_hours: 'h', device_hours: 'h', energy: 'kWh', storage: 'GB', ingest: 'GB', charges: '' };
+
+/** How much of a category a team, a user or the organisation (`entity` null) has used this month. */
+export interface Use {
+  entity: string | null;
+  category: Category;
+  /** null: charges of what has no price. */
+  value: number | null;
+  included: number;
+  limit: number | null;
+  percent: number | null;
+  /** At the end of the month, if it goes on so. */
+  expected: number | null;
+  refuses_new_runs: boolean;
+}
+
+export interface Billing {
+  month: string;
+  currency: string;
+  /** Where users get help; empty: nowhere. */
+  support_contact: string;
+  /** Something is charged, and nobody has said yet who pays. */
+  asks_for_payment_data: boolean;
+  uses: Use[];
+}
+
+export interface PlanLimit {
+  category: Category;
+  included: number;
+  limit: number | null;
+  refuse_new_runs: boolean;
+}
+
+export interface Plan {
+  name: string;
+  description: string;
+  limits: PlanLimit[];
+}
+
+export interface AssignedPlan {
+  entity: string | null;
+  plan: string;
+  valid_from: string;
+}
+
+export interface Rate {
+  id: number;
+  category: Exclude<Category, 'charges'>;
+  device_glob: string;
+  price: number;
+  unit: string;
+  currency: string;
+  valid_from: string;
+  valid_to: string | null;
+  note: string;
+  created_by: string;
+}
+
+export interface CostCentre {
+  code: string;
+  name: string;
+  address: string;
+  contact: string;
+  purchase_order: string;
+}
+
+export interface CostCentreAssignment {
+  entity: string | null;
+  project: string | null;
+  valid_from: string;
+  cost_centre: string | null;
+}
+
+export interface AlertSettings {
+  percent: number[];
+  amounts: number[];
+  recipients: 'admins' | 'billing';
+  categories: Record<Category, boolean>;
+}
+
+/** What statements say about who sends them and who pays. */
+export interface Settlement {
+  heading: string;
+  issuer: string;
+  address: string;
+  contact: string;
+  cost_centre: string;
+  purchase_order: string;
+}
+
+export interface BillingAdministrator {
+  name: string;
+  display_name: string;
+  org_role: 'member' | 'admin';
+  billing_role: 'viewer' | 'admin';
+  state: string;
+}
+
+export interface Statement {
+  id: number;
+  /** Null: a draft. */
+  number: string | null;
+  period: string;
+  scope_kind: 'entity' | 'cost_centre';
+  scope: string;
+  state: 'draft' | 'issued' | 'cancelled' | 'corrected' | 'cancellation';
+  computed_ms: number;
+  issued_ms: number | null;
+  issued_by: string | null;
+  currency: string;
+  total: number;
+  reason: string;
+  replaces: string | null;
+}
+
+/** All items of a list, page by page. */
+export async function getAll<Item>(path: string, name: string, params: Params = {}): Promise<Item[]> {
+  const found: Item[] = [];
+  for (let after: string | null = null; ; ) {
+    const page: Record<string, unknown> = await get(path, { ...params, limit: 200, after });
+    found.push(...(page[name] as Item[]));
+    after = page.next as string | null;
+    if (after === null) return found;
+  }
+}
+
+/** The numbers of a text such as `85, 100`. What is no number becomes NaN, which the server refuses. */
+export const numbersOf = (text: string): number[] => text.split(/[\s,;]+/).filter(Boolean).map(Number);
+
+/** Today, such as `2026-11-23`. */
+export const today = (): string => new Date().toISOString().slice(0, 10);
+
+/** Which plan somebody has on a day; null: none. */
+export function planOn(assigned: readonly AssignedPlan[], entity: string | null, day: string): string | null {
+  const mine = assigned.filter((one) => one.entity === entity && one.valid_from <= day);
+  return mine.sort((a, b) => a.valid_from.localeCompare(b.valid_from)).at(-1)?.plan ?? null;
+}
+
+/** A quantity with its unit, such as `1,234.5 h`. */
+export function quantity(value: number | null, category: Category, currency: string): string {
+  if (value === null) return '–';
+  const digits = category === 'charges' ? { minimumFractionDigits: 2, maximumFractionDigits: 2 } : { maximumFractionDigits: value < 10 ? 2 : 1 };
+  return `${value.toLocaleString(undefined, digits)} ${LIMIT_UNITS[category] || currency}`;
+}
+
+export interface Budget {
+  entity: string | null;
+  /** null: nothing that was used has a price. */
+  charges: number | null;
+  expected: number | null;
+  /** The limit of charges of the plan; null: none. */
+  budget: number | null;
+  state: 'none' | 'within' | 'expected over' | 'over';
+}
+
+/** Charges against budgets: those of the organisation first, then the largest charges. */
+export function budgets(uses: readonly Use[]): Budget[] {
+  return uses
+    .filter((use) => use.category === 'charges' && (use.entity === null || (use.value ?? 0) > 0 || use.limit !== null))
+    .map(({ entity, value, expected, limit }) => {
+      const state: Budget['state'] = limit === null ? 'none' : (value ?? 0) > limit ? 'over' : (expected ?? value ?? 0) > limit ? 'expected over' : 'within';
+      return { entity, charges: value, expected, budget: limit, state };
+    })
+    .sort((a, b) => Number(b.entity === null) - Number(a.entity === null) || (b.charges ?? 0) - (a.charges ?? 0));
+}
+
+/** What billing roles are called. */
+export const BILLING_ROLES: [BillingRole, string][] = [
+  ['none', 'None'],
+  ['viewer', 'Viewer'],
+  ['admin', 'Administrator'],
+];

@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+import type { Points } from '../../chart/points';
+import { extentOf, groupLines, groupsOf, overlayTable, pointsOf, withTail, type OverlayKey, type OverlayRun } from './overlay';
+
+const points = (x: number[], y: (number | null)[], low: (number | null)[] | null = null): Points => ({ x, y, low, high: low, n: null });
+const run = (id: string): OverlayRun => ({ id, name: id, state: 'finished', started_ms: 0, end_ms: 1 });
+
+describe('the points of a response', () => {
+  it('are those of each run', () => {
+    const answer: OverlayKey = {
+      key: 'loss',
+      width: null,
+      groups: [
+        { x: [0, 1], lines: [{ run: 'a', y: [1, 2], min: null, max: null, n: null }, { run: 'b', y: [3, null], min: null, max: null, n: null }] },
+        { x: [5], lines: [{ run: 'c', y: [4], min: [3], max: [5], n: [2] }] },
+      ],
+    };
+    const found = pointsOf(answer);
+    expect([...found.keys()]).toEqual(['a', 'b', 'c']);
+    expect(found.get('b')).toEqual(points([0, 1], [3, null]));
+    expect(found.get('c')).toEqual({ x: [5], y: [4], low: [3], high: [5], n: [2] });
+    expect(extentOf([found])).toEqual({ min: 0, max: 5 });
+    expect(extentOf([new Map()])).toBeNull();
+  });
+});
+
+describe('newer points', () => {
+  it('replace the last bucket, which was not complete', () => {
+    expect(withTail(points([0, 10, 20], [1, 2, 3]), points([20, 30], [4, 5]))).toEqual(points([0, 10, 20, 30], [1, 2, 4, 5]));
+  });
+
+  it('follow the others', () => {
+    expect(withTail(points([0], [1]), points([10], [2])).x).toEqual([0, 10]);
+    expect(withTail(points([0], [1]), points([], []))).toEqual(points([0], [1]));
+  });
+
+  it('keep extremes where one of both has some', () => {
+    const tail = { ...points([10], [2], [1]), n: [3] };
+    expect(withTail(points([0], [7]), tail)).toEqual({ x: [0, 10], y: [7, 2], low: [7, 1], high: [7, 1], n: [1, 3] });
+  });
+});
+
+describe('groups of runs', () => {
+  const values = new Map([['a', ['0.1']], ['b', ['0.2']], ['c', ['0.1']]]);
+  const groups = groupsOf([run('a'), run('b'), run('c'), run('unknown')], ['config.lr'], (id) => values.get(id));
+
+  it('have the same values', () => {
+    expect(groups.map(({ label, runs }) => [label, runs])).toEqual([
+      ['lr: 0.1 (2)', ['a', 'c']],
+      ['lr: 0.2 (1)', ['b']],
+    ]);
+  });
+
+  it('are one line each: the mean, between the lowest and the highest', () => {
+    const all = new Map([['a', points([0, 1], [1, 3])], ['c', points([0, 1], [3, 5])]]);
+    const [first, ...others] = groupLines(groups, all, () => 4);
+    expect(first).toMatchObject({ slot: 4, points: { x: [0, 1], y: [2, 4], low: [1, 3], high: [3, 5] } });
+    expect(others).toEqual([]);
+  });
+});
+
+describe('a table of all panels', () => {
+  const place = { project: 'digits', entity: null };
+
+  it('has as many points as one response may hold', () => {
+    const href = overlayTable('system', place, ['a', 'b'], ['cpu', 'gpu.{i}.temp'], 'relative');
+    expect(href).toBe('/api/v1/overlay/system?project=digits&runs=a&runs=b&keys=cpu&keys=gpu.%7Bi%7D.temp&x=relative&points=2000&format=csv');
+    const many = Array.from({ length: 100 }, (_, i) => `n${i}`);
+    expect(overlayTable('logged', place, many, many, 'step')).toContain('&points=200&');
+  });
+
+  it('is missing without values, and for more names than a response may have', () => {
+    expect(overlayTable('logged', place, [], ['loss'], 'step')).toBeNull();
+    expect(overlayTable('logged', place, ['a'], [], 'step')).toBeNull();
+    expect(overlayTable('logged', place, ['a'], Array.from({ length: 101 }, (_, i) => `n${i}`), 'step')).toBeNull();
+  });
+});

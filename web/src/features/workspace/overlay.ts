@@ -1,0 +1,150 @@
+// Metrics of several runs over each other, as the API answers, and as points of lines.
+
+import { address, type State, type Value } from '../../base/api';
+import { groupBy } from '../../base/groups';
+import type { PanelMetric, PanelX } from './panel';
+import type { Line, Points } from '../../chart/points';
+import { spread } from '../../chart/points';
+
+export interface OverlayRun {
+  id: string;
+  name: string;
+  state: State;
+  started_ms: number;
+  /** When it ended; while it is running, when it was last heard of. */
+  end_ms: number;
+}
+
+/** What charts need of a run that is shown. */
+export type ShownRun = Pick<OverlayRun, 'id' | 'name'>;
+
+/** A sampled metric that at least one of the runs has. `key`: the template of the metric. */
+export interface OverlayMetric {
+  key: string;
+  unit: string;
+  kind: 'gauge' | 'counter' | 'rate' | null;
+  subject: string;
+  chart: string;
+  text: string;
+  source: string;
+}
+
+export interface OverlayPlan {
+  runs: OverlayRun[];
+  missing: string[];
+  logged: string[];
+  system: OverlayMetric[];
+}
+
+export interface OverlayKey {
+  key: string;
+  /** Width of the buckets; null if these are single values. */
+  width: number | null;
+  groups: { x: number[]; lines: { run: string; y: Value[]; min: Value[] | null; max: Value[] | null; n: number[] | null }[] }[];
+}
+
+export interface Overlay {
+  x: string;
+  runs: OverlayRun[];
+  missing: string[];
+  keys: OverlayKey[];
+  problems: string[];
+}
+
+/** Points by run. */
+export type RunPoints = ReadonlyMap<string, Points>;
+
+export function pointsOf({ groups }: OverlayKey): Map<string, Points> {
+  const found = new Map<string, Points>();
+  for (const { x, lines } of groups) {
+    for (const { run, y, min, max, n } of lines) found.set(run, { x, y, low: min, high: max, n });
+  }
+  return found;
+}
+
+/** The points with newer ones: those from the first of these on are replaced, because the last bucket was not complete. */
+export function withTail(before: Points, tail: Points): Points {
+  const first = tail.x[0];
+  if (first === undefined) return before;
+  const at = before.x.findIndex((x) => x >= first);
+  const kept = at < 0 ? before.x.length : at;
+  const join = (a: Value[] | null, b: Value[] | null): Value[] | null =>
+    a || b ? [...(a ?? before.y).slice(0, kept), ...(b ?? tail.y)] : null;
+  const ones = ({ n, y }: Points): number[] => n ?? y.map((value) => (value === null ? 0 : 1));
+  return {
+    x: [...before.x.slice(0, kept), ...tail.x],
+    y: [...before.y.slice(0, kept), ...tail.y],
+    low: join(before.low, tail.low),
+    high: join(before.high, tail.high),
+    n: before.n || tail.n ? [...ones(before).slice(0, kept), ...ones(tail)] : null,
+  };
+}
+
+/** The same in the middle of its buckets, where charts of time draw them. */
+export function centred(points: Points, width: number): Points {
+  const half = width / 2;
+  return { ...points, x: points.x.map((x) => x + half) };
+}
+
+/** A group of runs: what they have in common, and which they are. */
+export interface RunGroup {
+  id: string;
+  label: string;
+  runs: readonly string[];
+}
+
+/** The runs by their values of what they are grouped by; those without a value are a group too. */
+export function groupsOf(runs: readonly ShownRun[], by: readonly string[], valuesOf: (run: string) => readonly string[] | undefined): RunGroup[] {
+  const known = runs.flatMap((run) => {
+    const values = valuesOf(run.id);
+    return values ? [{ run: run.id, values }] : [];
+  });
+  const groups = groupBy(known, ({ values }) => values.join('\n'));
+  return [...groups].map(([id, members]) => ({
+    id: `group ${id}`,
+    label: `${members[0]!.values.map((value, i) => `${short(by[i]!)}: ${value}`).join(', ')} (${members.length})`,
+    runs: members.map(({ run }) => run),
+  }));
+}
+
+const short = (name: string): string => name.replace(/^(config|summary)\./, '');
+
+/** One line of each group: the mean of its runs, between the lowest and the highest of them. */
+export function groupLines(groups: readonly RunGroup[], points: RunPoints, slotOf: (id: string) => number): Line[] {
+  return groups.flatMap(({ id, label, runs }) => {
+    const lines = runs.flatMap((run): Line[] => {
+      const found = points.get(run);
+      return found ? [{ id: run, label: run, slot: 0, points: found }] : [];
+    });
+    return lines.length > 0 ? [{ id, label, slot: slotOf(id), points: spread(lines) }] : [];
+  });
+}
+
+/** Limits of the server for one response. */
+const [MOST_KEYS, MOST_VALUES, MOST_POINTS] = [100, 2_000_000, 2000];
+
+/** The address of all values of some metrics as CSV; null if there are none, or more than one response may hold. */
+export function overlayTable(
+  source: PanelMetric['source'],
+  place: { project: string | null; entity: string | null },
+  runs: readonly string[],
+  keys: readonly string[],
+  x: PanelX,
+): string | null {
+  if (runs.length === 0 || keys.length === 0 || keys.length > MOST_KEYS) return null;
+  const points = Math.min(MOST_POINTS, Math.floor(MOST_VALUES / (runs.length * keys.length)));
+  return address(`overlay/${source}`, { ...place, runs: [...runs], keys: [...keys], x, points, format: 'csv' });
+}
+
+/** The extent of all points; null without any. */
+export function extentOf(all: Iterable<RunPoints>): { min: number; max: number } | null {
+  let [min, max] = [Infinity, -Infinity];
+  for (const runs of all) {
+    for (const { x } of runs.values()) {
+      if (x.length === 0) continue;
+      min = Math.min(min, x[0]!);
+      max = Math.max(max, x[x.length - 1]!);
+    }
+  }
+  return min <= max ? { min, max } : null;
+}

@@ -1,0 +1,14 @@
+// The runs that panels show, their values, and the part of an axis that is zoomed to.
+
+import type { OverlayRun } from '../overlay';
+import type { OverlayData } from '../overlayData.svelte';
+import type { PanelX } from '../panel';
+import type { Range } from '../../runs/charts/runData.svelte';
+
+export interface ShownRuns {
+  data: OverlayData;
+  runs: readonly OverlayRun[];
+  zoom: { x: PanelX; range: Range } | null;
+  /** null: show everything again. */
+  onzoom: (range: Range | null, x: PanelX) => void;
+}
