@@ -1,7 +1,6 @@
 // Who is signed in, on a server with accounts. Without accounts, nothing is requested.
 
-import { get, send } from './api';
-import type { Account, Preferences } from '../features/accounts/accounts';
+import { get, send, type Account, type Preferences } from './api';
 import { dateStyle } from './dateStyle.svelte';
 import { here } from './route.svelte';
 import { theme } from './theme.svelte';

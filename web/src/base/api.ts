@@ -1,6 +1,5 @@
 // Types and requests of the API, /api/v1. The types follow /api/v1/openapi.json.
 
-import type { DefinedMetrics } from '../features/runs/definedMetrics';
 import { takeEarly } from './early';
 import { guest } from './guest.svelte';
 import { olderServerText } from './olderServer';
@@ -109,7 +108,20 @@ export interface RunDetail extends RunRow {
   defined_metrics?: DefinedMetrics;
 }
 
-/** The runs that have the same values, and what is known of them together. */
+export type Goal = 'minimize' | 'maximize';
+
+/** What is not chosen is left out. */
+export interface DefinedMetric {
+  summary?: 'last' | 'min' | 'max' | 'mean' | 'none';
+  /** The logged metric that is the x axis of its charts. */
+  x?: string;
+  hidden?: boolean;
+  goal?: Goal;
+}
+
+/** By name, or pattern in which `*` matches any characters. */
+export type DefinedMetrics = Record<string, DefinedMetric>;
+
 /** The numbers of a column in some runs; `n`: how many have one. */
 export interface ColumnSummary {
   n: number;
@@ -119,6 +131,7 @@ export interface ColumnSummary {
   sum?: Value;
 }
 
+/** The runs that have the same values, and what is known of them together. */
 export interface RunGroup {
   values: Record<string, string | number | boolean | null>;
   runs: number;
@@ -148,6 +161,41 @@ export interface About {
   capabilities: string[];
   /** Whom the server answers: everyone, holders of a token, or users with accounts. */
   auth?: 'open' | 'tokens' | 'accounts';
+}
+
+export type Access = 'full' | 'viewer' | 'none';
+
+/** How a user wants the page to be. Empty: nothing was chosen. */
+export interface Preferences {
+  theme: '' | 'system' | 'light' | 'dark';
+  time_zone: string;
+  locale: string;
+  /** The path that the user sees first. */
+  landing_page: string;
+}
+
+/** Who is signed in. */
+export interface Account extends Preferences {
+  name: string;
+  display_name: string;
+  state: 'active' | 'unverified';
+  email: string | null;
+  org_role: 'member' | 'admin';
+  access: Access;
+  teams: { name: string; display_name: string; role: string; custom_role?: string | null }[];
+  default_entity: string;
+  /** Whether users have projects in a space of their own. */
+  personal_entities: boolean;
+  /** An administrator has set the password, and nothing else may be done before it is changed. */
+  must_change_password?: boolean;
+  /** Whether there is one. */
+  password: boolean;
+  /** The digest of the picture. */
+  picture?: string | null;
+  /** Actions in the organisation, such as `team:create`. */
+  may: string[];
+  /** When the account will be deleted, if that was requested. */
+  delete_after_ms?: number | null;
 }
 
 /** Changes of a run by a user: the keys to set. */

@@ -1,8 +1,7 @@
 // A chart as its pages describe it: lines over an axis, wherever they come from.
 
-import type { Line } from './points';
+import type { Line, Range } from './points';
 import type { Pin } from './plot';
-import type { Range } from '../features/runs/charts/runData.svelte';
 import type { ChartOptions } from './viewState';
 import type { Axis } from './xAxis';
 

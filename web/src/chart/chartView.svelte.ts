@@ -3,7 +3,7 @@
 import { untrack } from 'svelte';
 import { PALETTES, type PaletteName } from './palette';
 import { here } from '../base/route.svelte';
-import type { Range } from '../features/runs/charts/runData.svelte';
+import type { Range } from './points';
 import {
   chartOptionChanges,
   chartState,

@@ -1,7 +1,6 @@
 // A heatmap: a row for each line, a column for each part of the x axis, the mean of the points in it as the value.
 
-import { longestStep, type Line } from './points';
-import type { Range } from '../features/runs/charts/runData.svelte';
+import { type Line, longestStep, type Range } from './points';
 import { outlierScores, withoutOutliers } from './summary';
 
 export interface Heatmap {

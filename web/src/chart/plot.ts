@@ -2,10 +2,10 @@
 
 import uPlot from 'uplot';
 import type { Drawn } from './drawn';
+import type { Range } from './points';
 import { labelsOf, ticksOf, type Axis } from './xAxis';
 import { rangeOf, yLabels, yTicks, type YAxis } from './yAxis';
 import { translucent } from './palette';
-import type { Range } from '../features/runs/charts/runData.svelte';
 
 export interface Hooks {
   zoom: (min: number, max: number) => void;

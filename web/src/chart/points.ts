@@ -2,6 +2,12 @@
 
 import type { Metrics, Value } from '../base/api';
 
+/** A part of an axis. */
+export interface Range {
+  min: number;
+  max: number;
+}
+
 /** One series: x ascending; null is a gap. `low`, `high` and `n` (its number of samples) are set if each value is a bucket. */
 export interface Points {
   x: number[];

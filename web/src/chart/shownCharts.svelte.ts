@@ -1,11 +1,11 @@
 // The charts of a page, for what is done with all of them: pictures of the whole page, moving from chart to chart.
 
 import { getContext, setContext } from 'svelte';
-import type { Range } from '../features/runs/charts/runData.svelte';
 import type { Pin } from './plot';
 import type { Cell } from '../base/csv';
 import type { Colors } from './chartImage';
 import type { Drawn } from './drawn';
+import type { Range } from './points';
 import type { Axis } from './xAxis';
 import type { YAxis } from './yAxis';
 

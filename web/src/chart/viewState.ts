@@ -1,6 +1,6 @@
 // What the address of a view says about its charts. Anything unknown in an address is ignored.
 
-import type { Range } from '../features/runs/charts/runData.svelte';
+import type { Range } from './points';
 import { SMOOTHING_KINDS, type SmoothingKind } from './smoothing';
 
 export const Y_SCALES = ['auto', 'linear', 'log', 'percent'] as const;

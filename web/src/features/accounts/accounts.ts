@@ -1,11 +1,10 @@
 // Types of the API of accounts, teams and the organisation. Times are ms UTC; null: never, or not known.
 
-import type { Json } from '../../base/api';
+import type { Access, Json, Preferences } from '../../base/api';
 import { own } from '../../base/own';
 import type { RequestOptions } from './passkeys';
 
 export type Role = 'viewer' | 'member' | 'admin';
-export type Access = 'full' | 'viewer' | 'none';
 
 /** How to sign in here. */
 export interface SignInMethods {
@@ -19,39 +18,6 @@ export interface SignInMethods {
   organisation: string;
   /** The digest of its picture. */
   picture: string | null;
-}
-
-/** How a user wants the page to be. Empty: nothing was chosen. */
-export interface Preferences {
-  theme: '' | 'system' | 'light' | 'dark';
-  time_zone: string;
-  locale: string;
-  /** The path that the user sees first. */
-  landing_page: string;
-}
-
-/** Who is signed in. */
-export interface Account extends Preferences {
-  name: string;
-  display_name: string;
-  state: 'active' | 'unverified';
-  email: string | null;
-  org_role: 'member' | 'admin';
-  access: Access;
-  teams: { name: string; display_name: string; role: string; custom_role?: string | null }[];
-  default_entity: string;
-  /** Whether users have projects in a space of their own. */
-  personal_entities: boolean;
-  /** An administrator has set the password, and nothing else may be done before it is changed. */
-  must_change_password?: boolean;
-  /** Whether there is one. */
-  password: boolean;
-  /** The digest of the picture. */
-  picture?: string | null;
-  /** Actions in the organisation, such as `team:create`. */
-  may: string[];
-  /** When the account will be deleted, if that was requested. */
-  delete_after_ms?: number | null;
 }
 
 export interface Link {

@@ -1,20 +1,6 @@
 // How metrics are shown, as runs chose it with `define_metric`.
 
-import { get, type Params } from '../../base/api';
-
-export type Goal = 'minimize' | 'maximize';
-
-/** What is not chosen is left out. */
-export interface DefinedMetric {
-  summary?: 'last' | 'min' | 'max' | 'mean' | 'none';
-  /** The logged metric that is the x axis of its charts. */
-  x?: string;
-  hidden?: boolean;
-  goal?: Goal;
-}
-
-/** By name, or pattern in which `*` matches any characters. */
-export type DefinedMetrics = Record<string, DefinedMetric>;
+import { get, type DefinedMetric, type DefinedMetrics, type Params } from '../../base/api';
 
 /** Whether a name matches a pattern. Takes linear time. */
 export function matchesPattern(pattern: string, name: string): boolean {

@@ -2,8 +2,8 @@
 
 import { get, reasonOf, type Params } from '../../base/api';
 import { EventStream, type Link } from '../../base/eventStream';
+import type { Range } from '../../chart/points';
 import type { PanelMetric, PanelX } from './panel';
-import type { Range } from '../runs/charts/runData.svelte';
 import { pointsOf, withTail, type Overlay, type OverlayMetric, type OverlayPlan, type OverlayRun, type RunPoints } from './overlay';
 
 /** Points of a line: a panel is about this wide. */

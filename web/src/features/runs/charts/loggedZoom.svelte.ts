@@ -2,7 +2,7 @@
 
 import { get, runPath, type Logged, type RunKey } from '../../../base/api';
 import { fromLogged, type LoggedLines, type LoggedPoints } from '../../../chart/loggedPoints';
-import type { Range } from './runData.svelte';
+import type { Range } from '../../../chart/points';
 
 const PAUSE_MS = 120;
 const NAMES_PER_REQUEST = 20;

@@ -5,15 +5,10 @@ import { inRequests, type ChartFeed } from './chartFeed';
 import { forgetEarly } from '../../../base/early';
 import { EventStream, type Link } from '../../../base/eventStream';
 import { groupBy } from '../../../base/groups';
-import { fromMetrics, seriesId, type Points } from '../../../chart/points';
+import { fromMetrics, seriesId, type Points, type Range } from '../../../chart/points';
 import { Replay, stageEnd } from '../replay.svelte';
 import { seriesOf, type RunPlan } from './runPlan';
 import { keyGlob, merged } from './seriesList';
-
-export interface Range {
-  min: number;
-  max: number;
-}
 
 /** Points of a series on a chart that fills the window: more than it has pixels could not be seen. */
 export const LARGE_POINTS = 1200;

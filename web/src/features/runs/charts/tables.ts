@@ -1,9 +1,9 @@
 // Addresses of the values of charts as CSV: those of the API, with the numbers that it also sends as JSON.
 
 import { address, runPath, type Params, type RunKey } from '../../../base/api';
+import type { Range } from '../../../chart/points';
 import type { ChartPlan } from './chartPlan';
 import { CARD_POINTS } from '../../../base/early';
-import type { Range } from './runData.svelte';
 
 /** Exact keys in one address; with more, patterns are shorter. */
 const MOST_KEYS = 60;

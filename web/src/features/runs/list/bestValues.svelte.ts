@@ -1,8 +1,8 @@
 // The best value of each column of a table of runs, of metrics for which runs declared a goal.
 
 import { getContext, setContext } from 'svelte';
-import type { ColumnSummary, Params } from '../../../base/api';
-import { definitionOf, loadDefinedMetrics, type DefinedMetrics, type Goal } from '../definedMetrics';
+import type { ColumnSummary, DefinedMetrics, Goal, Params } from '../../../base/api';
+import { definitionOf, loadDefinedMetrics } from '../definedMetrics';
 
 const CONTEXT = Symbol('best values');
 const SUMMARY = 'summary.';
