@@ -1,7 +1,8 @@
 // The server that this page came from: its kind and capabilities, requested once.
 
 import { signOutHere } from './account.svelte';
-import { ApiError, get, onDemand, type About } from './api';
+import { ApiError, get, onDemand } from './api';
+import type { About } from './wire';
 
 export type Capability = 'stop' | 'delete' | 'edit' | 'views';
 

@@ -1,167 +1,34 @@
-// Types and requests of the API, /api/v1. The types follow /api/v1/openapi.json.
+// Requests of the API, /api/v1, and the types that the page makes of `wire.ts`, which `scripts/wire-types` writes.
 
 import { takeEarly } from './early';
 import { guest } from './guest.svelte';
 import { olderServerText } from './olderServer';
+import type * as wire from './wire';
+import type { ConsoleAnswer, DefinedMetric, Ending, Event, HostState, ListedRun, NewRow, NewSample, PrintedPiece, Rank, RunAuthor } from './wire';
 
 export type State = 'running' | 'finished' | 'failed' | 'crashed' | 'stopped' | 'lost';
 export type Value = number | null;
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-export interface Ending {
-  state: State;
-  exit_code: number | null;
-  signal: number | null;
-  out_of_memory: boolean | null;
-}
+export type Host = HostState;
 
-export interface Host extends Ending {
-  name: string;
-  started_ms: number;
-  last_ms: number;
-  interval_s: number | null;
-  monitors: number;
-}
+/** In lists, with the columns that were asked for. */
+export type RunRow = wire.RunRow & Partial<Pick<ListedRun, 'notes' | 'columns' | 'sparklines'>>;
 
-export interface RunRow extends Ending {
-  id: string;
-  project: string;
-  name: string;
-  group: string | null;
-  job_type: string | null;
-  tags: string[];
-  started_ms: number;
-  ended_ms: number | null;
-  duration_ms: number;
-  hosts: Host[];
-  summary: Record<string, Json>;
-  last: Record<string, Record<string, Value>>;
-  /** When a user requested its end; null: not requested. */
-  stop_requested_ms: number | null;
-  /** The team or user that has the project; null without accounts. */
-  entity: string | null;
-  /** Whose run it is; null without accounts, and if nobody is known. */
-  author: RunAuthor | null;
-  /** The service account that sent it; null if a user's own key did. */
-  service_account: { id: number; name: string; deleted: boolean } | null;
-  /** What the user may do with it: `run:stop`, …; null in live events. */
-  may: string[] | null;
-  /** In lists: the first lines of the notes. */
-  notes?: string;
-  /** In lists: the fields and statistics that were asked for. */
-  columns?: Record<string, Json>;
-  /** In lists: at most 40 values over the run, null where there are none. */
-  sparklines?: Record<string, Value[]>;
-}
-
-/** A user as the author of runs. `name` null: the user was deleted. */
-export interface RunAuthor {
-  id: number;
-  name: string | null;
-  display_name: string;
-  /** The digest of the user's picture. */
-  picture?: string | null;
-}
-
-export interface Rank {
-  host: string;
-  pid: number;
-  rank: number | null;
-  local_rank: number | null;
-  world_size: number | null;
-  exit_code: number | null;
-  signal: number | null;
-  out_of_memory: boolean | null;
-  ended_ms: number | null;
-}
-
-export interface RunEvent {
-  time_ms: number;
-  name: string;
-  level: string;
-  text: string;
-  host: string;
-  rank: number | null;
-  data: Record<string, Json>;
-  /** The user who made the change, or whose key sent the event. */
-  author: RunAuthor | null;
-  service_account: RunRow['service_account'];
-}
+export type RunEvent = Event;
 
 export interface Source {
   state?: string;
   reason?: string;
 }
 
-export interface RunDetail extends RunRow {
-  notes: string;
-  command: string[];
-  config: Record<string, Json>;
-  settings: Record<string, Json>;
-  machines: Record<string, Record<string, Json>>;
+export interface RunDetail extends Omit<wire.RunDetail, 'sources'> {
   sources: Record<string, Record<string, Source>>;
-  ranks: Rank[];
-  events: RunEvent[];
-  lost_records: number;
-  problems: string[];
-  /** A server of an earlier version sends none. */
-  defined_metrics?: DefinedMetrics;
 }
 
 export type Goal = 'minimize' | 'maximize';
 
-/** What is not chosen is left out. */
-export interface DefinedMetric {
-  summary?: 'last' | 'min' | 'max' | 'mean' | 'none';
-  /** The logged metric that is the x axis of its charts. */
-  x?: string;
-  hidden?: boolean;
-  goal?: Goal;
-}
-
 /** By name, or pattern in which `*` matches any characters. */
 export type DefinedMetrics = Record<string, DefinedMetric>;
-
-/** The numbers of a column in some runs; `n`: how many have one. */
-export interface ColumnSummary {
-  n: number;
-  min: Value;
-  mean: Value;
-  max: Value;
-  sum?: Value;
-}
-
-/** The runs that have the same values, and what is known of them together. */
-export interface RunGroup {
-  values: Record<string, string | number | boolean | null>;
-  runs: number;
-  states: Partial<Record<State, number>>;
-  started_ms: [first: number | null, last: number | null] | null;
-  /** Servers of earlier versions have neither this nor sums. */
-  duration_ms?: ColumnSummary;
-  columns?: Record<string, ColumnSummary>;
-}
-
-export interface RunGroups {
-  groups: RunGroup[];
-  total: number;
-  next: string | null;
-}
-
-export interface RunPage {
-  runs: RunRow[];
-  total: number;
-  next: string | null;
-}
-
-/** What the server is, and what it can do. */
-export interface About {
-  version: string;
-  kind: 'local' | 'server';
-  capabilities: string[];
-  /** Whom the server answers: everyone, holders of a token, or users with accounts. */
-  auth?: 'open' | 'tokens' | 'accounts';
-}
 
 export type Access = 'full' | 'viewer' | 'none';
 
@@ -198,22 +65,6 @@ export interface Account extends Preferences {
   delete_after_ms?: number | null;
 }
 
-/** Changes of a run by a user: the keys to set. */
-export interface RunChanges {
-  name?: string;
-  notes?: string;
-  tags?: string[];
-}
-
-export interface Project {
-  name: string;
-  /** The team or user that has it; null without accounts. */
-  entity?: string | null;
-  runs: number;
-  running: number;
-  newest_ms: number;
-}
-
 /** A series of a run, from the plan of its charts. */
 export interface SeriesInfo {
   key: string;
@@ -232,104 +83,16 @@ export interface SeriesInfo {
   mlflow: { name: string; unit: string; factor: number } | null;
 }
 
-export interface MetricGroup {
-  host: string;
-  role: string;
-  t: number[];
-  n: number[] | null;
-  series: Record<string, Value[]>;
-  min: Record<string, Value[]> | null;
-  max: Record<string, Value[]> | null;
-}
+export type Sample = NewSample;
 
-export interface Metrics {
-  run: string;
-  t0: number;
-  t1: number;
-  resolution: 'raw' | 'buckets';
-  bucket_ms: number | null;
-  cursor: string;
-  groups: MetricGroup[];
-}
-
-export interface LoggedGroup {
-  host: string;
-  rank: number | null;
-  step: number[];
-  t: Value[];
-  n: number[] | null;
-  series: Record<string, Value[]>;
-  min: Record<string, Value[]> | null;
-  max: Record<string, Value[]> | null;
-}
-
-export interface Logged {
-  run: string;
-  cursor: string;
-  groups: LoggedGroup[];
-}
-
-export interface DifferencePart {
-  n: number;
-  median: number;
-  mad: number;
-}
-
-/** How much a series differs inside a time range from the time around it. */
-export interface Difference {
-  kind: 'sampled' | 'logged';
-  key: string;
-  host: string;
-  role: string | null;
-  rank: number | null;
-  unit: string;
-  chart: string;
-  score: number;
-  inside: DifferencePart;
-  outside: DifferencePart;
-}
-
-export interface Differences {
-  compared: number;
-  left_out: number;
-  differences: Difference[];
-}
-
-export interface Sample {
-  host: string;
-  role: string;
-  t: number;
-  values: Record<string, Value>;
-}
-
-export interface LoggedRow {
-  host: string;
-  rank: number | null;
-  step: number;
-  t: number;
-  values: Record<string, Value>;
-}
+export type LoggedRow = NewRow;
 
 /** A live event. */
-export interface News {
-  samples?: Sample[];
-  calls?: LoggedRow[];
-  run?: RunDetail;
-  reload?: boolean;
-}
+export type News = Partial<Omit<wire.News, 'run'>> & { run?: RunDetail | null };
 
-export interface ConsolePiece {
-  time_ms: number;
-  stream: 'stdout' | 'stderr';
-  text: string;
-  host: string;
-  rank: number | null;
-}
+export type ConsolePiece = PrintedPiece;
 
-export interface Console {
-  cut: boolean;
-  pieces: ConsolePiece[];
-}
+export type Console = ConsoleAnswer;
 
 /** Errors of a form's fields, by the names of the request: `{"links[2].url": "expected http or https"}`. */
 export type FieldErrors = Record<string, string>;

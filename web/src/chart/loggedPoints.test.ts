@@ -7,8 +7,6 @@ describe('points of an answer', () => {
   it('of log() are a line a process', () => {
     const group = { host: 'a', t: [0], n: null, min: null, max: null };
     const found = fromLogged({
-      run: 'abc',
-      cursor: '',
       groups: [
         { ...group, rank: 0, step: [1], series: { loss: [0.5] } },
         { ...group, rank: 1, step: [1], series: { loss: [0.7] } },
@@ -20,8 +18,6 @@ describe('points of an answer', () => {
   it('go on where a rank was started again, from the step it went back to', () => {
     const group = { host: 'a', writer: '', rank: 0, n: null, min: null, max: null };
     const found = fromLogged({
-      run: 'abc',
-      cursor: '',
       groups: [
         { ...group, t: [10, 20, 30], step: [1, 2, 3], series: { loss: [0.9, 0.8, 0.7] } },
         { ...group, t: [40, 50], step: [3, 4], series: { loss: [0.75, 0.6] }, min: { loss: [0.7, 0.5] } },

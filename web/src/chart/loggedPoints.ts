@@ -1,7 +1,8 @@
 // Points that a run logged, and the axis that they are drawn over.
 
-import type { Logged, LoggedRow, Value } from '../base/api';
+import type { LoggedRow, Value } from '../base/api';
 import { append, firstOf, type Points } from './points';
+import type { Logged } from '../base/wire';
 
 /** Values by step; `t` is when each was logged, in ms UTC. */
 export interface LoggedPoints extends Points {
@@ -20,7 +21,7 @@ export type LoggedLines = Map<string, LoggedPoints & Process>;
 export const processLabel = ({ host, rank }: Process): string => (rank === null ? host : `rank ${rank}`);
 
 /** Logged values: by name, a line for each process. */
-export function fromLogged(answer: Logged): Map<string, LoggedLines> {
+export function fromLogged(answer: Pick<Logged, 'groups'>): Map<string, LoggedLines> {
   const found = new Map<string, LoggedLines>();
   for (const group of answer.groups) {
     for (const [name, y] of Object.entries(group.series)) {

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { Metrics } from '../base/api';
 import { align, append, fromMetrics, longestStep, seriesId, spread, type Line, type Points } from './points';
+import type { Metrics } from '../base/wire';
 
 const points = (x: number[], y: (number | null)[]): Points => ({ x, y, low: null, high: null, n: null });
 
 const line = (of: Points): Line => ({ id: '', label: '', slot: 0, points: of });
 
 function answer(parts: Partial<Metrics>): Metrics {
-  return { run: 'abc', t0: 0, t1: 1000, resolution: 'raw', bucket_ms: null, cursor: '', groups: [], ...parts };
+  return { run: 'abc', t0: 0, t1: 1000, resolution: 'raw', bucket_ms: null, cursor: '', groups: [], problems: [], ...parts };
 }
 
 describe('points of an answer', () => {

@@ -1,6 +1,7 @@
 // Points of series: from API responses and live samples to the aligned columns that a chart draws.
 
-import type { Metrics, Value } from '../base/api';
+import type { Value } from '../base/api';
+import type { Metrics } from '../base/wire';
 
 /** A part of an axis. */
 export interface Range {

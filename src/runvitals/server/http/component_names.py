@@ -24,6 +24,8 @@ def use_plain_names(app: FastAPI) -> None:
             schemas = found.get("components", {}).get("schemas", {})
             for name in [name for name in schemas if name.endswith(_SUFFIX)]:
                 plain = name.removesuffix(_SUFFIX)
+                if plain in schemas:
+                    raise ValueError(f"{name} and another schema would both be called {plain}")
                 schemas[plain] = {**schemas.pop(name), "title": plain}
             app.openapi_schema = found
         return app.openapi_schema

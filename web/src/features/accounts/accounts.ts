@@ -1,8 +1,9 @@
 // Types of the API of accounts, teams and the organisation. Times are ms UTC; null: never, or not known.
 
-import type { Access, Json, Preferences } from '../../base/api';
+import type { Access, Preferences } from '../../base/api';
 import { own } from '../../base/own';
 import type { RequestOptions } from './passkeys';
+import type { Json } from '../../base/wire';
 
 export type Role = 'viewer' | 'member' | 'admin';
 

@@ -1,39 +1,9 @@
 // Artifacts: versions of files that runs log and use.
 
 import { projectPath } from '../../base/api';
+import type { Artifact, Entry } from '../../base/wire';
 
-export interface Artifact {
-  entity: string | null;
-  project: string;
-  name: string;
-  type: string;
-  version: number;
-  aliases: string[];
-  description: string;
-  metadata: Record<string, unknown>;
-  bytes: number;
-  files: number;
-  created_ms: number;
-  /** The run that logged it, if the user may read it. */
-  run: string | null;
-  used_by: string[];
-}
-
-export interface Collection {
-  name: string;
-  type: string;
-  kind: 'sequence' | 'portfolio';
-  description: string;
-  versions: number;
-  updated_ms: number;
-}
-
-export interface ArtifactEntry {
-  path: string;
-  bytes: number | null;
-  /** Where the content is; null: it is a file. */
-  reference: string | null;
-}
+export type ArtifactEntry = Entry;
 
 /** The path of a project's artifacts in the API; `rest`: names below it. */
 export function artifactsPath(entity: string | null, project: string, ...rest: (string | number)[]): string {

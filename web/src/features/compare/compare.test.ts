@@ -1,22 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Json, RunRow, Value } from '../../base/api';
-import {
-  bestOf,
-  brushesOf,
-  brushesText,
-  dimensionsOf,
-  extentOf,
-  factText,
-  placeOf,
-  scaleColour,
-  selected,
-  shownFacts,
-  suitsLog,
-  usualAxes,
-  valueAt,
-  type Dimension,
-  type FactRow,
-} from './compare';
+import type { RunRow, Value } from '../../base/api';
+import { bestOf, brushesOf, brushesText, dimensionsOf, extentOf, factText, placeOf, scaleColour, selected, shownFacts, suitsLog, usualAxes, valueAt, type Dimension } from './compare';
+import type { FactRow, Json } from '../../base/wire';
 
 const row = (name: string, values: Json[], about: Partial<FactRow> = {}): FactRow => ({ section: 'config', name, differs: true, values, absent: [], ...about });
 const runs = (number: number): RunRow[] => Array.from({ length: number }, (_, i) => ({ id: `run-${i}` }) as RunRow);

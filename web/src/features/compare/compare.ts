@@ -1,6 +1,7 @@
 // Comparison of runs: what the API answers, its columns as dimensions, and what is chosen in the address.
 
-import type { Json, RunRow, Value } from '../../base/api';
+import type { RunRow, Value } from '../../base/api';
+import type { ComparedRuns, FactRow, Json } from '../../base/wire';
 
 export const SECTIONS = ['run', 'config', 'git', 'packages', 'hardware', 'environment'] as const;
 export type Section = (typeof SECTIONS)[number];
@@ -14,33 +15,9 @@ export const SECTION_TITLES: Record<Section, string> = {
 };
 export const MOST_RUNS = 100;
 
-export interface FactRow {
-  section: Section;
-  name: string;
-  differs: boolean;
-  /** Of each run; one value if it does not differ. */
-  values: Json[];
-  absent: number[];
-}
-
 export type Goal = 'minimize' | 'maximize';
 
-export interface StatisticRow {
-  name: string;
-  /** Empty: not known. */
-  unit: string;
-  goal: Goal | null;
-  values: Value[];
-  best: number[];
-}
-
-export interface Comparison {
-  runs: RunRow[];
-  missing: string[];
-  facts: FactRow[];
-  left_out: number;
-  statistics: StatisticRow[];
-}
+export type Comparison = ComparedRuns;
 
 /** A fact of a run as text; null: the run does not have it. */
 export function factText(row: FactRow, run: number): string | null {

@@ -1,8 +1,8 @@
 // The charts of a host: its devices and itself, over the runs that were on it.
 
 import type { Drawn } from '../../chart/drawn';
-import type { HostSeries } from './hosts';
 import { lineColor, type PaletteName } from '../../chart/palette';
+import type { HostSeries } from '../../base/wire';
 
 interface ChartOf {
   title: string;

@@ -1,7 +1,8 @@
 // Hosts and their devices: what the API answers, and how it is written.
 
-import type { Params, RunAuthor, State, Value } from '../../base/api';
+import type { Params, Value } from '../../base/api';
 import { formatValue } from '../../base/units';
+import type { FleetDevice } from '../../base/wire';
 
 export const FLAGS = ['lost', 'throttled', 'hot', 'idle'] as const;
 export type Flag = (typeof FLAGS)[number];
@@ -11,80 +12,7 @@ export const SORTS = ['name', 'attention', 'use', 'power', 'temperature', 'last_
 export type Sort = (typeof SORTS)[number];
 export const PAGE_SIZE = 100;
 
-export interface HostRun {
-  id: string;
-  entity: string | null;
-  project: string;
-  name: string;
-  author: RunAuthor | null;
-  state: State;
-  started_ms: number;
-  last_ms: number;
-  devices: number[] | null;
-}
-
-export interface Device {
-  kind: string;
-  index: string;
-  model: string | null;
-  memory_bytes: number | null;
-  use: Value;
-  memory: Value;
-  memory_used_bytes: Value;
-  power: Value;
-  power_limit: Value;
-  temperature: Value;
-  in_use: boolean | null;
-  runs: string[];
-  flags: Flag[];
-}
-
-export interface FleetHost {
-  name: string;
-  state: HostState;
-  last_ms: number;
-  runs: HostRun[];
-  cpu: Value;
-  memory: Value;
-  devices: Device[];
-  flags: Flag[];
-}
-
-export interface FleetTotals {
-  running: number;
-  lost: number;
-  ended: number;
-  devices: number;
-  use: Value;
-  power: Value;
-  idle: number;
-  throttled: number;
-  hot: number;
-}
-
-export interface FleetPage {
-  hosts: FleetHost[];
-  total: number;
-  next: string | null;
-  totals: FleetTotals;
-}
-
-export interface HostDetail {
-  host: FleetHost | null;
-  name: string;
-  t0: number;
-  t1: number;
-  runs: HostRun[];
-  next: string | null;
-}
-
-export interface HostSeries {
-  t0: number;
-  t1: number;
-  bucket_ms: number;
-  left_out: number;
-  series: { key: string; t: number[]; value: Value[]; min: Value[]; max: Value[] }[];
-}
+export type Device = FleetDevice;
 
 /** What each flag means, with its threshold: the rules are the server's. */
 export const FLAG_TEXT: Record<Flag, string> = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { HostRun } from './hosts';
 import { bars } from './timeline';
+import type { HostRun } from '../../base/wire';
 
 const run = (id: string, started_ms: number, last_ms: number, state: HostRun['state'] = 'finished'): HostRun => ({
   id,

@@ -1,6 +1,7 @@
 // Runs of a host in time: which row each bar is in, and where.
 
-import type { HostRun } from './hosts';
+import type { HostRun } from '../../base/wire';
+
 
 export interface Bar {
   run: HostRun;

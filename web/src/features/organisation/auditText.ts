@@ -1,7 +1,7 @@
 // What an event of the audit log changed, in one line.
 
 import type { AuditEvent } from '../accounts/accounts';
-import type { Json } from '../../base/api';
+import type { Json } from '../../base/wire';
 
 /** `role: member → admin, expires_ms: –`; empty if the event changed no values. */
 export function changeText({ before, after }: Pick<AuditEvent, 'before' | 'after'>): string {

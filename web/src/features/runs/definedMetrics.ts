@@ -1,6 +1,7 @@
 // How metrics are shown, as runs chose it with `define_metric`.
 
-import { get, type DefinedMetric, type DefinedMetrics, type Params } from '../../base/api';
+import { get, type DefinedMetrics, type Params } from '../../base/api';
+import type { DefinedMetric } from '../../base/wire';
 
 /** Whether a name matches a pattern. Takes linear time. */
 export function matchesPattern(pattern: string, name: string): boolean {

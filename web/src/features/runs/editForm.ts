@@ -1,6 +1,7 @@
 // The form for editing a run: name, notes, tags.
 
-import type { RunChanges, RunDetail } from '../../base/api';
+import type { RunDetail } from '../../base/api';
+import type { RunChanges } from '../../base/wire';
 
 /** The form's fields. Tags are one per line, because a tag may contain any other character. */
 export interface Form {

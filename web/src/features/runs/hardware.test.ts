@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { Json } from '../../base/api';
 import { commitHref, hardwareText } from './hardware';
+import type { Json } from '../../base/wire';
 
 it('describes a machine, as far as it is known', () => {
   const machine: Record<string, Json> = {

@@ -1,8 +1,8 @@
 // Texts about a machine and its checkout, from the facts of a run.
 
-import type { Json } from '../../base/api';
 import { groupBy } from '../../base/groups';
 import { formatValue } from '../../base/units';
+import type { Json } from '../../base/wire';
 
 const fields = (value: Json | undefined): Record<string, Json> => (value !== null && typeof value === 'object' && !Array.isArray(value) ? value : {});
 const text = (value: Json | undefined): string => (typeof value === 'string' ? value : '');

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Host, Rank, RunEvent } from '../../base/api';
+import type { Host, RunEvent } from '../../base/api';
 import { runSpans } from './runSpans';
+import type { Rank } from '../../base/wire';
 
 const host = (name: string, started_ms: number, last_ms: number): Host =>
   ({ name, started_ms, last_ms, state: 'finished', interval_s: 1, monitors: 1, exit_code: 0, signal: null, out_of_memory: null }) as Host;

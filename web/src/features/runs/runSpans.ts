@@ -1,8 +1,9 @@
 // The hosts of a run in time: when each reported, where it did not, and when its processes ended.
 
-import type { Rank, RunDetail } from '../../base/api';
+import type { RunDetail } from '../../base/api';
 import { groupBy } from '../../base/groups';
 import { pinsOf, why } from './runText';
+import type { Rank } from '../../base/wire';
 
 /** A part of the time axis, in percent of it. */
 export interface Part {

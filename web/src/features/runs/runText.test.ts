@@ -101,7 +101,7 @@ it('a command is quoted where it must be', () => {
 });
 
 it('says whose a run is', () => {
-  const author = { id: 1, name: 'ada', display_name: 'Ada Lovelace' };
+  const author = { id: 1, name: 'ada', display_name: 'Ada Lovelace', picture: null };
   const service_account = { id: 2, name: 'ci', deleted: false };
   expect(authorText({ author, service_account: null })).toBe('Ada Lovelace');
   expect(authorText({ author, service_account })).toBe('Ada Lovelace via ci');

@@ -1,8 +1,9 @@
 // Texts about a run: why it ended, its states, missing sources, facts, git, command line, events.
 
-import type { Ending, Json, RunEvent, RunRow, Source } from '../../base/api';
+import type { RunEvent, RunRow, Source } from '../../base/api';
 import type { Pin } from '../../chart/plot';
 import { formatValue } from '../../base/units';
+import type { Ending, Json } from '../../base/wire';
 
 const SIGNALS: Record<number, string> = {
   1: 'SIGHUP',

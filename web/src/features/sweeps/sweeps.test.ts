@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { axesOf, flatParameters, searchedParameters, sorted, type SweepRun } from './sweeps';
+import { axesOf, flatParameters, searchedParameters, sorted } from './sweeps';
+import type { SweepRun } from '../../base/wire';
 
 const run = (id: string, parameters: SweepRun['parameters'], value: number | null): SweepRun => ({ id, run: id, name: id, ending: null, started_ms: 1, duration_ms: 1, waits: false, parameters, value, created_ms: Number(id) });
 const RUNS = [run('1', { lr: 0.1, opt: 'adam', net: { width: 8 } }, 3), run('2', { lr: 0.2, opt: 'sgd', net: { width: 8 } }, null), run('3', { lr: 0.3, opt: 'adam', net: { width: 8 } }, 1)];

@@ -1,46 +1,10 @@
 // Sweeps: searches for the best parameters over many runs.
 
-import { projectPath, type Ending, type Json, type Value } from '../../base/api';
+import { projectPath, type Value } from '../../base/api';
 import { dimensionOf, type Dimension, type Goal } from '../compare/compare';
+import type { Ending, Json, Sweep, SweepRun } from '../../base/wire';
 
 export type SweepState = 'pending' | 'running' | 'paused' | 'finished' | 'canceled';
-
-export interface Sweep {
-  id: string;
-  name: string;
-  state: SweepState;
-  method: string;
-  metric: string | null;
-  goal: Goal | null;
-  configuration: Record<string, Json>;
-  /** The best value of the metric, of the runs that have ended. */
-  best: Value;
-  best_run: string | null;
-  /** Agents that were heard from lately. */
-  agents: number;
-  runs: number;
-  /** Null: it goes on until somebody stops it. */
-  expected_runs: number | null;
-  created_ms: number;
-  changed_ms: number;
-  may: string[];
-}
-
-export interface SweepRun {
-  /** The id that the sweep has given the run. */
-  id: string;
-  /** Null before the run has begun, and once it is deleted. */
-  run: string | null;
-  name: string | null;
-  ending: Ending | null;
-  started_ms: number | null;
-  duration_ms: number | null;
-  /** An agent is to start it, and has not yet. */
-  waits: boolean;
-  parameters: Record<string, Json>;
-  value: Value;
-  created_ms: number;
-}
 
 export const STATE_TEXTS: Record<SweepState, string> = {
   pending: 'waits for an agent',

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { chartPanels, matchingPanels, systemSections } from './defaultPanels';
-import type { OverlayMetric } from './overlay';
+import type { OverlayMetric } from '../../base/wire';
 
 const metric = (key: string, subject: string, chart: string, unit = '%'): OverlayMetric => ({ key, unit, kind: 'gauge', subject, chart, text: '', source: '' });
 

@@ -2,7 +2,7 @@
 
 import { groupBy } from '../../base/groups';
 import type { Panel, PanelSection } from './panel';
-import type { OverlayMetric } from './overlay';
+import type { OverlayMetric } from '../../base/wire';
 
 export const CHARTS = 'charts';
 export const SYSTEM = 'system';

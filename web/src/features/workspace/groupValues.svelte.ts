@@ -1,6 +1,7 @@
 // What runs are grouped by in the table, for the lines of their groups on charts.
 
-import { get, type RunPage, type RunRow } from '../../base/api';
+import { get, type RunRow } from '../../base/api';
+import type { RunPage } from '../../base/wire';
 
 /** The names that the table groups by, as the address has them: with commas between. */
 export const groupingOf = (text: string): string[] =>

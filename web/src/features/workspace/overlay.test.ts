@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Points } from '../../chart/points';
-import { extentOf, groupLines, groupsOf, overlayTable, pointsOf, withTail, type OverlayKey, type OverlayRun } from './overlay';
+import { extentOf, groupLines, groupsOf, overlayTable, pointsOf, withTail } from './overlay';
+import type { OverlayKey, OverlayRun } from '../../base/wire';
 
 const points = (x: number[], y: (number | null)[], low: (number | null)[] | null = null): Points => ({ x, y, low, high: low, n: null });
 const run = (id: string): OverlayRun => ({ id, name: id, state: 'finished', started_ms: 0, end_ms: 1 });

@@ -5,51 +5,10 @@ import { groupBy } from '../../base/groups';
 import type { PanelMetric, PanelX } from './panel';
 import type { Line, Points } from '../../chart/points';
 import { spread } from '../../chart/points';
-
-export interface OverlayRun {
-  id: string;
-  name: string;
-  state: State;
-  started_ms: number;
-  /** When it ended; while it is running, when it was last heard of. */
-  end_ms: number;
-}
+import type { OverlayKey, OverlayRun } from '../../base/wire';
 
 /** What charts need of a run that is shown. */
 export type ShownRun = Pick<OverlayRun, 'id' | 'name'>;
-
-/** A sampled metric that at least one of the runs has. `key`: the template of the metric. */
-export interface OverlayMetric {
-  key: string;
-  unit: string;
-  kind: 'gauge' | 'counter' | 'rate' | null;
-  subject: string;
-  chart: string;
-  text: string;
-  source: string;
-}
-
-export interface OverlayPlan {
-  runs: OverlayRun[];
-  missing: string[];
-  logged: string[];
-  system: OverlayMetric[];
-}
-
-export interface OverlayKey {
-  key: string;
-  /** Width of the buckets; null if these are single values. */
-  width: number | null;
-  groups: { x: number[]; lines: { run: string; y: Value[]; min: Value[] | null; max: Value[] | null; n: number[] | null }[] }[];
-}
-
-export interface Overlay {
-  x: string;
-  runs: OverlayRun[];
-  missing: string[];
-  keys: OverlayKey[];
-  problems: string[];
-}
 
 /** Points by run. */
 export type RunPoints = ReadonlyMap<string, Points>;

@@ -4,7 +4,8 @@ import { get, reasonOf, type Params } from '../../base/api';
 import { EventStream, type Link } from '../../base/eventStream';
 import type { Range } from '../../chart/points';
 import type { PanelMetric, PanelX } from './panel';
-import { pointsOf, withTail, type Overlay, type OverlayMetric, type OverlayPlan, type OverlayRun, type RunPoints } from './overlay';
+import { pointsOf, withTail, type RunPoints } from './overlay';
+import type { Overlay, OverlayMetric, OverlayPlan, OverlayRun } from '../../base/wire';
 
 /** Points of a line: a panel is about this wide. */
 export const MAX_POINTS = 300;

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from runvitals.server.api.bodies import ResponseBody
 
 
-class ArtifactSchema(BaseModel):
+class ArtifactSchema(ResponseBody):
     entity: str | None = Field(description="The team or user that has the project; null without accounts.")
     project: str
     name: str
@@ -24,13 +26,13 @@ class ArtifactSchema(BaseModel):
     used_by: list[str] = Field(description="The runs that used it, as far as the requester may read them.")
 
 
-class ArtifactsPage(BaseModel):
+class ArtifactsPage(ResponseBody):
     artifacts: list[ArtifactSchema]
     total: int
     next: str | None
 
 
-class CollectionSchema(BaseModel):
+class CollectionSchema(ResponseBody):
     name: str
     type: str
     kind: str = Field(description="`sequence`: versions that were logged; `portfolio`: that were linked.")
@@ -41,13 +43,13 @@ class CollectionSchema(BaseModel):
     updated_ms: int
 
 
-class CollectionsPage(BaseModel):
+class CollectionsPage(ResponseBody):
     collections: list[CollectionSchema]
     total: int
     next: str | None
 
 
-class EntrySchema(BaseModel):
+class EntrySchema(ResponseBody):
     path: str
     digest: str = Field(description="The MD5 of a file as base64; of a reference: what identifies it.")
     bytes: int | None
@@ -55,7 +57,7 @@ class EntrySchema(BaseModel):
     sha256: str | None
 
 
-class EntriesPage(BaseModel):
+class EntriesPage(ResponseBody):
     files: list[EntrySchema]
     total: int
     next: str | None

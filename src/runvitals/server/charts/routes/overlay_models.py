@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from runvitals.model.run_state import State
+from runvitals.server.api.bodies import ResponseBody
 from runvitals.server.runs.routes.models import Number
 
 
-class OverlayRun(BaseModel):
+class OverlayRun(ResponseBody):
     id: str
     name: str
     state: State
@@ -18,7 +19,7 @@ class OverlayRun(BaseModel):
     end_ms: int = Field(description="When it ended; while it is running, when it was last heard of.")
 
 
-class OverlayMetric(BaseModel):
+class OverlayMetric(ResponseBody):
     """A sampled metric that at least one of the runs has."""
 
     key: str = Field(
@@ -32,7 +33,7 @@ class OverlayMetric(BaseModel):
     source: str
 
 
-class OverlayPlan(BaseModel):
+class OverlayPlan(ResponseBody):
     """Some runs, and which metrics they have."""
 
     runs: list[OverlayRun]
@@ -41,7 +42,7 @@ class OverlayPlan(BaseModel):
     system: list[OverlayMetric] = Field(description="Totals of which there are rates are left out.")
 
 
-class OverlayLine(BaseModel):
+class OverlayLine(ResponseBody):
     """One metric of one run."""
 
     run: str
@@ -53,14 +54,14 @@ class OverlayLine(BaseModel):
     n: list[int] | None = Field(description="Values of each point; 0 in a gap.")
 
 
-class OverlayGroup(BaseModel):
+class OverlayGroup(ResponseBody):
     """The lines that have points at the same x."""
 
     x: list[float]
     lines: list[OverlayLine]
 
 
-class OverlayKey(BaseModel):
+class OverlayKey(ResponseBody):
     key: str
     width: float | None = Field(
         description="Width of the buckets, which begin at multiples of it; None if these are single values."
@@ -68,7 +69,7 @@ class OverlayKey(BaseModel):
     groups: list[OverlayGroup]
 
 
-class Overlay(BaseModel):
+class Overlay(ResponseBody):
     x: str
     runs: list[OverlayRun]
     missing: list[str] = Field(description="Requested ids of runs that do not exist or may not be read.")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from runvitals.server.api.bodies import ResponseBody
 
 
-class PlannedPlace(BaseModel):
+class PlannedPlace(ResponseBody):
     """A host, and the role of the writers there."""
 
     host: str
     role: str
 
 
-class PlannedKey(BaseModel):
+class PlannedKey(ResponseBody):
     """The series of one key."""
 
     key: str
@@ -25,14 +27,14 @@ class PlannedKey(BaseModel):
     )
 
 
-class MlflowUnit(BaseModel):
+class MlflowUnit(ResponseBody):
     """MLflow's unit of a metric."""
 
     unit: str
     factor: float = Field(description="Converts a value to MLflow's unit.")
 
 
-class PlannedMetric(BaseModel):
+class PlannedMetric(ResponseBody):
     """A metric definition and its series."""
 
     template: str = Field(description="The key template of the metric; the key itself if no metric matches.")
@@ -48,7 +50,7 @@ class PlannedMetric(BaseModel):
     series: list[PlannedKey]
 
 
-class RunPlanSchema(BaseModel):
+class RunPlanSchema(ResponseBody):
     """The series of a run by metric, without their values."""
 
     run: str

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from runvitals.server.api.bodies import ResponseBody
 from runvitals.server.compare.comparison import Goal, Section
 from runvitals.server.runs.routes.models import Number, RunRowSchema
 
 
-class FactRowSchema(BaseModel):
+class FactRowSchema(ResponseBody):
     """A fact of all runs."""
 
     section: Section
@@ -20,7 +21,7 @@ class FactRowSchema(BaseModel):
     absent: list[int] = Field(description="Places of the runs that do not have it.")
 
 
-class StatisticRowSchema(BaseModel):
+class StatisticRowSchema(ResponseBody):
     """A number of each run."""
 
     name: str = Field(description="`summary.…`, `system.…`, or `duration` in seconds.")
@@ -30,7 +31,7 @@ class StatisticRowSchema(BaseModel):
     best: list[int] = Field(description="Places of the best runs; empty without a goal.")
 
 
-class ComparedRuns(BaseModel):
+class ComparedRuns(ResponseBody):
     """Some runs side by side."""
 
     runs: list[RunRowSchema] = Field(description="In the requested order.")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from runvitals.server.api.bodies import ResponseBody
 
 
-class MediaKeySchema(BaseModel):
+class MediaKeySchema(ResponseBody):
     key: str
     kind: str = Field(
         description="`image`, `table`, `histogram`, `audio`, `video`, `html`, `text`, `figure`."
@@ -18,13 +20,13 @@ class MediaKeySchema(BaseModel):
     last_ms: int
 
 
-class MediaKeysPage(BaseModel):
+class MediaKeysPage(ResponseBody):
     media: list[MediaKeySchema]
     total: int
     next: str | None
 
 
-class MediaRecordSchema(BaseModel):
+class MediaRecordSchema(ResponseBody):
     key: str
     kind: str
     step: float | None
@@ -37,17 +39,17 @@ class MediaRecordSchema(BaseModel):
     )
 
 
-class MediaRecordsPage(BaseModel):
+class MediaRecordsPage(ResponseBody):
     records: list[MediaRecordSchema]
     total: int
     next: str | None
 
 
-class MediaSteps(BaseModel):
+class MediaSteps(ResponseBody):
     steps: list[float]
 
 
-class SavedFileSchema(BaseModel):
+class SavedFileSchema(ResponseBody):
     name: str
     bytes: int
     type: str = Field(description="The media type, from the content.")
@@ -55,7 +57,7 @@ class SavedFileSchema(BaseModel):
     time_ms: int
 
 
-class SavedFilesPage(BaseModel):
+class SavedFilesPage(ResponseBody):
     files: list[SavedFileSchema]
     total: int
     next: str | None

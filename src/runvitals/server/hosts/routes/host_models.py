@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from runvitals.model.run_state import State
+from runvitals.server.api.bodies import ResponseBody
 from runvitals.server.hosts.hosts import Flag, HostState
 from runvitals.server.runs.routes.models import Number, RunAuthorSchema
 
 
-class HostRunSchema(BaseModel):
+class HostRunSchema(ResponseBody):
     """A run on a host; times and state are those of its part on this host."""
 
     id: str
@@ -23,7 +24,7 @@ class HostRunSchema(BaseModel):
     devices: list[int] | None = Field(description="Indexes of the devices that it used; None: not known.")
 
 
-class FleetDeviceSchema(BaseModel):
+class FleetDeviceSchema(ResponseBody):
     """A device as it is now. None: not known."""
 
     kind: str = Field(description="`gpu`, `tpu`, `trn` or `ipu`: the beginning of its keys.")
@@ -41,7 +42,7 @@ class FleetDeviceSchema(BaseModel):
     flags: list[Flag]
 
 
-class FleetHostSchema(BaseModel):
+class FleetHostSchema(ResponseBody):
     """A host as it is now."""
 
     name: str
@@ -57,7 +58,7 @@ class FleetHostSchema(BaseModel):
     flags: list[Flag] = Field(description="Its own and those of its devices.")
 
 
-class FleetTotals(BaseModel):
+class FleetTotals(ResponseBody):
     """Of all hosts that match, on all pages."""
 
     running: int
@@ -71,14 +72,14 @@ class FleetTotals(BaseModel):
     hot: int
 
 
-class FleetPage(BaseModel):
+class FleetPage(ResponseBody):
     hosts: list[FleetHostSchema]
     total: int = Field(description="Hosts that match, on all pages.")
     next: str | None
     totals: FleetTotals
 
 
-class HostDetail(BaseModel):
+class HostDetail(ResponseBody):
     """A host and the runs that were on it."""
 
     host: FleetHostSchema | None = Field(description="As it is now; None without a record for 7 days.")
@@ -89,7 +90,7 @@ class HostDetail(BaseModel):
     next: str | None
 
 
-class HostSeriesSchema(BaseModel):
+class HostLine(ResponseBody):
     key: str
     t: list[int] = Field(description="Starts of the buckets that have values, ms UTC.")
     value: list[Number] = Field(description="The statistic that the metric defines (`merge`).")
@@ -97,11 +98,11 @@ class HostSeriesSchema(BaseModel):
     max: list[Number]
 
 
-class HostSeries(BaseModel):
+class HostSeries(ResponseBody):
     """Series of a host, over all runs that recorded them."""
 
     t0: int
     t1: int
     bucket_ms: int
     left_out: int = Field(description="Runs that were not read: only the newest are.")
-    series: list[HostSeriesSchema]
+    series: list[HostLine]

@@ -15,6 +15,7 @@ from runvitals.server.access.permission import AUTHENTICATED, needs
 from runvitals.server.access.principals import KeyScope, Operator, Principal, ServiceAccount, User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Project, ProjectItem
+from runvitals.server.api.bodies import ResponseBody
 from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.saved_views import MAX_NAME, SavedView, SavedViewTable, ViewChanged
@@ -48,7 +49,7 @@ class ViewChanges(BaseModel):
     published: bool | None = None
 
 
-class ViewSchema(BaseModel):
+class ViewSchema(ResponseBody):
     id: int
     kind: Kind
     name: str
@@ -64,7 +65,7 @@ class ViewSchema(BaseModel):
     may: list[str] = Field(description="`workspace:update` if you may change and delete it.")
 
 
-class ViewsSchema(BaseModel):
+class ViewsSchema(ResponseBody):
     views: list[ViewSchema]
     total: int
     next: str | None = Field(None, description="Always None: a project has few views.")

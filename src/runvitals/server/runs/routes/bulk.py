@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.model.errors import AmbiguousName, UnknownRun
 from runvitals.server.access.permission import AUTHENTICATED, needs, recording, route_check
+from runvitals.server.api.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.responses import EDIT_ERRORS, INVALID_PARAMETER
 from runvitals.server.http.router import Router
@@ -55,7 +56,7 @@ class BulkChange(BaseModel):
     changes: BulkRunChanges | None = Field(None, description="For `update`.")
 
 
-class BulkResultSchema(BaseModel):
+class BulkResultSchema(ResponseBody):
     """What became of one run."""
 
     id: str
@@ -64,7 +65,7 @@ class BulkResultSchema(BaseModel):
     error: str | None = Field(None, description="Why it was not changed.")
 
 
-class BulkResultsSchema(BaseModel):
+class BulkResultsSchema(ResponseBody):
     results: list[BulkResultSchema] = Field(description="In the order of the request.")
 
 

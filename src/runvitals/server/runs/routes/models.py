@@ -7,16 +7,17 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.model.run_state import State
+from runvitals.server.api.bodies import ResponseBody
 
 Number = float | None
 Values = dict[str, list[Number]]
 
 
-class ErrorAnswer(BaseModel):
+class ErrorAnswer(ResponseBody):
     error: str = Field(description="What is wrong, where, and what is allowed.")
 
 
-class About(BaseModel):
+class About(ResponseBody):
     version: str
     kind: Literal["local", "server"] = Field(
         description="`local`: the journals of this machine, read-only; `server`: a shared server."
@@ -29,12 +30,12 @@ class About(BaseModel):
     )
 
 
-class Done(BaseModel):
+class Done(ResponseBody):
     run: str
     done: Literal["stop", "delete", "restore", "edit"]
 
 
-class ProjectDone(BaseModel):
+class ProjectDone(ResponseBody):
     project: str
     done: Literal["rename", "delete"]
     runs: int | None = Field(None, description="Number of runs moved to the trash.")
@@ -62,7 +63,7 @@ class RunChanges(BaseModel):
     )
 
 
-class ProjectSchema(BaseModel):
+class ProjectSchema(ResponseBody):
     name: str
     entity: str | None = Field(None, description="The team or user whose it is; None without accounts.")
     runs: int
@@ -70,7 +71,7 @@ class ProjectSchema(BaseModel):
     newest_ms: int = Field(description="Start of its newest run, ms UTC.")
 
 
-class HostState(BaseModel):
+class HostState(ResponseBody):
     name: str
     state: State
     exit_code: int | None
@@ -84,7 +85,7 @@ class HostState(BaseModel):
     )
 
 
-class RunAuthorSchema(BaseModel):
+class RunAuthorSchema(ResponseBody):
     """The user whose run it is."""
 
     id: int
@@ -93,7 +94,7 @@ class RunAuthorSchema(BaseModel):
     picture: str | None = Field(description="The user's picture is at `/-/picture/{picture}`; None: none.")
 
 
-class RunServiceAccountSchema(BaseModel):
+class RunServiceAccountSchema(ResponseBody):
     """The service account that sent a run."""
 
     id: int
@@ -101,7 +102,7 @@ class RunServiceAccountSchema(BaseModel):
     deleted: bool
 
 
-class RunRowSchema(BaseModel):
+class RunRowSchema(ResponseBody):
     """A run in a list."""
 
     id: str
@@ -131,12 +132,14 @@ class RunRowSchema(BaseModel):
         description="None if a user's own key sent the run."
     )
     may: list[str] | None = Field(
-        None, description="What the requester may do with it: `run:stop`, …; None in live events."
+        description="What the requester may do with it: `run:stop`, …; None in live events."
     )
 
 
 class ListedRunSchema(RunRowSchema):
     """A run in a list with the requested columns."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
 
     notes: str = Field("", description="The first line of its notes, cut after 200 characters.")
     columns: dict[str, str | Number] = Field({}, description="By the names in `columns`; None: no value.")
@@ -145,7 +148,7 @@ class ListedRunSchema(RunRowSchema):
     )
 
 
-class RunPageSchema(BaseModel):
+class RunPageSchema(ResponseBody):
     runs: list[ListedRunSchema]
     total: int = Field(description="Runs that match the filters, on all pages.")
     next: str | None = Field(description="The `after` of the next page; None on the last.")
@@ -154,7 +157,7 @@ class RunPageSchema(BaseModel):
     )
 
 
-class RankSchema(BaseModel):
+class RankSchema(ResponseBody):
     host: str
     pid: int
     rank: int | None
@@ -166,7 +169,7 @@ class RankSchema(BaseModel):
     ended_ms: int | None
 
 
-class EventSchema(BaseModel):
+class EventSchema(ResponseBody):
     time_ms: int
     name: str
     level: str
@@ -213,7 +216,7 @@ class RunDetail(RunRowSchema):
     )
 
 
-class MlflowName(BaseModel):
+class MlflowName(ResponseBody):
     """The MLflow name of a series."""
 
     name: str
@@ -221,7 +224,7 @@ class MlflowName(BaseModel):
     factor: float = Field(description="Converts a value to MLflow's unit.")
 
 
-class SeriesInfo(BaseModel):
+class SeriesInfo(ResponseBody):
     """A series of a run with its metric definition."""
 
     key: str
@@ -247,7 +250,7 @@ class SeriesInfo(BaseModel):
     mlflow: MlflowName | None = Field(None, description="None if MLflow has no name for it.")
 
 
-class MetricGroup(BaseModel):
+class MetricGroup(ResponseBody):
     """Series of one host that have points at the same times. A null is a gap."""
 
     host: str
@@ -263,7 +266,7 @@ class MetricGroup(BaseModel):
     max: Values | None
 
 
-class Metrics(BaseModel):
+class Metrics(ResponseBody):
     run: str
     t0: int
     t1: int
@@ -274,7 +277,7 @@ class Metrics(BaseModel):
     problems: list[str] = Field(description="Parts of these series that could not be read.")
 
 
-class LoggedGroup(BaseModel):
+class LoggedGroup(ResponseBody):
     """Values that one process logged under several names at the same steps."""
 
     host: str
@@ -287,7 +290,7 @@ class LoggedGroup(BaseModel):
     max: Values | None
 
 
-class Logged(BaseModel):
+class Logged(ResponseBody):
     run: str
     cursor: str
     groups: list[LoggedGroup]
@@ -295,14 +298,14 @@ class Logged(BaseModel):
     problems: list[str] = Field(description="Parts that could not be read.")
 
 
-class NewSampleSchema(BaseModel):
+class NewSampleSchema(ResponseBody):
     host: str
     role: str
     t: int
     values: dict[str, Number]
 
 
-class NewRowSchema(BaseModel):
+class NewRowSchema(ResponseBody):
     host: str
     rank: int | None
     step: float
@@ -310,7 +313,7 @@ class NewRowSchema(BaseModel):
     values: dict[str, Number]
 
 
-class News(BaseModel):
+class News(ResponseBody):
     """What is newer than a cursor."""
 
     cursor: str
@@ -320,7 +323,7 @@ class News(BaseModel):
     reload: bool = Field(False, description="Too much is new: request the series again.")
 
 
-class StatisticsSchema(BaseModel):
+class StatisticsSchema(ResponseBody):
     """Statistics of one series over the samples that have a value; None if none has."""
 
     key: str
@@ -336,7 +339,7 @@ class StatisticsSchema(BaseModel):
     total: Number = Field(description="Increase of a counter, without resets; None for a gauge.")
 
 
-class DifferencePart(BaseModel):
+class DifferencePart(ResponseBody):
     """The values of a series inside or outside a time range."""
 
     n: int = Field(description="Number of compared values: samples, or means of buckets.")
@@ -344,7 +347,7 @@ class DifferencePart(BaseModel):
     mad: float = Field(description="Median absolute deviation.")
 
 
-class DifferenceSchema(BaseModel):
+class DifferenceSchema(ResponseBody):
     kind: Literal["sampled", "logged"]
     key: str
     host: str
@@ -357,7 +360,7 @@ class DifferenceSchema(BaseModel):
     outside: DifferencePart
 
 
-class Differences(BaseModel):
+class Differences(ResponseBody):
     """How much series differ between a time range and the time around it, largest difference first."""
 
     run: str
@@ -372,7 +375,7 @@ class Differences(BaseModel):
     problems: list[str] = Field(description="Parts of these series that could not be read.")
 
 
-class LatestSchema(BaseModel):
+class LatestSchema(ResponseBody):
     """The newest values of one host of a running run."""
 
     run: str
@@ -383,7 +386,7 @@ class LatestSchema(BaseModel):
     entity: str | None = Field(None, description="The team or user that has the project.")
 
 
-class FleetGroup(BaseModel):
+class FleetGroup(ResponseBody):
     """The buckets of a group that have values. Infinite values are null."""
 
     group: str | None = Field(
@@ -396,7 +399,7 @@ class FleetGroup(BaseModel):
     mean: list[Number]
 
 
-class Aggregate(BaseModel):
+class Aggregate(ResponseBody):
     metric: str
     t0: int
     t1: int
@@ -404,7 +407,7 @@ class Aggregate(BaseModel):
     groups: list[FleetGroup]
 
 
-class PrintedPiece(BaseModel):
+class PrintedPiece(ResponseBody):
     time_ms: int
     stream: Literal["stdout", "stderr"]
     text: str
@@ -412,12 +415,12 @@ class PrintedPiece(BaseModel):
     rank: int | None
 
 
-class ConsoleAnswer(BaseModel):
+class ConsoleAnswer(ResponseBody):
     cut: bool = Field(description="Older output is only in the journal.")
     pieces: list[PrintedPiece]
 
 
-class MetricDefinition(BaseModel):
+class MetricDefinition(ResponseBody):
     key: str
     unit: str
     kind: Literal["gauge", "counter", "rate"]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from runvitals.server.api.bodies import ResponseBody
 
 
-class ColumnSummarySchema(BaseModel):
+class ColumnSummarySchema(ResponseBody):
     """The numbers of a column in the runs of a group."""
 
     n: int = Field(description="How many runs have a number.")
@@ -17,7 +19,7 @@ class ColumnSummarySchema(BaseModel):
     sum: float | None
 
 
-class RunGroupSchema(BaseModel):
+class RunGroupSchema(ResponseBody):
     values: dict[str, str | float | None] = Field(
         description="By the names in `by`; None where the runs have no value."
     )
@@ -28,13 +30,13 @@ class RunGroupSchema(BaseModel):
     columns: dict[str, ColumnSummarySchema]
 
 
-class RunGroupsSchema(BaseModel):
+class RunGroupsSchema(ResponseBody):
     groups: list[RunGroupSchema]
     total: int = Field(description="Groups on all pages.")
     next: str | None = Field(description="The `after` of the next page; None on the last.")
 
 
-class FieldChoiceSchema(BaseModel):
+class FieldChoiceSchema(ResponseBody):
     """A name that a filter can compare."""
 
     name: str
@@ -42,5 +44,5 @@ class FieldChoiceSchema(BaseModel):
     values: list[str | float | None] = Field(description="Up to 20 values, the most frequent first.")
 
 
-class FieldChoicesSchema(BaseModel):
+class FieldChoicesSchema(ResponseBody):
     fields: list[FieldChoiceSchema]

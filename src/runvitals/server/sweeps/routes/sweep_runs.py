@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.model.run_state import State
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
+from runvitals.server.api.bodies import ResponseBody
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.runs.storage.run_rows import RunRow
@@ -26,14 +27,14 @@ from runvitals.server.sweeps.stored_configurations import stored_configuration
 router = Router()
 
 
-class EndingSchema(BaseModel):
+class EndingSchema(ResponseBody):
     state: State
     exit_code: int | None
     signal: int | None
     out_of_memory: bool | None
 
 
-class SweepRunSchema(BaseModel):
+class SweepRunSchema(ResponseBody):
     """A run of a sweep. Without `run` it has not begun, or is deleted."""
 
     id: str = Field(description="The id that the sweep has given the run.")
@@ -48,7 +49,7 @@ class SweepRunSchema(BaseModel):
     created_ms: int
 
 
-class SweepRunsPage(BaseModel):
+class SweepRunsPage(ResponseBody):
     runs: list[SweepRunSchema]
     total: int
     next: str | None
@@ -60,7 +61,7 @@ class SweepAgentSent(BaseModel):
     host: str = Field(max_length=256, description="Where it runs.")
 
 
-class SweepAgentSchema(BaseModel):
+class SweepAgentSchema(ResponseBody):
     id: str
 
 
@@ -73,7 +74,7 @@ class AgentReport(BaseModel):
     ends: bool = Field(False, description="The agent wants no more runs.")
 
 
-class AgentCommand(BaseModel):
+class AgentCommand(ResponseBody):
     """What an agent is to do."""
 
     do: Literal["run", "stop", "exit"] = Field(
@@ -84,7 +85,7 @@ class AgentCommand(BaseModel):
     program: str | None = Field(None, description="What the configuration says to start.")
 
 
-class AgentCommandsSchema(BaseModel):
+class AgentCommandsSchema(ResponseBody):
     commands: list[AgentCommand]
 
 

@@ -14,6 +14,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import ProjectItem
+from runvitals.server.api.bodies import ResponseBody
 from runvitals.server.artifacts.routes.artifacts import TheProjectNumber
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.http.errors import InvalidFields
@@ -50,7 +51,7 @@ class SweepConfigurationSent(BaseModel):
     )
 
 
-class SweepSchema(BaseModel):
+class SweepSchema(ResponseBody):
     id: str = Field(description="What agents and filters know it by: `sweep:ID`.")
     name: str
     state: State
@@ -68,7 +69,7 @@ class SweepSchema(BaseModel):
     may: list[str] = Field(description="What the user may do with it: `sweep:control`, `sweep:delete`.")
 
 
-class SweepsPage(BaseModel):
+class SweepsPage(ResponseBody):
     sweeps: list[SweepSchema]
     total: int
     next: str | None

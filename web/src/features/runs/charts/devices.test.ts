@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { Rank } from '../../../base/api';
 import type { PlannedSeries, Section } from './chartPlan';
 import { deviceLabel, grouped, ofDevices, ranksOfDevices } from './devices';
 import type { Line } from '../../../chart/points';
+import type { Rank } from '../../../base/wire';
 
 function gpu(host: string, device: number, key = `gpu.${device}.gpu`): PlannedSeries {
   return { key, host, role: 'monitor', label: `${host} · gpu ${device}`, text: '', device, slot: device, mlflow: null, factor: 1 };

@@ -1,9 +1,9 @@
 // The devices of a run: which rank uses which, and lines of several devices as one.
 
-import type { Rank } from '../../../base/api';
 import type { ChartPlan, PlannedSeries, Section } from './chartPlan';
 import { groupBy } from '../../../base/groups';
 import { spread, type Line } from '../../../chart/points';
+import type { Rank } from '../../../base/wire';
 
 export const GROUPINGS = ['node', 'rank', 'device'] as const;
 export type Grouping = (typeof GROUPINGS)[number];

@@ -1,8 +1,9 @@
 // The values that a run logged: the list of their names, and the points of the charts in view.
 
-import { get, reasonOf, runPath, type Logged, type LoggedRow, type RunKey } from '../../../base/api';
+import { get, reasonOf, runPath, type LoggedRow, type RunKey } from '../../../base/api';
 import { appendRow, fromLogged, loggedUpTo, processLabel, type LoggedLines } from '../../../chart/loggedPoints';
 import { keyGlob, NAMES_PAGE } from './seriesList';
+import type { Logged } from '../../../base/wire';
 
 export const MAX_POINTS = 1000;
 /** Live rows that may be appended to a response before it is requested again. */

@@ -1,8 +1,9 @@
 // Finer points of logged metrics between two steps, for charts that are zoomed in.
 
-import { get, runPath, type Logged, type RunKey } from '../../../base/api';
+import { get, runPath, type RunKey } from '../../../base/api';
 import { fromLogged, type LoggedLines, type LoggedPoints } from '../../../chart/loggedPoints';
 import type { Range } from '../../../chart/points';
+import type { Logged } from '../../../base/wire';
 
 const PAUSE_MS = 120;
 const NAMES_PER_REQUEST = 20;

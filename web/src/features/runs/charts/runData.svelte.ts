@@ -1,14 +1,15 @@
 // One run as the page follows it: its facts, its series, the displayed time range, and the points of each chart.
 
-import { asApiError, get, type ApiError, runPath, type LoggedRow, type Metrics, type News, type Params, type RunDetail, type RunKey, type Sample, type SeriesInfo } from '../../../base/api';
+import { asApiError, get, type ApiError, runPath, type LoggedRow, type News, type Params, type RunDetail, type RunKey, type Sample, type SeriesInfo } from '../../../base/api';
 import { inRequests, type ChartFeed } from './chartFeed';
 import { forgetEarly } from '../../../base/early';
 import { EventStream, type Link } from '../../../base/eventStream';
 import { groupBy } from '../../../base/groups';
 import { fromMetrics, seriesId, type Points, type Range } from '../../../chart/points';
 import { Replay, stageEnd } from '../replay.svelte';
-import { seriesOf, type RunPlan } from './runPlan';
+import { seriesOf } from './runPlan';
 import { keyGlob, merged } from './seriesList';
+import type { Metrics, RunPlan } from '../../../base/wire';
 
 /** Points of a series on a chart that fills the window: more than it has pixels could not be seen. */
 export const LARGE_POINTS = 1200;

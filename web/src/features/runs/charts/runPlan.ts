@@ -1,16 +1,7 @@
 // The plan of a run: its series by metric, as the API returns them, without their values.
 
 import type { SeriesInfo } from '../../../base/api';
-
-/** A page of the plan. It has each definition once; `places` of a key are indexes. */
-export interface RunPlan {
-  cursor: string;
-  newest_ms: number;
-  total: number;
-  next: number | null;
-  places: { host: string; role: string }[];
-  metrics: PlannedMetric[];
-}
+import type { RunPlan } from '../../../base/wire';
 
 interface PlannedMetric {
   template: string;

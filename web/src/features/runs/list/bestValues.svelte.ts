@@ -1,8 +1,9 @@
 // The best value of each column of a table of runs, of metrics for which runs declared a goal.
 
 import { getContext, setContext } from 'svelte';
-import type { ColumnSummary, DefinedMetrics, Goal, Params } from '../../../base/api';
+import type { DefinedMetrics, Goal, Params } from '../../../base/api';
 import { definitionOf, loadDefinedMetrics } from '../definedMetrics';
+import type { ColumnSummary } from '../../../base/wire';
 
 const CONTEXT = Symbol('best values');
 const SUMMARY = 'summary.';

@@ -1,8 +1,9 @@
 // Changes of many runs at once.
 
-import { get, send, type Params, type RunKey, type RunPage } from '../../../base/api';
+import { get, send, type Params, type RunKey } from '../../../base/api';
 import { count } from '../../../base/units';
 import type { Selected } from './selection';
+import type { RunPage } from '../../../base/wire';
 
 export const MOST_AT_ONCE = 1000;
 

@@ -7,8 +7,9 @@ import { itemAt, type Section } from './runList.svelte';
 import { BrowserViews, queryOf, viewOfQuery } from './savedViews';
 import { sparklinePath } from './sparkline';
 import { outcomeText } from './bulk';
-import type { RunGroup, RunRow } from '../../../base/api';
+import type { RunRow } from '../../../base/api';
 import type { RunRows } from './runRows.svelte';
+import type { RunGroup } from '../../../base/wire';
 
 it('columns are known by name; the name of the run is the first', () => {
   expect(columnsOf(['state', 'config.lr', 'state', 'nothing', 'config.', 'toString']).map(({ name }) => name)).toEqual(['name', 'state', 'config.lr']);
@@ -40,7 +41,7 @@ it('columns have the widths that the user chose, and the name that of the user t
 });
 
 it('groups and their runs are one list', () => {
-  const group = { values: { tag: 'a' }, runs: 2, states: {}, started_ms: null } as RunGroup;
+  const group = { values: { tag: 'a' }, runs: 2, states: {}, started_ms: null } as unknown as RunGroup;
   const rows = { total: 2, row: (index: number) => ({ id: `r${index}` }) as RunRow } as unknown as RunRows;
   const sections: Section[] = [{ key: '1', group, rows }, { key: '2', group, rows: null }];
   expect([0, 1, 2, 3, 4].map((place) => itemAt(sections, place)).map((item) => (item.kind === 'run' ? item.run?.id : item.kind))).toEqual(['group', 'r0', 'r1', 'group', 'more']);

@@ -1,12 +1,13 @@
 // The columns of the runs table: those that every run has, and any field of its configuration, summary and statistics.
 
-import type { ColumnSummary, Json, RunRow } from '../../../base/api';
+import type { RunRow } from '../../../base/api';
 import { authorText } from '../runText';
 import { durationOf, hostText, latest } from '../runTable';
 import { formatAgo, formatDuration } from '../../../base/time';
 import { formatValue } from '../../../base/units';
 import { statistic } from './systemStatistics';
 import { SPARKLINE, TOTALS, type Total } from './view';
+import type { ColumnSummary, Json } from '../../../base/wire';
 
 export interface Column {
   name: string;
@@ -146,14 +147,17 @@ export function cellText(run: RunRow, name: string, now: number): string {
 
 const MARKS: Record<Total, string> = { mean: '⌀', min: '↧', max: '↥', sum: 'Σ' };
 
+/** A server of an earlier version sends no sums. */
+type Summary = Omit<ColumnSummary, 'sum'> & Partial<Pick<ColumnSummary, 'sum'>>;
+
 /** One number of the runs of a group, or of the whole list: `⌀ 0.5`; empty if none of them has one. */
-export function totalText(name: string, summary: ColumnSummary, total: Total): string {
+export function totalText(name: string, summary: Summary, total: Total): string {
   const value = summary[total] ?? null;
   return value === null ? '' : `${MARKS[total]} ${summaryText(name, value)}`;
 }
 
 /** All that is known of their numbers. */
-export function statisticsText(name: string, { n, ...summary }: ColumnSummary): string {
+export function statisticsText(name: string, { n, ...summary }: Summary): string {
   const known = TOTALS.flatMap((total) => (summary[total] === null || summary[total] === undefined ? [] : [`${total} ${summaryText(name, summary[total])}`]));
   return `${known.join(' · ')} of ${formatValue(n, '1')} values`;
 }

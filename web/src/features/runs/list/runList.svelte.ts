@@ -1,9 +1,10 @@
 // What the runs table lists: all runs that match, or groups of them with the runs of those that are open.
 
-import { asApiError, get, type ApiError, type Params, type RunGroup, type RunGroups, type RunRow } from '../../../base/api';
+import { asApiError, get, type ApiError, type Params, type RunRow } from '../../../base/api';
 import { equalTerm } from './filterText';
 import { RunRows } from './runRows.svelte';
 import { filterParams, listParams, signed, type RunsView, type Scope } from './view';
+import type { RunGroup, RunGroups } from '../../../base/wire';
 
 /** Groups that are requested at once. */
 const GROUPS = 100;

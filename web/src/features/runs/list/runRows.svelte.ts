@@ -1,6 +1,7 @@
 // The rows of a list of runs, in blocks: those that are in view are requested, and again while they stay in view.
 
-import { asApiError, get, type ApiError, type Params, type RunPage, type RunRow } from '../../../base/api';
+import { asApiError, get, type ApiError, type Params, type RunRow } from '../../../base/api';
+import type { RunPage } from '../../../base/wire';
 
 export const BLOCK = 100;
 /** Rows that are kept: more than anyone scrolls back at once. */

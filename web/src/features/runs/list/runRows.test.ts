@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Params, RunPage, RunRow } from '../../../base/api';
+import type { Params } from '../../../base/api';
 import { BLOCK, RunRows } from './runRows.svelte';
+import type { ListedRun, RunPage } from '../../../base/wire';
 
 /** A server with runs numbered from 0; it notes the blocks that it was asked for. */
 function serverOf(total: number) {
@@ -10,7 +11,7 @@ function serverOf(total: number) {
     const skip = Number(params.skip ?? 0);
     asked.push(skip / BLOCK);
     const number = Math.max(0, Math.min(BLOCK, state.total - skip));
-    return { runs: Array.from({ length: number }, (_, i) => ({ id: `${state.prefix}${skip + i}`, entity: null }) as RunRow), total: state.total, next: null };
+    return { runs: Array.from({ length: number }, (_, i) => ({ id: `${state.prefix}${skip + i}`, entity: null }) as ListedRun), total: state.total, next: null, pending: 0 };
   };
   return { ask, asked, state };
 }

@@ -1,6 +1,7 @@
 // The totals of a list of runs: how many match, their states, and the numbers of each column over all of them.
 
-import { asApiError, get, type Params, type RunGroup, type RunGroups } from '../../../base/api';
+import { asApiError, get, type Params } from '../../../base/api';
+import type { RunGroup, RunGroups } from '../../../base/wire';
 
 /** Columns in one request, as the server limits it. */
 const MOST_COLUMNS = 50;

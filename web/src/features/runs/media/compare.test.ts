@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { allSteps, barsOf, comparedKeys, commonExtent, stepAt } from './compare';
-import type { MediaKey } from './media';
+import type { MediaKey } from '../../../base/wire';
 
 const found = (key: string, kind = 'image'): MediaKey => ({ key, kind, count: 1, first_step: 0, last_step: 0, last_ms: 0 });
 

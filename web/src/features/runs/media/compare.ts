@@ -1,7 +1,8 @@
 // Media of several runs, name by name and step by step.
 
 import type { RunKey } from '../../../base/api';
-import type { HistogramValue, Kind, MediaKey } from './media';
+import type { HistogramValue, Kind } from './media';
+import type { MediaKey } from '../../../base/wire';
 
 /** A run whose media are compared. */
 export interface ComparedRun {

@@ -1,18 +1,10 @@
 // What a run logged besides numbers: types and requests of the API, and what the parts of this folder share.
 
-import { ApiError, address, get, runPath, type Json, type RunKey } from '../../../base/api';
+import { ApiError, address, get, runPath, type RunKey } from '../../../base/api';
 import { guest } from '../../../base/guest.svelte';
+import type { Json, MediaKey, SavedFile } from '../../../base/wire';
 
 export type Kind = 'image' | 'audio' | 'video' | 'html' | 'text' | 'table' | 'figure' | 'histogram' | 'file' | (string & {});
-
-export interface MediaKey {
-  key: string;
-  kind: Kind;
-  count: number;
-  first_step: number | null;
-  last_step: number | null;
-  last_ms: number;
-}
 
 export interface HistogramValue {
   counts: number[];
@@ -41,14 +33,6 @@ export interface MediaRecord {
   rank: number | null;
   host: string;
   items: MediaItem[];
-}
-
-export interface SavedFile {
-  name: string;
-  bytes: number;
-  type: string;
-  sha256: string;
-  time_ms: number;
 }
 
 export type Cell = Json | (MediaItem & { kind: Kind });

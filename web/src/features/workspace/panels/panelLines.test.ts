@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { Points } from '../../../chart/points';
 import { newPanel, type LayoutPanel } from './layout';
 import { linesOf, matchesOf, metricsOf, shownPanels, xOf } from './panelLines';
-import type { OverlayRun } from '../overlay';
 import { deviceIn, globOf, known, namesOf, type MetricNames, type SourceLine, type Subject } from './panelSource';
+import type { OverlayRun } from '../../../base/wire';
 
 const NAMES: MetricNames = {
   logged: ['loss', 'train/loss', 'cpu'],

@@ -5,10 +5,10 @@ import { shownText, type LayoutPanel } from './layout';
 import { parsePattern } from './keyPattern';
 import { combined } from './combined';
 import type { PanelX } from '../panel';
-import type { OverlayRun } from '../overlay';
 import { known, metricId, unitOf, type KnownMetric, type MetricNames, type SourceLine, type SourceLines, type Subject } from './panelSource';
 import type { Points } from '../../../chart/points';
 import { runSlot } from '../../runs/runColour';
+import type { OverlayRun } from '../../../base/wire';
 
 /** More panels or lines are not made of one pattern. */
 export const MOST_MATCHES = 50;

@@ -1,11 +1,12 @@
 // Where the values of panels come from: metrics of many runs with a line each, or of each device and rank of a few runs.
 
-import { get, runPath, type Logged, type Metrics } from '../../../base/api';
+import { get, runPath } from '../../../base/api';
 import { byMetric, byTime, fromLogged, type LoggedLines, type LoggedPoints } from '../../../chart/loggedPoints';
-import { centred, type OverlayMetric, type OverlayRun, type RunPoints } from '../overlay';
+import { centred, type RunPoints } from '../overlay';
 import type { PanelX } from '../panel';
 import { fromMetrics, type Points } from '../../../chart/points';
 import type { MetricName, Source } from './expression';
+import type { Logged, Metrics, OverlayMetric, OverlayRun } from '../../../base/wire';
 
 /** Points of a line of a device in one response. */
 export const MAX_POINTS = 500;
