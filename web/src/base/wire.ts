@@ -211,6 +211,24 @@ export interface components {
             /** @default  */
             purchase_order: string;
         };
+        /** @description With its first key; an external one has none. */
+        CreatedServiceAccount: {
+            name: string;
+            /** @description `builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before accounts. */
+            kind: string;
+            /** @description None: of the organisation. */
+            team: string | null;
+            /** @description Where its runs go that name no team. */
+            default_team: string | null;
+            reads_only: boolean;
+            created_ms: number;
+            disabled_ms: number | null;
+            /** @description How many it has that are not revoked. */
+            keys: number;
+            /** @description When one of its keys was used. */
+            last_used_ms: number | null;
+            key?: components["schemas"]["ShownKey"] | null;
+        };
         /** @description How a metric is shown, as `define_metric` chose it. None: not chosen. */
         DefinedMetric: {
             summary?: ("last" | "min" | "max" | "mean" | "none") | null;
@@ -390,6 +408,46 @@ export interface components {
             /** @description How often a monitor was started; more than 1 means that it was restarted. */
             monitors: number;
         };
+        Invitation: {
+            id: number;
+            /** @description None: to the organisation only. */
+            team: string | null;
+            team_display_name: string | null;
+            /** @description Where it was sent. None also if the requester may not see it. */
+            address: string | null;
+            /** @description Who was invited by name. */
+            user: string | null;
+            /** @description The built-in role, or the base of the custom one. */
+            role: string;
+            custom_role: string | null;
+            org_role: string;
+            invited_by: string | null;
+            /** @enum {string} */
+            state: "pending" | "accepted" | "declined" | "revoked" | "expired";
+            created_ms: number;
+            sent_ms: number;
+            expires_ms: number;
+            ended_ms: number | null;
+        };
+        /** @description What became of an invitation. */
+        InvitationResult: {
+            who: string;
+            /** @enum {string} */
+            state: "invited" | "already_member" | "already_invited" | "refused";
+            id?: number | null;
+            expires_ms?: number | null;
+            reason?: string | null;
+            /** @description Where the server sends no mail: the link to pass on. */
+            url?: string | null;
+        };
+        InvitationResults: {
+            results: components["schemas"]["InvitationResult"][];
+        };
+        InvitationsPage: {
+            invitations: components["schemas"]["Invitation"][];
+            total: number;
+            next: string | null;
+        };
         /** @description What is left out does not change. */
         IssuerChanges: {
             name?: string | null;
@@ -412,8 +470,69 @@ export interface components {
              */
             message: string;
         };
+        /** @description A request to join a team. */
+        JoinRequest: {
+            id: number;
+            team: string;
+            team_display_name: string;
+            user: string;
+            user_display_name: string;
+            message: string;
+            /** @enum {string} */
+            state: "pending" | "approved" | "rejected" | "withdrawn";
+            created_ms: number;
+            ended_ms: number | null;
+        };
+        JoinRequestsPage: {
+            join_requests: components["schemas"]["JoinRequest"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description A team that is recommended to people with the requester's mail domain. */
+        JoinableTeam: {
+            name: string;
+            display_name: string;
+            description: string;
+            members: number;
+            /**
+             * @description `auto`: at once, without asking its administrators.
+             * @enum {string}
+             */
+            join: "ask" | "auto";
+        };
+        JoinableTeamsPage: {
+            teams: components["schemas"]["JoinableTeam"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description The requester is a member of the team now, without a request. */
+        Joined: {
+            team: string;
+            team_display_name: string;
+            /** @constant */
+            state: "approved";
+        };
+        /** @description A key without its secret. */
+        Key: {
+            /** @description The shown part of the key. */
+            id: string;
+            name: string;
+            /** @enum {string} */
+            scope: "ingest" | "read" | "write" | "full";
+            /** @description Those that it works in; empty: all. */
+            teams: string[];
+            created_ms: number;
+            expires_ms: number | null;
+            last_used_ms: number | null;
+            revoked_ms: number | null;
+        };
         KeyChanges: {
             name: string;
+        };
+        KeysPage: {
+            api_keys: components["schemas"]["Key"][];
+            total: number;
+            next: string | null;
         };
         LimitForm: {
             /** @enum {string} */
@@ -1223,6 +1342,23 @@ export interface components {
             /** @description None if MLflow has no name for it. */
             mlflow: components["schemas"]["MlflowName"] | null;
         };
+        /** @description An account of programs. */
+        ServiceAccount: {
+            name: string;
+            /** @description `builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before accounts. */
+            kind: string;
+            /** @description None: of the organisation. */
+            team: string | null;
+            /** @description Where its runs go that name no team. */
+            default_team: string | null;
+            reads_only: boolean;
+            created_ms: number;
+            disabled_ms: number | null;
+            /** @description How many it has that are not revoked. */
+            keys: number;
+            /** @description When one of its keys was used. */
+            last_used_ms: number | null;
+        };
         ServiceAccountChanges: {
             name?: string | null;
             default_team?: string | null;
@@ -1235,6 +1371,11 @@ export interface components {
              * @default 24
              */
             overlap_h: number;
+        };
+        ServiceAccountsPage: {
+            service_accounts: components["schemas"]["ServiceAccount"][];
+            total: number;
+            next: string | null;
         };
         SettlementForm: {
             /**
@@ -1276,6 +1417,21 @@ export interface components {
              * @default main
              */
             team: string;
+        };
+        /** @description A key with its secret, which is shown once. */
+        ShownKey: {
+            /** @description The shown part of the key. */
+            id: string;
+            name: string;
+            /** @enum {string} */
+            scope: "ingest" | "read" | "write" | "full";
+            /** @description Those that it works in; empty: all. */
+            teams: string[];
+            created_ms: number;
+            expires_ms: number | null;
+            last_used_ms: number | null;
+            revoked_ms: number | null;
+            key: string;
         };
         SignOnConfirmation: {
             secret: string;
@@ -1332,6 +1488,10 @@ export interface components {
         };
         Switch: {
             on: boolean;
+        };
+        TeamAsked: {
+            /** @description The users who were asked. */
+            administrators: string[];
         };
         /** @description What is left out does not change. */
         TeamChange: {
@@ -2038,6 +2198,7 @@ export type Confirmation = components['schemas']['Confirmation'];
 export type ConfirmationStart = components['schemas']['ConfirmationStart'];
 export type ConsoleAnswer = components['schemas']['ConsoleAnswer'];
 export type CostCentreChange = components['schemas']['CostCentreChange'];
+export type CreatedServiceAccount = components['schemas']['CreatedServiceAccount'];
 export type DefinedMetric = components['schemas']['DefinedMetric'];
 export type Deletion = components['schemas']['Deletion'];
 export type DeviceName = components['schemas']['DeviceName'];
@@ -2059,10 +2220,21 @@ export type HostDetail = components['schemas']['HostDetail'];
 export type HostLine = components['schemas']['HostLine'];
 export type HostSeries = components['schemas']['HostSeries'];
 export type HostState = components['schemas']['HostState'];
+export type Invitation = components['schemas']['Invitation'];
+export type InvitationResult = components['schemas']['InvitationResult'];
+export type InvitationResults = components['schemas']['InvitationResults'];
+export type InvitationsPage = components['schemas']['InvitationsPage'];
 export type IssuerChanges = components['schemas']['IssuerChanges'];
 export type IssuerSubject = components['schemas']['IssuerSubject'];
 export type JoinMessage = components['schemas']['JoinMessage'];
+export type JoinRequest = components['schemas']['JoinRequest'];
+export type JoinRequestsPage = components['schemas']['JoinRequestsPage'];
+export type JoinableTeam = components['schemas']['JoinableTeam'];
+export type JoinableTeamsPage = components['schemas']['JoinableTeamsPage'];
+export type Joined = components['schemas']['Joined'];
+export type Key = components['schemas']['Key'];
 export type KeyChanges = components['schemas']['KeyChanges'];
+export type KeysPage = components['schemas']['KeysPage'];
 export type LimitForm = components['schemas']['LimitForm'];
 export type LinkStart = components['schemas']['LinkStart'];
 export type Logged = components['schemas']['Logged'];
@@ -2146,10 +2318,13 @@ export type SavedFilesPage = components['schemas']['SavedFilesPage'];
 export type SecondFactor = components['schemas']['SecondFactor'];
 export type SecretValue = components['schemas']['SecretValue'];
 export type SeriesInfo = components['schemas']['SeriesInfo'];
+export type ServiceAccount = components['schemas']['ServiceAccount'];
 export type ServiceAccountChanges = components['schemas']['ServiceAccountChanges'];
 export type ServiceAccountKeyRotation = components['schemas']['ServiceAccountKeyRotation'];
+export type ServiceAccountsPage = components['schemas']['ServiceAccountsPage'];
 export type SettlementForm = components['schemas']['SettlementForm'];
 export type Setup = components['schemas']['Setup'];
+export type ShownKey = components['schemas']['ShownKey'];
 export type SignOnConfirmation = components['schemas']['SignOnConfirmation'];
 export type SignUp = components['schemas']['SignUp'];
 export type SlackCredentials = components['schemas']['SlackCredentials'];
@@ -2159,6 +2334,7 @@ export type SweepConfigurationSent = components['schemas']['SweepConfigurationSe
 export type SweepRunsPage = components['schemas']['SweepRunsPage'];
 export type SweepsPage = components['schemas']['SweepsPage'];
 export type Switch = components['schemas']['Switch'];
+export type TeamAsked = components['schemas']['TeamAsked'];
 export type TeamChange = components['schemas']['TeamChange'];
 export type TeamChanges = components['schemas']['TeamChanges'];
 export type TeamConfirmation = components['schemas']['TeamConfirmation'];

@@ -6,6 +6,9 @@ from pydantic import BaseModel, ConfigDict
 
 
 class ResponseBody(BaseModel):
-    """The body of a response. It has all its fields, also those with a default."""
+    """The body of a response, or a part of one. It can be made of a row that has its fields.
 
-    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+    It has all its fields, also those with a default.
+    """
+
+    model_config = ConfigDict(from_attributes=True, json_schema_serialization_defaults_required=True)

@@ -68,13 +68,13 @@ def page_of(
     rows: Sequence[T],
     key: Callable[[T], str | int],
     page: PageRequest,
-    shown: Callable[[T], dict[str, Any]],
+    shown: Callable[[T], Any] = lambda row: row,
 ) -> dict[str, Any]:
     """The requested page of a list that is in memory.
 
     Args:
         rows: in ascending order of `key`, which no two have in common.
-        shown: the JSON of a row.
+        shown: the JSON of a row, or what the model of the response makes it of.
     """
     part, cursor = part_of(rows, key, page)
     return {plural: [shown(row) for row in part], "total": len(rows), "next": cursor}

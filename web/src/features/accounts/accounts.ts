@@ -1,6 +1,7 @@
 // Types of the API of accounts, teams and the organisation. Times are ms UTC; null: never, or not known.
 
 import type { Access, Preferences } from '../../base/api';
+import type * as wire from '../../base/wire';
 import { own } from '../../base/own';
 import type { RequestOptions } from './passkeys';
 import type { Json } from '../../base/wire';
@@ -319,69 +320,8 @@ export interface SecondFactorSetup {
 
 export type Scope = 'ingest' | 'read' | 'write' | 'full';
 
-export interface Key {
-  id: string;
-  name: string;
-  scope: Scope;
-  teams: string[];
-  created_ms: number;
-  last_used_ms: number | null;
-  expires_ms: number | null;
-  revoked_ms?: number | null;
-  /** Of the organisation's list only. */
-  owner?: string;
-  owner_kind?: 'user' | 'service_account';
-}
-
-/** A key with its secret: shown once. */
-export interface NewKey extends Key {
-  key: string;
-}
-
-export interface Invitation {
-  id: number;
-  team: string | null;
-  team_display_name?: string | null;
-  address: string | null;
-  /** The user who was invited by name. */
-  user?: string | null;
-  role: string;
-  custom_role?: string | null;
-  org_role?: string;
-  invited_by: string | null;
-  state: 'pending' | 'accepted' | 'declined' | 'revoked' | 'expired';
-  created_ms: number;
-  expires_ms: number;
-}
-
-export interface InvitationResult {
-  who: string;
-  state: 'invited' | 'already_member' | 'already_invited' | 'refused';
-  reason?: string | null;
-  /** Only where the server sends no mail: to be passed on by hand. */
-  url?: string | null;
-}
-
-/** A team that is recommended to the user. `join`: at once, or by asking its administrators. */
-export interface JoinableTeam {
-  name: string;
-  display_name: string;
-  description: string;
-  members: number;
-  join: 'ask' | 'auto';
-}
-
-/** A request to join a team. */
-export interface JoinRequest {
-  id: number;
-  team: string;
-  team_display_name: string;
-  user: string;
-  user_display_name: string;
-  message: string;
-  state: 'pending' | 'approved' | 'rejected' | 'withdrawn';
-  created_ms: number;
-}
+/** `owner`: in the organisation's list. */
+export type Key = wire.Key & { owner?: string; owner_kind?: 'user' | 'service_account' };
 
 export interface Member {
   name: string;
@@ -405,18 +345,6 @@ export interface CustomRole {
   permissions: string[];
   people: number;
   teams?: number;
-}
-
-export interface ServiceAccount {
-  name: string;
-  kind: string;
-  team: string | null;
-  default_team: string | null;
-  reads_only: boolean;
-  created_ms: number;
-  disabled_ms: number | null;
-  keys?: number;
-  last_used_ms?: number | null;
 }
 
 /** A secret of a team, without its value. */

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from fastapi import HTTPException
+from pydantic import Field
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import AccessControl
@@ -13,10 +14,36 @@ from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester
 from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.keys import KeyRow
+from runvitals.server.api.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.organisation.settings import with_defaults
 
 KeyScopeName = Literal["ingest", "read", "write", "full"]
+
+
+class Key(ResponseBody):
+    """A key without its secret."""
+
+    id: str = Field(description="The shown part of the key.")
+    name: str
+    scope: KeyScopeName
+    teams: list[str] = Field(description="Those that it works in; empty: all.")
+    created_ms: int
+    expires_ms: int | None
+    last_used_ms: int | None
+    revoked_ms: int | None
+
+
+class ShownKey(Key):
+    """A key with its secret, which is shown once."""
+
+    key: str
+
+
+class KeysPage(ResponseBody):
+    api_keys: list[Key]
+    total: int
+    next: str | None
 
 
 def keys_json(accounts: AccountStore, keys: Sequence[KeyRow]) -> list[dict[str, Any]]:

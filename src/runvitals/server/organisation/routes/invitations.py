@@ -13,7 +13,15 @@ from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.teams.routes.invitations import ENDED_MS, InvitationId
-from runvitals.server.teams.routes.inviting import Inviter, People, Place, invitation_json
+from runvitals.server.teams.routes.inviting import (
+    InvitationResult,
+    InvitationResults,
+    InvitationsPage,
+    Inviter,
+    People,
+    Place,
+    invitation_of,
+)
 from runvitals.server.teams.storage.invitations import InvitationRow
 from runvitals.store.errors import NotFound
 
@@ -25,7 +33,12 @@ class OrganisationPeople(People):
 router = Router()
 
 
-@router.post("/organisation/invitations", dependencies=[needs("org:invite")])
+@router.post(
+    "/organisation/invitations",
+    response_model=InvitationResults,
+    response_model_exclude_unset=True,
+    dependencies=[needs("org:invite")],
+)
 def invite(
     wanted: OrganisationPeople, notices: TheNotices, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
@@ -36,16 +49,23 @@ def invite(
     return {"results": Inviter(access, requester, notices).invite(wanted, place)}
 
 
-@router.get("/organisation/invitations", dependencies=[needs("org:member_read")])
+@router.get(
+    "/organisation/invitations", response_model=InvitationsPage, dependencies=[needs("org:member_read")]
+)
 def invitations(access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The pending invitations to the organisation, and those that ended within 30 days."""
     now_ms = access.clock()
     access.accounts.invitations.expire(now_ms)
     rows = access.accounts.invitations.all(pending=False, since_ms=now_ms - ENDED_MS, organisation=True)
-    return page_of("invitations", rows, lambda row: row.id, page, invitation_json)
+    return page_of("invitations", rows, lambda row: row.id, page, invitation_of)
 
 
-@router.post("/organisation/invitations/{invitation}/resend", dependencies=[needs("org:invite")])
+@router.post(
+    "/organisation/invitations/{invitation}/resend",
+    response_model=InvitationResult,
+    response_model_exclude_unset=True,
+    dependencies=[needs("org:invite")],
+)
 def resend(
     invitation: InvitationId, notices: TheNotices, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:

@@ -17,7 +17,16 @@ from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.teams.routes.inviting import Inviter, People, Place, check_role, invitation_json
+from runvitals.server.teams.routes.inviting import (
+    InvitationResult,
+    InvitationResults,
+    InvitationsPage,
+    Inviter,
+    People,
+    Place,
+    check_role,
+    invitation_of,
+)
 from runvitals.server.teams.routes.parameters import TheTeam, entity_of
 from runvitals.server.teams.storage.invitations import InvitationRow
 from runvitals.server.teams.storage.teams import TeamRow
@@ -35,7 +44,12 @@ class TeamPeople(People):
 router = Router()
 
 
-@router.post("/teams/{team}/invitations", dependencies=[needs("member:invite")])
+@router.post(
+    "/teams/{team}/invitations",
+    response_model=InvitationResults,
+    response_model_exclude_unset=True,
+    dependencies=[needs("member:invite")],
+)
 def invite(
     team: TheTeam, wanted: TeamPeople, notices: TheNotices, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
@@ -52,7 +66,9 @@ def invite(
     return {"results": inviter.invite(wanted, Place(team, entity_of(access, team), role))}
 
 
-@router.get("/teams/{team}/invitations", dependencies=[needs("team:read_settings")])
+@router.get(
+    "/teams/{team}/invitations", response_model=InvitationsPage, dependencies=[needs("team:read_settings")]
+)
 def invitations(team: TheTeam, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """The pending invitations of a team, and those that ended within 30 days."""
     now_ms = access.clock()
@@ -60,11 +76,16 @@ def invitations(team: TheTeam, access: TheAccess, requester: TheRequester, page:
     rows = access.accounts.invitations.all(team.name, pending=False, since_ms=now_ms - ENDED_MS)
     shown = access.may(requester, Action.MEMBER_READ_EMAIL, entity_of(access, team))
     return page_of(
-        "invitations", rows, lambda row: row.id, page, lambda row: invitation_json(row, address=shown)
+        "invitations", rows, lambda row: row.id, page, lambda row: invitation_of(row, address=shown)
     )
 
 
-@router.post("/teams/{team}/invitations/{invitation}/resend", dependencies=[needs("member:invite")])
+@router.post(
+    "/teams/{team}/invitations/{invitation}/resend",
+    response_model=InvitationResult,
+    response_model_exclude_unset=True,
+    dependencies=[needs("member:invite")],
+)
 def resend(
     team: TheTeam, invitation: InvitationId, notices: TheNotices, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:

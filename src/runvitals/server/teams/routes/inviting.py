@@ -1,9 +1,9 @@
-"""Inviting people to a team or to the organisation: limits, links, mail, and the JSON of invitations."""
+"""Inviting people to a team or to the organisation: limits, links, mail, and the bodies of responses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, cast
 
 from fastapi import HTTPException
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,6 +16,7 @@ from runvitals.server.access.matrix import Role
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity, Member
 from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.api.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields, too_many
 from runvitals.server.http.field_checks import checking
 from runvitals.server.mail import messages
@@ -226,21 +227,64 @@ def check_role(access: AccessControl, requester: Requester, team: TeamRow, role:
     access.require(requester, Action.MEMBER_INVITE, invited, f"the role {role!r}")
 
 
-def invitation_json(row: InvitationRow, address: bool = True) -> dict[str, Any]:
-    """An invitation in an answer. `address`: whether its address is shown."""
-    return {
-        "id": row.id,
-        "team": row.team,
-        "team_display_name": row.team_display_name,
-        "address": row.address if address else None,
-        "user": row.user,
-        "role": row.role,
-        "custom_role": row.custom_role,
-        "org_role": row.org_role,
-        "invited_by": row.inviter_name or row.inviter,
-        "state": row.state,
-        "created_ms": row.created_ms,
-        "sent_ms": row.sent_ms,
-        "expires_ms": row.expires_ms,
-        "ended_ms": row.ended_ms,
-    }
+InvitationState = Literal["pending", "accepted", "declined", "revoked", "expired"]
+
+
+class Invitation(ResponseBody):
+    id: int
+    team: str | None = Field(description="None: to the organisation only.")
+    team_display_name: str | None
+    address: str | None = Field(description="Where it was sent. None also if the requester may not see it.")
+    user: str | None = Field(description="Who was invited by name.")
+    role: str = Field(description="The built-in role, or the base of the custom one.")
+    custom_role: str | None
+    org_role: str
+    invited_by: str | None
+    state: InvitationState
+    created_ms: int
+    sent_ms: int
+    expires_ms: int
+    ended_ms: int | None
+
+
+class InvitationsPage(ResponseBody):
+    invitations: list[Invitation]
+    total: int
+    next: str | None
+
+
+class InvitationResult(ResponseBody):
+    """What became of an invitation."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
+
+    who: str
+    state: Literal["invited", "already_member", "already_invited", "refused"]
+    id: int | None = None
+    expires_ms: int | None = None
+    reason: str | None = None
+    url: str | None = Field(None, description="Where the server sends no mail: the link to pass on.")
+
+
+class InvitationResults(ResponseBody):
+    results: list[InvitationResult]
+
+
+def invitation_of(row: InvitationRow, address: bool = True) -> Invitation:
+    """An invitation in a response. `address`: whether its address is shown."""
+    return Invitation(
+        id=row.id,
+        team=row.team,
+        team_display_name=row.team_display_name,
+        address=row.address if address else None,
+        user=row.user,
+        role=row.role,
+        custom_role=row.custom_role,
+        org_role=row.org_role,
+        invited_by=row.inviter_name or row.inviter,
+        state=cast(InvitationState, row.state),
+        created_ms=row.created_ms,
+        sent_ms=row.sent_ms,
+        expires_ms=row.expires_ms,
+        ended_ms=row.ended_ms,
+    )

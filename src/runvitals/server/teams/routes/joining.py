@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,6 +15,7 @@ from runvitals.server.access.principals import Access, Anonymous, User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Account, Organisation
 from runvitals.server.accounts.routes.services import TheNotices, TheServices
+from runvitals.server.api.bodies import ResponseBody
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -50,13 +51,63 @@ class Approval(BaseModel):
     role: str = Field(Role.MEMBER.value, min_length=1, max_length=64)
 
 
+class TeamAsked(ResponseBody):
+    administrators: list[str] = Field(description="The users who were asked.")
+
+
+class JoinableTeam(ResponseBody):
+    """A team that is recommended to people with the requester's mail domain."""
+
+    name: str
+    display_name: str
+    description: str
+    members: int
+    join: Literal["ask", "auto"] = Field(
+        validation_alias="join_by_domain", description="`auto`: at once, without asking its administrators."
+    )
+
+
+class JoinableTeamsPage(ResponseBody):
+    teams: list[JoinableTeam]
+    total: int
+    next: str | None
+
+
+class JoinRequest(ResponseBody):
+    """A request to join a team."""
+
+    id: int
+    team: str
+    team_display_name: str
+    user: str
+    user_display_name: str
+    message: str
+    state: Literal["pending", "approved", "rejected", "withdrawn"]
+    created_ms: int
+    ended_ms: int | None
+
+
+class JoinRequestsPage(ResponseBody):
+    join_requests: list[JoinRequest]
+    total: int
+    next: str | None
+
+
+class Joined(ResponseBody):
+    """The requester is a member of the team now, without a request."""
+
+    team: str
+    team_display_name: str
+    state: Literal["approved"]
+
+
 router = Router()
 
 
 @router.post("/team-requests", status_code=202, dependencies=[needs("account")])
 def ask_for_a_team(
     wanted: TeamRequest, access: TheAccess, requester: TheRequester, services: TheServices
-) -> dict[str, Any]:
+) -> TeamAsked:
     """Ask the administrators of the organisation to create a team: a mail to them, once a day."""
     user = _user(access, requester)
     if access.may(requester, Action.TEAM_CREATE, Organisation()):
@@ -69,34 +120,22 @@ def ask_for_a_team(
     access.accounts.audit.record(access.clock(), requester.actor, "team.ask", target=wanted.name or None)
     message = team_messages.team_wanted(requester.name, wanted.name, wanted.message)
     services.notices().to_organisation_administrators(message)
-    return {"administrators": administrators}
+    return TeamAsked(administrators=administrators)
 
 
-@router.get("/account/joinable-teams", dependencies=[needs("account")])
+@router.get("/account/joinable-teams", response_model=JoinableTeamsPage, dependencies=[needs("account")])
 def joinable_teams(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """Teams that are recommended to people with a mail domain of the requester. `join`: how to join them."""
     rows = _recommended(access, requester)
-    return page_of(
-        "teams",
-        rows,
-        lambda row: row.name,
-        page,
-        lambda row: {
-            "name": row.name,
-            "display_name": row.display_name,
-            "description": row.description,
-            "members": row.members,
-            "join": row.join_by_domain,
-        },
-    )
+    return page_of("teams", rows, lambda row: row.name, page)
 
 
-@router.get("/account/join-requests", dependencies=[needs("account")])
+@router.get("/account/join-requests", response_model=JoinRequestsPage, dependencies=[needs("account")])
 def my_join_requests(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """The teams that the requester has asked to join and that have not answered."""
     user_id = requester.user_id
     rows = [] if user_id is None else access.accounts.join_requests.of_user(user_id)
-    return page_of("join_requests", rows, lambda row: row.id, page, join_request_json)
+    return page_of("join_requests", rows, lambda row: row.id, page)
 
 
 @router.delete("/account/join-requests/{request}", status_code=204, dependencies=[needs("account")])
@@ -113,7 +152,7 @@ def withdraw(request: RequestId, access: TheAccess, requester: TheRequester) -> 
 @router.post("/teams/{team}/join-requests", status_code=201, dependencies=[needs("team:profile")])
 def ask_to_join(
     team: TheTeam, wanted: JoinMessage, access: TheAccess, requester: TheRequester, notices: TheNotices
-) -> dict[str, Any]:
+) -> JoinRequest | Joined:
     """Ask the administrators of a team to join it, or join at once where one's mail domain allows it.
 
     `state` says which: `pending`, or `approved`.
@@ -126,18 +165,20 @@ def ask_to_join(
             row = _asked(access, requester, team, user.id, wanted.message)
         message = team_messages.join_requested(team.name, requester.name, wanted.message)
         notices.to_team_administrators(team.name, message)
-        return join_request_json(row)
+        return JoinRequest.model_validate(row)
     access.accounts.join_requests.join_by_domain(team.name, requester.actor, access.clock())
     access.rights_changed()
     notices.to_team_administrators(team.name, team_messages.joined_by_domain(team.name, requester.name))
-    return {"team": team.name, "team_display_name": team.display_name, "state": "approved"}
+    return Joined(team=team.name, team_display_name=team.display_name, state="approved")
 
 
-@router.get("/teams/{team}/join-requests", dependencies=[needs("member:update_role")])
+@router.get(
+    "/teams/{team}/join-requests", response_model=JoinRequestsPage, dependencies=[needs("member:update_role")]
+)
 def join_requests(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The requests to join a team that wait for an answer."""
     rows = access.accounts.join_requests.of_team(team.id)
-    return page_of("join_requests", rows, lambda row: row.id, page, join_request_json)
+    return page_of("join_requests", rows, lambda row: row.id, page)
 
 
 @router.post("/teams/{team}/join-requests/{request}/approve", dependencies=[needs("member:update_role")])
@@ -148,7 +189,7 @@ def approve(
     access: TheAccess,
     requester: TheRequester,
     notices: TheNotices,
-) -> dict[str, Any]:
+) -> JoinRequest:
     """Make the user of a request a member of the team."""
     row = _of_team(access, requester, team, request)
     if row.user_id == requester.user_id:
@@ -158,33 +199,18 @@ def approve(
     access.accounts.join_requests.approve(row.id, approval.role, requester.actor, access.clock())
     access.rights_changed()
     notices.to_user(row.user_id, messages.added_to_team(team.name, approval.role, requester.name))
-    return join_request_json(access.accounts.join_requests.get(row.id))
+    return JoinRequest.model_validate(access.accounts.join_requests.get(row.id))
 
 
 @router.post("/teams/{team}/join-requests/{request}/reject", dependencies=[needs("member:update_role")])
 def reject(
     team: TheTeam, request: RequestId, access: TheAccess, requester: TheRequester, notices: TheNotices
-) -> dict[str, Any]:
+) -> JoinRequest:
     """Turn down a request."""
     row = _of_team(access, requester, team, request)
     access.accounts.join_requests.reject(row.id, requester.actor, access.clock())
     notices.to_user(row.user_id, team_messages.join_rejected(team.name))
-    return join_request_json(access.accounts.join_requests.get(row.id))
-
-
-def join_request_json(row: JoinRequestRow) -> dict[str, Any]:
-    """A request in an answer."""
-    return {
-        "id": row.id,
-        "team": row.team,
-        "team_display_name": row.team_display_name,
-        "user": row.user,
-        "user_display_name": row.user_display_name,
-        "message": row.message,
-        "state": row.state,
-        "created_ms": row.created_ms,
-        "ended_ms": row.ended_ms,
-    }
+    return JoinRequest.model_validate(access.accounts.join_requests.get(row.id))
 
 
 def join_of(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ from runvitals.server.accounts.routes.services import AccountServices, TheServic
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.teams.routes.inviting import check_admission, invitation_json
+from runvitals.server.teams.routes.inviting import Invitation, InvitationsPage, check_admission, invitation_of
 from runvitals.server.teams.storage.invitations import InvitationRow
 from runvitals.store.errors import NoLongerValid
 
@@ -41,22 +41,22 @@ router = Router()
 
 
 @router.post("/invitations/show", dependencies=[needs("public"), with_accounts()])
-def show(offer: Token, services: TheServices, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+def show(offer: Token, services: TheServices, access: TheAccess, requester: TheRequester) -> Invitation:
     """What a link invites to, for anyone who has it."""
-    return invitation_json(_by_token(offer.token, services, access, requester))
+    return invitation_of(_by_token(offer.token, services, access, requester))
 
 
-@router.get("/account/invitations", dependencies=[needs("account")])
+@router.get("/account/invitations", response_model=InvitationsPage, dependencies=[needs("account")])
 def my_invitations(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """Pending invitations of the requester: by name, and to addresses that they have verified."""
     user_id = requester.user_id
     rows = [] if user_id is None else access.accounts.invitations.of_user(user_id, access.clock())
-    return page_of("invitations", rows, lambda row: row.id, page, invitation_json)
+    return page_of("invitations", rows, lambda row: row.id, page, invitation_of)
 
 
 # Also for users without a verified address: the link proves that they have the one that was invited.
 @router.post("/invitations/accept", dependencies=[needs("account:read")])
-def accept(offer: Offer, services: TheServices, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+def accept(offer: Offer, services: TheServices, access: TheAccess, requester: TheRequester) -> Invitation:
     """Accept an invitation. The address that it was sent to becomes one of the user's verified addresses."""
     user = _user(access, requester)
     if user.access is Access.NONE:
@@ -66,17 +66,15 @@ def accept(offer: Offer, services: TheServices, access: TheAccess, requester: Th
         check_admission(access, row.team_id, user.id, row.invited_by)
     accepted = access.accounts.invitations.accept(row, user.id, requester.actor, access.clock())
     access.rights_changed()
-    return {**invitation_json(accepted), "state": "accepted"}
+    return invitation_of(accepted).model_copy(update={"state": "accepted"})
 
 
 @router.post("/invitations/decline", dependencies=[needs("account:read")])
-def decline(
-    offer: Offer, services: TheServices, access: TheAccess, requester: TheRequester
-) -> dict[str, Any]:
+def decline(offer: Offer, services: TheServices, access: TheAccess, requester: TheRequester) -> Invitation:
     """Decline an invitation; it can no longer be accepted."""
     row = _offered(offer, services, access, requester, _user(access, requester))
     access.accounts.invitations.decline(row, requester.actor, access.clock())
-    return {**invitation_json(row), "state": "declined"}
+    return invitation_of(row).model_copy(update={"state": "declined"})
 
 
 def _user(access: AccessControl, requester: Requester) -> User:

@@ -20,12 +20,15 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.accounts.routes.key_rules import (
     KeyScopeName,
+    KeysPage,
+    ShownKey,
     check_session,
     expiry_ms,
     key_json,
     keys_json,
 )
 from runvitals.server.accounts.storage.keys import KeyRow
+from runvitals.server.api.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of, part_of
@@ -80,6 +83,37 @@ class ServiceAccountKeyRotation(BaseModel):
     overlap_h: int = Field(24, ge=0, le=168, description="Hours until the old key ends.")
 
 
+class ServiceAccount(ResponseBody):
+    """An account of programs."""
+
+    name: str
+    kind: str = Field(
+        description="`builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before "
+        "accounts."
+    )
+    team: str | None = Field(description="None: of the organisation.")
+    default_team: str | None = Field(description="Where its runs go that name no team.")
+    reads_only: bool
+    created_ms: int
+    disabled_ms: int | None
+    keys: int = Field(description="How many it has that are not revoked.")
+    last_used_ms: int | None = Field(description="When one of its keys was used.")
+
+
+class ServiceAccountsPage(ResponseBody):
+    service_accounts: list[ServiceAccount]
+    total: int
+    next: str | None
+
+
+class CreatedServiceAccount(ServiceAccount):
+    """With its first key; an external one has none."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
+
+    key: ShownKey | None = None
+
+
 def home_of(request: Request, access: TheAccess) -> int | None:
     """The team of the path; None: the organisation."""
     name = request.path_params.get("team")
@@ -99,7 +133,7 @@ def accounts(
     table, wanted = access.accounts.service_accounts, text.casefold()
     rows = table.of_organisation() if team_id is None else table.all(team_id)
     rows = sorted((row for row in rows if wanted in row.name.casefold()), key=lambda row: row.name)
-    return page_of("service_accounts", rows, lambda row: row.name, page, service_account_json)
+    return page_of("service_accounts", rows, lambda row: row.name, page)
 
 
 def create(
@@ -136,7 +170,7 @@ def create(
     row, key = accounts.in_one_transaction(create_all)
     access.rights_changed()
     response.headers["location"] = f"{request.url.path}/{quote(row.name)}"
-    created = service_account_json(row)
+    created = ServiceAccount.model_validate(row).model_dump()
     return created if key is None else {**created, "key": {**key_json(accounts, key[1]), "key": key[0]}}
 
 
@@ -146,7 +180,7 @@ def change(
     team_id: TheHome,
     access: TheAccess,
     requester: TheRequester,
-) -> dict[str, Any]:
+) -> ServiceAccount:
     """Change a service account, or disable it: its keys then stop working until it is enabled."""
     table, by, now_ms = access.accounts.service_accounts, requester.actor, access.clock()
     number = table.by_name(account, team_id).id
@@ -168,7 +202,7 @@ def change(
     with checking("default_team"):
         row = access.accounts.in_one_transaction(change_all)
     access.rights_changed()
-    return service_account_json(row)
+    return ServiceAccount.model_validate(row)
 
 
 def delete(account: AccountName, team_id: TheHome, access: TheAccess, requester: TheRequester) -> None:
@@ -236,14 +270,14 @@ def revoke_key(
 
 
 _ROUTES: Final = (
-    ("GET", "", 200, accounts),
-    ("POST", "", 201, create),
-    ("PATCH", "/{account}", 200, change),
-    ("DELETE", "/{account}", 204, delete),
-    ("GET", "/{account}/api-keys", 200, keys),
-    ("POST", "/{account}/api-keys", 201, create_key),
-    ("POST", "/{account}/api-keys/{key}/rotate", 201, rotate_key),
-    ("DELETE", "/{account}/api-keys/{key}", 204, revoke_key),
+    ("GET", "", 200, accounts, ServiceAccountsPage),
+    ("POST", "", 201, create, CreatedServiceAccount),
+    ("PATCH", "/{account}", 200, change, ServiceAccount),
+    ("DELETE", "/{account}", 204, delete, None),
+    ("GET", "/{account}/api-keys", 200, keys, KeysPage),
+    ("POST", "/{account}/api-keys", 201, create_key, ShownKey),
+    ("POST", "/{account}/api-keys/{key}/rotate", 201, rotate_key, ShownKey),
+    ("DELETE", "/{account}/api-keys/{key}", 204, revoke_key, None),
 )
 _BASES: Final = {
     "/teams/{team}/service-accounts": "service_account:manage",
@@ -252,29 +286,16 @@ _BASES: Final = {
 
 router = Router()
 for _base, _permission in _BASES.items():
-    for _method, _path, _status, _endpoint in _ROUTES:
+    for _method, _path, _status, _endpoint, _model in _ROUTES:
         router.add_api_route(
             _base + _path,
             _endpoint,
             methods=[_method],
             status_code=_status,
+            response_model=_model,
+            response_model_exclude_unset=True,
             dependencies=[needs(_permission)],
         )
-
-
-def service_account_json(row: ServiceAccountRow) -> dict[str, Any]:
-    """A service account in an answer."""
-    return {
-        "name": row.name,
-        "kind": row.kind,
-        "team": row.team,
-        "default_team": row.default_team,
-        "reads_only": row.reads_only,
-        "created_ms": row.created_ms,
-        "disabled_ms": row.disabled_ms,
-        "keys": row.keys,
-        "last_used_ms": row.last_used_ms,
-    }
 
 
 def _issuer(access: AccessControl, requester: Requester, new: NewServiceAccount) -> JwtIssuerRow | None:
