@@ -366,6 +366,18 @@ export interface components {
             throttled: number;
             hot: number;
         };
+        /** @description A link without its secret. */
+        GuestLink: {
+            id: number;
+            created_ms: number;
+            /** @description None: until it is revoked. */
+            expires_ms: number | null;
+        };
+        GuestLinksPage: {
+            links: components["schemas"]["GuestLink"][];
+            total: number;
+            next: string | null;
+        };
         /** @description A host and the runs that were on it. */
         HostDetail: {
             /** @description As it is now; None without a record for 7 days. */
@@ -1143,6 +1155,11 @@ export interface components {
             /** @description Number of runs moved to the trash. */
             runs: number | null;
         };
+        ProjectMembersPage: {
+            members: components["schemas"]["ProjectMember"][];
+            total: number;
+            next: string | null;
+        };
         ProjectOfRun: {
             /** @description A team or user. */
             entity: string;
@@ -1417,6 +1434,14 @@ export interface components {
              * @default main
              */
             team: string;
+        };
+        /** @description A link with its secret, which is shown once. */
+        ShownGuestLink: {
+            id: number;
+            created_ms: number;
+            /** @description None: until it is revoked. */
+            expires_ms: number | null;
+            url: string;
         };
         /** @description A key with its secret, which is shown once. */
         ShownKey: {
@@ -1931,6 +1956,16 @@ export interface components {
                 [key: string]: number | null;
             };
         };
+        /** @description Who was added to a project: a user, or a service account. */
+        ProjectMember: {
+            name: string;
+            display_name: string;
+            service_account: boolean;
+            /** @description None: the role in the team. */
+            role: ("viewer" | "member" | "admin") | null;
+            custom_role: string | null;
+            created_ms: number;
+        };
         Project: {
             name: string;
             /** @description The team or user whose it is; None without accounts. */
@@ -2216,6 +2251,8 @@ export type Exception = components['schemas']['Exception_'];
 export type FleetGroup = components['schemas']['FleetGroup'];
 export type FleetPage = components['schemas']['FleetPage'];
 export type FleetTotals = components['schemas']['FleetTotals'];
+export type GuestLink = components['schemas']['GuestLink'];
+export type GuestLinksPage = components['schemas']['GuestLinksPage'];
 export type HostDetail = components['schemas']['HostDetail'];
 export type HostLine = components['schemas']['HostLine'];
 export type HostSeries = components['schemas']['HostSeries'];
@@ -2300,6 +2337,7 @@ export type ProfileChanges = components['schemas']['ProfileChanges'];
 export type ProfileLink = components['schemas']['ProfileLink'];
 export type ProjectChanges = components['schemas']['ProjectChanges'];
 export type ProjectDone = components['schemas']['ProjectDone'];
+export type ProjectMembersPage = components['schemas']['ProjectMembersPage'];
 export type ProjectOfRun = components['schemas']['ProjectOfRun'];
 export type ProviderStart = components['schemas']['ProviderStart'];
 export type Providers = components['schemas']['Providers'];
@@ -2324,6 +2362,7 @@ export type ServiceAccountKeyRotation = components['schemas']['ServiceAccountKey
 export type ServiceAccountsPage = components['schemas']['ServiceAccountsPage'];
 export type SettlementForm = components['schemas']['SettlementForm'];
 export type Setup = components['schemas']['Setup'];
+export type ShownGuestLink = components['schemas']['ShownGuestLink'];
 export type ShownKey = components['schemas']['ShownKey'];
 export type SignOnConfirmation = components['schemas']['SignOnConfirmation'];
 export type SignUp = components['schemas']['SignUp'];
@@ -2375,6 +2414,7 @@ export type MediaRecord = components['schemas']['MediaRecord'];
 export type NamedRun = components['schemas']['NamedRun'];
 export type NewRow = components['schemas']['NewRow'];
 export type NewSample = components['schemas']['NewSample'];
+export type ProjectMember = components['schemas']['ProjectMember'];
 export type Project = components['schemas']['Project'];
 export type Rank = components['schemas']['Rank'];
 export type RunAuthor = components['schemas']['RunAuthor'];

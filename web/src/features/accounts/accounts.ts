@@ -79,27 +79,6 @@ export interface ProjectDetail {
   may: string[];
 }
 
-/** Who was added to a project. `role` null: the role in the team. */
-export interface ProjectMember {
-  name: string;
-  display_name: string;
-  service_account: boolean;
-  role: Role | null;
-  custom_role: string | null;
-  created_ms: number;
-}
-
-export interface GuestLink {
-  id: number;
-  created_ms: number;
-  expires_ms: number | null;
-}
-
-/** A link with its address: shown once. */
-export interface NewGuestLink extends GuestLink {
-  url: string;
-}
-
 export interface ProjectLink {
   name: string;
   entity?: string | null;

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.api.bodies import ResponseBody
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -27,20 +28,40 @@ class NewLink(BaseModel):
     expires_ms: int | None = Field(None, ge=0, le=2**53, description="ms UTC; null: until it is revoked.")
 
 
+class GuestLink(ResponseBody):
+    """A link without its secret."""
+
+    id: int
+    created_ms: int
+    expires_ms: int | None = Field(description="None: until it is revoked.")
+
+
+class ShownGuestLink(GuestLink):
+    """A link with its secret, which is shown once."""
+
+    url: str
+
+
+class GuestLinksPage(ResponseBody):
+    links: list[GuestLink]
+    total: int
+    next: str | None
+
+
 router = Router()
 
 
-@router.get(f"{PATH}/links", dependencies=[needs("project:share")])
+@router.get(f"{PATH}/links", response_model=GuestLinksPage, dependencies=[needs("project:share")])
 def project_links(project: TheProject, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The valid links to a project."""
     rows = access.accounts.guest_links.all(access.clock(), project_id=project.id)
-    return page_of("links", rows, lambda row: row.id, page, _link_json)
+    return page_of("links", rows, lambda row: row.id, page)
 
 
 @router.post(f"{PATH}/links", status_code=201, dependencies=[needs("project:share")])
 def create_project_link(
     project: TheProject, new: NewLink, access: TheAccess, requester: TheRequester
-) -> dict[str, Any]:
+) -> ShownGuestLink:
     """Make a link that lets anyone read a project. It is shown once."""
     with checking("expires_ms"):
         secret, row = access.accounts.guest_links.create(
@@ -58,19 +79,19 @@ def revoke_project_link(
     _revoke(access, requester, rows, link)
 
 
-@router.get(f"{RUN_PATH}/links", dependencies=[needs("project:share")])
+@router.get(f"{RUN_PATH}/links", response_model=GuestLinksPage, dependencies=[needs("project:share")])
 def run_links(
     run: str, number: RunNumber, access: TheAccess, requester: TheRequester, page: ThePage
 ) -> dict[str, Any]:
     """The valid links to a run."""
     rows = access.accounts.guest_links.all(access.clock(), run_id=_known(run, number))
-    return page_of("links", rows, lambda row: row.id, page, _link_json)
+    return page_of("links", rows, lambda row: row.id, page)
 
 
 @router.post(f"{RUN_PATH}/links", status_code=201, dependencies=[needs("project:share")])
 def create_run_link(
     run: str, number: RunNumber, new: NewLink, access: TheAccess, requester: TheRequester
-) -> dict[str, Any]:
+) -> ShownGuestLink:
     """Make a link that lets anyone read a run. It is shown once."""
     run_id = _known(run, number)
     with checking("expires_ms"):
@@ -103,9 +124,7 @@ def _revoke(access: AccessControl, requester: Requester, rows: list[GuestLinkRow
     access.rights_changed()
 
 
-def _new(secret: str, row: GuestLinkRow) -> dict[str, Any]:
-    return {**_link_json(row), "url": f"/-/shared#{secret}"}
-
-
-def _link_json(row: GuestLinkRow) -> dict[str, Any]:
-    return {"id": row.id, "created_ms": row.created_ms, "expires_ms": row.expires_ms}
+def _new(secret: str, row: GuestLinkRow) -> ShownGuestLink:
+    return ShownGuestLink(
+        id=row.id, created_ms=row.created_ms, expires_ms=row.expires_ms, url=f"/-/shared#{secret}"
+    )

@@ -13,6 +13,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.services import TheNotices
+from runvitals.server.api.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -41,23 +42,40 @@ class MemberChange(BaseModel):
     role: Role | None = Field(description="null: the role in the team.")
 
 
+class ProjectMemberSchema(ResponseBody):
+    """Who was added to a project: a user, or a service account."""
+
+    name: str
+    display_name: str
+    service_account: bool
+    role: Role | None = Field(description="None: the role in the team.")
+    custom_role: str | None
+    created_ms: int
+
+
+class ProjectMembersPage(ResponseBody):
+    members: list[ProjectMemberSchema]
+    total: int
+    next: str | None
+
+
 router = Router()
 
 
-@router.get(f"{PATH}/members", dependencies=[needs("project:read")])
+@router.get(f"{PATH}/members", response_model=ProjectMembersPage, dependencies=[needs("project:read")])
 def members(project: TheProject, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """Who was added to a project, by name. In a team's project, others have their role in the team."""
     # A public project, or a link to one, does not show who works in the team.
     if not access.may(requester, Action.TEAM_READ, access.directory.entity(project.entity_id)):
         raise HTTPException(403, "only members of the team see who was added to its projects")
     rows = sorted(access.accounts.owned_projects.members(project.id), key=_sort_key)
-    return page_of("members", rows, _sort_key, page, _member_json)
+    return page_of("members", rows, _sort_key, page)
 
 
 @router.post(f"{PATH}/members", status_code=201, dependencies=[needs("project:manage_members")])
 def add_member(
     project: TheProject, new: NewMember, access: TheAccess, requester: TheRequester
-) -> dict[str, Any]:
+) -> ProjectMemberSchema:
     """Add a member of the team, or a service account, to a project; or change the role of one."""
     if new.service_account and new.role is not None:
         raise InvalidFields({"role": "a service account has its own role"})
@@ -84,7 +102,7 @@ def change_member(
     change: MemberChange,
     access: TheAccess,
     requester: TheRequester,
-) -> dict[str, Any]:
+) -> ProjectMemberSchema:
     """Give a member of a project another role there."""
     _member(access, project, member, False)
     user_id, _ = _ids_of(access, project, member, False)
@@ -114,7 +132,7 @@ def remove_member(
 @router.post(f"{PATH}/join", status_code=201, dependencies=[needs("project:join")])
 def join_project(
     project: TheProject, access: TheAccess, requester: TheRequester, notices: TheNotices
-) -> dict[str, Any]:
+) -> ProjectMemberSchema:
     """Add oneself to a restricted project: for administrators of its team."""
     if not isinstance(requester.principal, User):
         raise HTTPException(403, "only a user can join a project")
@@ -146,23 +164,12 @@ def _ids_of(
     raise AssertionError("unreachable")
 
 
-def _member(access: AccessControl, project: ProjectDetail, name: str, service: bool) -> dict[str, Any]:
+def _member(access: AccessControl, project: ProjectDetail, name: str, service: bool) -> ProjectMemberSchema:
     for row in access.accounts.owned_projects.members(project.id):
         if (row.name, row.service_account) == (name, service):
-            return _member_json(row)
+            return ProjectMemberSchema.model_validate(row)
     raise HTTPException(404, f"there is no member {name!r} of the project")
 
 
 def _sort_key(row: ProjectMember) -> str:
     return f"{int(row.service_account)}{row.name}"
-
-
-def _member_json(row: ProjectMember) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "display_name": row.display_name,
-        "service_account": row.service_account,
-        "role": row.role,
-        "custom_role": row.custom_role,
-        "created_ms": row.created_ms,
-    }
