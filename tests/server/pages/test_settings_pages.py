@@ -388,7 +388,7 @@ def test_a_part_of_a_picture_is_chosen_by_mouse_and_keyboard(
 
 
 def test_every_setting_is_on_a_page() -> None:
-    sources = Path(__file__).parents[2] / "web" / "src"
+    sources = Path(__file__).parents[3] / "web" / "src"
     settings = (sources / "features/organisation/organisationSettings.ts").read_text()
     listed = set(re.findall(r"'([a-z0-9_]+)'", settings))
     others = "".join((sources / path).read_text() for path in OTHER_PLACES)

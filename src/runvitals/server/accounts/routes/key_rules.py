@@ -14,7 +14,7 @@ from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester
 from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.keys import KeyRow
-from runvitals.server.api.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.organisation.settings import with_defaults
 

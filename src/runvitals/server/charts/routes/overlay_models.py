@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from runvitals.model.run_state import State
-from runvitals.server.api.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.runs.routes.models import Number
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from runvitals.server.api.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.compare.comparison import Goal, Section
 from runvitals.server.runs.routes.models import Number, RunRowSchema
 

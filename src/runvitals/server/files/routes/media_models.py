@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from runvitals.server.api.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody
 
 
 class MediaKeySchema(ResponseBody):

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
-from runvitals.server.api.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router

@@ -13,7 +13,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.services import TheNotices
-from runvitals.server.api.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router

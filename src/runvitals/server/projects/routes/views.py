@@ -15,7 +15,7 @@ from runvitals.server.access.permission import AUTHENTICATED, needs
 from runvitals.server.access.principals import KeyScope, Operator, Principal, ServiceAccount, User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Project, ProjectItem
-from runvitals.server.api.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.saved_views import MAX_NAME, SavedView, SavedViewTable, ViewChanged

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.model.errors import AmbiguousName, UnknownRun
 from runvitals.server.access.permission import AUTHENTICATED, needs, recording, route_check
-from runvitals.server.api.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.responses import EDIT_ERRORS, INVALID_PARAMETER
 from runvitals.server.http.router import Router

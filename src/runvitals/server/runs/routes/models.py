@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.model.run_state import State
-from runvitals.server.api.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody
 
 Number = float | None
 Values = dict[str, list[Number]]

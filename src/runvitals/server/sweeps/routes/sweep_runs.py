@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.model.run_state import State
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
-from runvitals.server.api.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.runs.storage.run_rows import RunRow

@@ -14,7 +14,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import ProjectItem
-from runvitals.server.api.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.artifacts.routes.artifacts import TheProjectNumber
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.http.errors import InvalidFields

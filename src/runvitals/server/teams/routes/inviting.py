@@ -16,7 +16,7 @@ from runvitals.server.access.matrix import Role
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity, Member
 from runvitals.server.accounts.storage.users import UserRow
-from runvitals.server.api.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields, too_many
 from runvitals.server.http.field_checks import checking
 from runvitals.server.mail import messages

@@ -15,7 +15,7 @@ from runvitals.server.access.principals import Access, Anonymous, User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Account, Organisation
 from runvitals.server.accounts.routes.services import TheNotices, TheServices
-from runvitals.server.api.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router

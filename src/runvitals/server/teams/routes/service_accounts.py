@@ -28,7 +28,7 @@ from runvitals.server.accounts.routes.key_rules import (
     keys_json,
 )
 from runvitals.server.accounts.storage.keys import KeyRow
-from runvitals.server.api.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of, part_of
