@@ -20,11 +20,11 @@ from tests.server.browser import Browser
 from tests.server.mail.receiver import Receiver
 from tests.server.outbound.site import Site
 from tests.server.outbound.site import serving as serving_site
+from tests.server.pages.test_account_pages import at, field, fill, signed_in
+from tests.server.pages.test_page import browser, static  # noqa: F401
+from tests.server.pages.test_shared_page import click, shown
 from tests.server.sign_on.provider import Idp
-from tests.server.test_account_pages import at, field, fill, signed_in
 from tests.server.test_build import hook  # noqa: F401
-from tests.server.test_page import browser, static  # noqa: F401
-from tests.server.test_shared_page import click, shown
 
 OTHER_PLACES = ("features/mail/OrganisationMail.svelte", "features/organisation/BetaPolicySection.svelte")
 RED, BLUE = (220, 20, 20), (20, 20, 220)

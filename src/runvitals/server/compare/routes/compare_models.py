@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import Field
 
-from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.compare.comparison import Goal, Section
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.runs.routes.models import Number, RunRowSchema
 
 

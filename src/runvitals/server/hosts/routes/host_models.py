@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from runvitals.model.run_state import State
-from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.hosts.hosts import Flag, HostState
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.runs.routes.models import Number, RunAuthorSchema
 
 

@@ -14,9 +14,9 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import ProjectItem
-from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.artifacts.routes.artifacts import TheProjectNumber
 from runvitals.server.database.stored_json import stored_object
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
