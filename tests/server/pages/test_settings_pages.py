@@ -259,7 +259,7 @@ def test_settings_of_the_organisation_are_saved(page: Browser, people: People) -
 
 
 def test_the_organisation_and_users_choose_features_under_development(page: Browser, people: People) -> None:
-    services = people.served.app.api.state.account_services
+    services = people.served.app.services.account_services
     services.beta_features = (
         BetaFeature("fast-lists", "Lists load in parts.", "0.9"),
         BetaFeature("old-lists", "Lists as before.", "0.1", "retiring"),
