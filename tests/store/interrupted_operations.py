@@ -8,6 +8,7 @@ ClickHouse after it the samples. Prints the outcome as JSON.
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import logging
 import os
@@ -35,6 +36,7 @@ from runvitals.store.samples.sqlite import SqliteChunks, StoreSettings
 from runvitals.store.samples.sqlite.check import check
 from tests.server.database.next_revision import later_version
 from tests.server.database.postgresql import Server
+from tests.shared_statements import share_statements
 from tests.store.crash_points import interrupted
 from tests.store.engine_pairs import NOW, Pair, Store
 
@@ -294,6 +296,7 @@ OPERATIONS = {
 
 def main(name: str, how: str, folder: str, postgresql: str = "", clickhouse: str = "") -> None:
     logging.disable()
+    share_statements()
     operation, work = OPERATIONS[name], os.path.join(folder, "work")
     server = Server(postgresql, os.getpid()) if postgresql else None
     prepared = _case(os.path.join(folder, "prepared"), server, "prepared", clickhouse)
@@ -312,6 +315,8 @@ def main(name: str, how: str, folder: str, postgresql: str = "", clickhouse: str
 
     renew()
     operation.operate(case, nothing)  # loads and compiles once, for all forks
+    operation.verify(case, [])
+    gc.disable()  # in the forks it would copy the memory that they share
     outcome = interrupted(
         how,
         folder,
