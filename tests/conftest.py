@@ -59,17 +59,29 @@ def pytest_collection(session: pytest.Session) -> None:
     if not hasattr(config, "workerinput") or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
     folder = Path(__file__).parent
-    modules = sorted(folder.rglob("test_*.py"))
+    ignored = {str(Path(path).resolve()) for path in config.getoption("ignore") or ()}
+    modules = [path for path in sorted(folder.rglob("test_*.py")) if str(path) not in ignored]
     first = len(modules) * int(config.workerinput["workerid"][2:]) // config.workerinput["workercount"]
     for path in (*folder.rglob("conftest.py"), *modules[first:], *modules[:first]):
         with suppress(Exception, pytest.skip.Exception):  # the collection reports it
             importlib.import_module(".".join(path.relative_to(folder.parent).with_suffix("").parts))
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the modules that take longest: begun last, they keep one process busy while others wait."""
+    order = {path: number for number, path in enumerate(slow_modules())}
+    items.sort(key=lambda item: order.get(item.nodeid.partition("::")[0], len(order)))
+
+
+def slow_modules() -> list[str]:
+    """Read which modules take longest, in that order; `scripts/slow-tests` writes the file."""
+    return Path(__file__).with_name("slow_modules.txt").read_text().splitlines()
+
+
 def pytest_collection_finish() -> None:
     """Keep the garbage collector from visiting all modules and tests, and have it look less often: it took an
     eighth of the CPU."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(2_000, 10, 50)
     gc.enable()
