@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ class AccountsServer:
 
     Attributes:
         clock: its time.
+        connection: sends the requests of `ask`.
     """
 
     def __init__(
@@ -54,6 +56,8 @@ class AccountsServer:
         self.metadata_store = metadata_store
         self.store = store
         self.clock = clock
+        # One connection for all requests; each request has its own cookies.
+        self.connection = self._new_client(cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])))
 
     @property
     def accounts(self) -> AccountStore:
@@ -78,10 +82,11 @@ class AccountsServer:
         """
         self.app.services.access.rights_changed()  # notice what the test changed directly in the database
         cookies = {} if name is None else {PLAIN_COOKIE: self._session(name, sudo)}
+        return self._new_client(cookies=cookies)
+
+    def _new_client(self, **how: Any) -> httpx.Client:
         headers = {"sec-fetch-site": "same-origin", "content-type": "application/json"}  # as the page
-        return httpx.Client(
-            base_url=f"{self.url}/api/v1/", cookies=cookies, headers=headers, timeout=PATIENCE_S
-        )
+        return httpx.Client(base_url=f"{self.url}/api/v1/", headers=headers, timeout=PATIENCE_S, **how)
 
     def _session(self, name: str, sudo: bool) -> str:
         life = SessionLife() if sudo else SessionLife(sudo_ms=0)
@@ -90,8 +95,11 @@ class AccountsServer:
 
     def ask(self, name: str | None, method: str, path: str, status: int = 200, **how: Any) -> Any:
         """The JSON of an answer with this status."""
-        with self.client(name) as client:
-            response = client.request(method, path, **how)
+        self.app.access.rights_changed()
+        headers = dict(how.pop("headers", {}))
+        if name is not None:
+            headers["cookie"] = f"{PLAIN_COOKIE}={self._session(name, sudo=True)}"
+        response = self.connection.request(method, path, headers=headers, **how)
         assert response.status_code == status, f"{response.status_code}: {response.text}"
         return response.json() if response.content else None
 
@@ -131,7 +139,9 @@ def accounts_server(
         thread.start()
         try:
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            yield AccountsServer(url, app, metadata_store, store, clock)
+            running = AccountsServer(url, app, metadata_store, store, clock)
+            with running.connection:
+                yield running
         finally:
             http.handle_exit(2, None)
             thread.join(timeout=PATIENCE_S)
