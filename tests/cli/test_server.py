@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -227,8 +226,7 @@ def postgresql(testrun_uid: str) -> postgres.Server:
     """The server that the metadata store's tests of this session have, too."""
     if postgres.programs() is None:
         pytest.skip("PostgreSQL is not installed")
-    session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
-    return postgres.Server(f"{tempfile.gettempdir()}/runvitals-tests-{testrun_uid[:12]}", owner_pid=session)
+    return postgres.shared_server(testrun_uid)
 
 
 def test_what_is_known_of_runs_can_be_in_postgresql(

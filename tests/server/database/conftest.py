@@ -6,7 +6,6 @@ import atexit
 import itertools
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from hypothesis import settings
 
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
-from tests.server.database.postgresql import Server, programs
+from tests.server.database.postgresql import Server, programs, shared_server
 from tests.store.conftest import folder as folder
 
 settings.register_profile("steady", deadline=None)
@@ -41,8 +40,7 @@ def postgresql(testrun_uid: str) -> Server:
     """One server for all processes of a test session."""
     if programs() is None:
         pytest.skip("PostgreSQL is not installed")
-    session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
-    return Server(f"{tempfile.gettempdir()}/runvitals-tests-{testrun_uid[:12]}", owner_pid=session)
+    return shared_server(testrun_uid)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"], scope="module")

@@ -19,6 +19,8 @@ import psycopg
 from tests.patience import PATIENCE_S
 
 _OWNER = "postgres"  # initdb and the server refuse to run as root; Debian's package creates this user
+_MEMORY = "/dev/shm"
+_ROOM_BYTES = 8_000_000_000
 # Runs a server in the background until another process has ended, then removes its folder.
 _WATCH = """
 pid=$1 folder=$2
@@ -78,7 +80,7 @@ class KillableServer(Server):
     """A durable server that can be killed and started again on the same data. `stop` removes it."""
 
     def __init__(self) -> None:
-        self.folder = tempfile.mktemp(prefix="runvitals-postgresql-")
+        self.folder = tempfile.mktemp(prefix="runvitals-postgresql-", dir=_parent())
         self._command = _initialise(self.folder, durable=True)
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
@@ -177,4 +179,17 @@ def _wait(folder: str, log: BinaryIO) -> None:
 
 def temporary_server(durable: bool = False) -> Server:
     """A server that ends with this process."""
-    return Server(tempfile.mktemp(prefix="runvitals-postgresql-"), os.getpid(), durable)
+    return Server(tempfile.mktemp(prefix="runvitals-postgresql-", dir=_parent()), os.getpid(), durable)
+
+
+def shared_server(session: str) -> Server:
+    """One server for all processes of a test session."""
+    owner_pid = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    return Server(f"{_parent()}/runvitals-tests-{session[:12]}", owner_pid)
+
+
+def _parent() -> str:
+    """The folder for those of servers: in memory if there is room, that makes databases quickly."""
+    if os.path.isdir(_MEMORY) and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES:
+        return _MEMORY
+    return tempfile.gettempdir()

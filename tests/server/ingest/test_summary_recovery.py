@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -135,8 +134,7 @@ def postgresql(testrun_uid: str) -> postgres.Server:
     """The server that the metadata store's tests of this session have, too."""
     if postgres.programs() is None:
         pytest.skip("PostgreSQL is not installed")
-    session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
-    return postgres.Server(f"{tempfile.gettempdir()}/runvitals-tests-{testrun_uid[:12]}", owner_pid=session)
+    return postgres.shared_server(testrun_uid)
 
 
 def test_rows_that_another_server_receives_meanwhile_count_once(
