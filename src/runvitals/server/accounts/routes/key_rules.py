@@ -21,7 +21,7 @@ from runvitals.server.organisation.settings import with_defaults
 KeyScopeName = Literal["ingest", "read", "write", "full"]
 
 
-class Key(ResponseBody):
+class KeySchema(ResponseBody):
     """A key without its secret."""
 
     id: str = Field(description="The shown part of the key.")
@@ -34,14 +34,14 @@ class Key(ResponseBody):
     revoked_ms: int | None
 
 
-class ShownKey(Key):
+class ShownKey(KeySchema):
     """A key with its secret, which is shown once."""
 
     key: str
 
 
 class KeysPage(ResponseBody):
-    api_keys: list[Key]
+    api_keys: list[KeySchema]
     total: int
     next: str | None
 

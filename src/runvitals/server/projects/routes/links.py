@@ -28,7 +28,7 @@ class NewLink(BaseModel):
     expires_ms: int | None = Field(None, ge=0, le=2**53, description="ms UTC; null: until it is revoked.")
 
 
-class GuestLink(ResponseBody):
+class GuestLinkSchema(ResponseBody):
     """A link without its secret."""
 
     id: int
@@ -36,14 +36,14 @@ class GuestLink(ResponseBody):
     expires_ms: int | None = Field(description="None: until it is revoked.")
 
 
-class ShownGuestLink(GuestLink):
+class ShownGuestLink(GuestLinkSchema):
     """A link with its secret, which is shown once."""
 
     url: str
 
 
 class GuestLinksPage(ResponseBody):
-    links: list[GuestLink]
+    links: list[GuestLinkSchema]
     total: int
     next: str | None
 

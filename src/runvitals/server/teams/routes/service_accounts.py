@@ -83,7 +83,7 @@ class ServiceAccountKeyRotation(BaseModel):
     overlap_h: int = Field(24, ge=0, le=168, description="Hours until the old key ends.")
 
 
-class ServiceAccount(ResponseBody):
+class ServiceAccountSchema(ResponseBody):
     """An account of programs."""
 
     name: str
@@ -101,12 +101,12 @@ class ServiceAccount(ResponseBody):
 
 
 class ServiceAccountsPage(ResponseBody):
-    service_accounts: list[ServiceAccount]
+    service_accounts: list[ServiceAccountSchema]
     total: int
     next: str | None
 
 
-class CreatedServiceAccount(ServiceAccount):
+class CreatedServiceAccount(ServiceAccountSchema):
     """With its first key; an external one has none."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=False)
@@ -170,7 +170,7 @@ def create(
     row, key = accounts.in_one_transaction(create_all)
     access.rights_changed()
     response.headers["location"] = f"{request.url.path}/{quote(row.name)}"
-    created = ServiceAccount.model_validate(row).model_dump()
+    created = ServiceAccountSchema.model_validate(row).model_dump()
     return created if key is None else {**created, "key": {**key_json(accounts, key[1]), "key": key[0]}}
 
 
@@ -180,7 +180,7 @@ def change(
     team_id: TheHome,
     access: TheAccess,
     requester: TheRequester,
-) -> ServiceAccount:
+) -> ServiceAccountSchema:
     """Change a service account, or disable it: its keys then stop working until it is enabled."""
     table, by, now_ms = access.accounts.service_accounts, requester.actor, access.clock()
     number = table.by_name(account, team_id).id
@@ -202,7 +202,7 @@ def change(
     with checking("default_team"):
         row = access.accounts.in_one_transaction(change_all)
     access.rights_changed()
-    return ServiceAccount.model_validate(row)
+    return ServiceAccountSchema.model_validate(row)
 
 
 def delete(account: AccountName, team_id: TheHome, access: TheAccess, requester: TheRequester) -> None:
@@ -272,7 +272,7 @@ def revoke_key(
 _ROUTES: Final = (
     ("GET", "", 200, accounts, ServiceAccountsPage),
     ("POST", "", 201, create, CreatedServiceAccount),
-    ("PATCH", "/{account}", 200, change, ServiceAccount),
+    ("PATCH", "/{account}", 200, change, ServiceAccountSchema),
     ("DELETE", "/{account}", 204, delete, None),
     ("GET", "/{account}/api-keys", 200, keys, KeysPage),
     ("POST", "/{account}/api-keys", 201, create_key, ShownKey),
