@@ -366,13 +366,6 @@ export interface components {
             throttled: number;
             hot: number;
         };
-        /** @description A link without its secret. */
-        GuestLink: {
-            id: number;
-            created_ms: number;
-            /** @description None: until it is revoked. */
-            expires_ms: number | null;
-        };
         GuestLinksPage: {
             links: components["schemas"]["GuestLink"][];
             total: number;
@@ -523,20 +516,6 @@ export interface components {
             team_display_name: string;
             /** @constant */
             state: "approved";
-        };
-        /** @description A key without its secret. */
-        Key: {
-            /** @description The shown part of the key. */
-            id: string;
-            name: string;
-            /** @enum {string} */
-            scope: "ingest" | "read" | "write" | "full";
-            /** @description Those that it works in; empty: all. */
-            teams: string[];
-            created_ms: number;
-            expires_ms: number | null;
-            last_used_ms: number | null;
-            revoked_ms: number | null;
         };
         KeyChanges: {
             name: string;
@@ -1359,23 +1338,6 @@ export interface components {
             /** @description None if MLflow has no name for it. */
             mlflow: components["schemas"]["MlflowName"] | null;
         };
-        /** @description An account of programs. */
-        ServiceAccount: {
-            name: string;
-            /** @description `builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before accounts. */
-            kind: string;
-            /** @description None: of the organisation. */
-            team: string | null;
-            /** @description Where its runs go that name no team. */
-            default_team: string | null;
-            reads_only: boolean;
-            created_ms: number;
-            disabled_ms: number | null;
-            /** @description How many it has that are not revoked. */
-            keys: number;
-            /** @description When one of its keys was used. */
-            last_used_ms: number | null;
-        };
         ServiceAccountChanges: {
             name?: string | null;
             default_team?: string | null;
@@ -1819,6 +1781,13 @@ export interface components {
             /** @description Its own and those of its devices. */
             flags: ("idle" | "throttled" | "hot" | "lost")[];
         };
+        /** @description A link without its secret. */
+        GuestLink: {
+            id: number;
+            created_ms: number;
+            /** @description None: until it is revoked. */
+            expires_ms: number | null;
+        };
         /** @description A run on a host; times and state are those of its part on this host. */
         HostRun: {
             id: string;
@@ -1833,6 +1802,20 @@ export interface components {
             last_ms: number;
             /** @description Indexes of the devices that it used; None: not known. */
             devices: number[] | null;
+        };
+        /** @description A key without its secret. */
+        Key: {
+            /** @description The shown part of the key. */
+            id: string;
+            name: string;
+            /** @enum {string} */
+            scope: "ingest" | "read" | "write" | "full";
+            /** @description Those that it works in; empty: all. */
+            teams: string[];
+            created_ms: number;
+            expires_ms: number | null;
+            last_used_ms: number | null;
+            revoked_ms: number | null;
         };
         /** @description The newest values of one host of a running run. */
         Latest: {
@@ -2103,6 +2086,23 @@ export interface components {
             sha256: string;
             time_ms: number;
         };
+        /** @description An account of programs. */
+        ServiceAccount: {
+            name: string;
+            /** @description `builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before accounts. */
+            kind: string;
+            /** @description None: of the organisation. */
+            team: string | null;
+            /** @description Where its runs go that name no team. */
+            default_team: string | null;
+            reads_only: boolean;
+            created_ms: number;
+            disabled_ms: number | null;
+            /** @description How many it has that are not revoked. */
+            keys: number;
+            /** @description When one of its keys was used. */
+            last_used_ms: number | null;
+        };
         /** @description A number of each run. */
         StatisticRow: {
             /** @description `summary.…`, `system.…`, or `duration` in seconds. */
@@ -2251,7 +2251,6 @@ export type Exception = components['schemas']['Exception_'];
 export type FleetGroup = components['schemas']['FleetGroup'];
 export type FleetPage = components['schemas']['FleetPage'];
 export type FleetTotals = components['schemas']['FleetTotals'];
-export type GuestLink = components['schemas']['GuestLink'];
 export type GuestLinksPage = components['schemas']['GuestLinksPage'];
 export type HostDetail = components['schemas']['HostDetail'];
 export type HostLine = components['schemas']['HostLine'];
@@ -2269,7 +2268,6 @@ export type JoinRequestsPage = components['schemas']['JoinRequestsPage'];
 export type JoinableTeam = components['schemas']['JoinableTeam'];
 export type JoinableTeamsPage = components['schemas']['JoinableTeamsPage'];
 export type Joined = components['schemas']['Joined'];
-export type Key = components['schemas']['Key'];
 export type KeyChanges = components['schemas']['KeyChanges'];
 export type KeysPage = components['schemas']['KeysPage'];
 export type LimitForm = components['schemas']['LimitForm'];
@@ -2356,7 +2354,6 @@ export type SavedFilesPage = components['schemas']['SavedFilesPage'];
 export type SecondFactor = components['schemas']['SecondFactor'];
 export type SecretValue = components['schemas']['SecretValue'];
 export type SeriesInfo = components['schemas']['SeriesInfo'];
-export type ServiceAccount = components['schemas']['ServiceAccount'];
 export type ServiceAccountChanges = components['schemas']['ServiceAccountChanges'];
 export type ServiceAccountKeyRotation = components['schemas']['ServiceAccountKeyRotation'];
 export type ServiceAccountsPage = components['schemas']['ServiceAccountsPage'];
@@ -2406,7 +2403,9 @@ export type FieldChoice = components['schemas']['FieldChoice'];
 export type FieldChoices = components['schemas']['FieldChoices'];
 export type FleetDevice = components['schemas']['FleetDevice'];
 export type FleetHost = components['schemas']['FleetHost'];
+export type GuestLink = components['schemas']['GuestLink'];
 export type HostRun = components['schemas']['HostRun'];
+export type Key = components['schemas']['Key'];
 export type Latest = components['schemas']['Latest'];
 export type ListedRun = components['schemas']['ListedRun'];
 export type MediaKey = components['schemas']['MediaKey'];
@@ -2425,6 +2424,7 @@ export type RunPlan = components['schemas']['RunPlan'];
 export type RunRow = components['schemas']['RunRow'];
 export type RunServiceAccount = components['schemas']['RunServiceAccount'];
 export type SavedFile = components['schemas']['SavedFile'];
+export type ServiceAccount = components['schemas']['ServiceAccount'];
 export type StatisticRow = components['schemas']['StatisticRow'];
 export type Statistics = components['schemas']['Statistics'];
 export type SweepAgent = components['schemas']['SweepAgent'];
