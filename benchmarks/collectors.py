@@ -16,13 +16,13 @@ import time
 from statistics import median
 from typing import TYPE_CHECKING
 
-from runvitals.agent.collectors.base import Scope, Tick
-from runvitals.agent.collectors.sources import probe_all
+from runvitals.monitoring.collectors.base import Scope, Tick
+from runvitals.monitoring.collectors.sources import probe_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from runvitals.agent.collectors.base import Collector
+    from runvitals.monitoring.collectors.base import Collector
 
 BATCH = 50
 HOT_BATCHES = 20

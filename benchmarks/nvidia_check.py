@@ -20,9 +20,9 @@ import time
 from statistics import mean, median
 from typing import Any
 
-from runvitals.agent.collectors.base import Scope, Tick
-from runvitals.agent.collectors.nvidia import nvml
-from runvitals.agent.collectors.nvidia.collector import Nvidia
+from runvitals.monitoring.collectors.base import Scope, Tick
+from runvitals.monitoring.collectors.nvidia import nvml
+from runvitals.monitoring.collectors.nvidia.collector import Nvidia
 
 MIB = 1 << 20
 # Our name, nvidia-smi's names (newer first), factor to its unit, accepted difference of two readings.

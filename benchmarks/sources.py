@@ -25,35 +25,35 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from tests.agent.collectors.amd import cards
-from tests.agent.collectors.apple import macs
-from tests.agent.collectors.exporters import Exporter, ok
-from tests.agent.collectors.graphcore import ipus
-from tests.agent.collectors.nvidia import test_smi as nvidia_smi
-from tests.agent.collectors.nvidia.fake import FakeGpu, FakeNvml
-from tests.agent.collectors.plumbing.test_tool import program
-from tests.agent.collectors.tpu.servers import FakeRuntime
-from tests.agent.collectors.tpu.test_collector import V5E
-from tests.agent.collectors.trainium import reports
-from tests.agent.collectors.trees import plant, put
+from tests.monitoring.collectors.amd import cards
+from tests.monitoring.collectors.apple import macs
+from tests.monitoring.collectors.exporters import Exporter, ok
+from tests.monitoring.collectors.graphcore import ipus
+from tests.monitoring.collectors.nvidia import test_smi as nvidia_smi
+from tests.monitoring.collectors.nvidia.fake import FakeGpu, FakeNvml
+from tests.monitoring.collectors.plumbing.test_tool import program
+from tests.monitoring.collectors.tpu.servers import FakeRuntime
+from tests.monitoring.collectors.tpu.test_collector import V5E
+from tests.monitoring.collectors.trainium import reports
+from tests.monitoring.collectors.trees import plant, put
 
-from runvitals.agent.collectors.amd.collector import AmdGpus
-from runvitals.agent.collectors.amd.sysfs import find_cards
-from runvitals.agent.collectors.apple import ioreg_output
-from runvitals.agent.collectors.apple.macmon_output import MacmonSample
-from runvitals.agent.collectors.base import Scope, Tick
-from runvitals.agent.collectors.graphcore.collector import Ipus
-from runvitals.agent.collectors.nvidia.collector import Nvidia
-from runvitals.agent.collectors.nvidia.smi import NvidiaSmi
-from runvitals.agent.collectors.openmetrics.endpoint import ExporterEndpoint
-from runvitals.agent.collectors.plumbing import pci
-from runvitals.agent.collectors.sources import built_in
-from runvitals.agent.collectors.tpu.chips import TpuChip
-from runvitals.agent.collectors.tpu.collector import Tpu
-from runvitals.agent.collectors.trainium import report
-from runvitals.agent.collectors.trainium.collector import Trainium
-from runvitals.agent.collectors.vendors.adapter import Smi
-from runvitals.agent.collectors.vendors.gaudi import GAUDI
+from runvitals.monitoring.collectors.amd.collector import AmdGpus
+from runvitals.monitoring.collectors.amd.sysfs import find_cards
+from runvitals.monitoring.collectors.apple import ioreg_output
+from runvitals.monitoring.collectors.apple.macmon_output import MacmonSample
+from runvitals.monitoring.collectors.base import Scope, Tick
+from runvitals.monitoring.collectors.graphcore.collector import Ipus
+from runvitals.monitoring.collectors.nvidia.collector import Nvidia
+from runvitals.monitoring.collectors.nvidia.smi import NvidiaSmi
+from runvitals.monitoring.collectors.openmetrics.endpoint import ExporterEndpoint
+from runvitals.monitoring.collectors.plumbing import pci
+from runvitals.monitoring.collectors.sources import built_in
+from runvitals.monitoring.collectors.tpu.chips import TpuChip
+from runvitals.monitoring.collectors.tpu.collector import Tpu
+from runvitals.monitoring.collectors.trainium import report
+from runvitals.monitoring.collectors.trainium.collector import Trainium
+from runvitals.monitoring.collectors.vendors.adapter import Smi
+from runvitals.monitoring.collectors.vendors.gaudi import GAUDI
 
 WAIT_S = 60.0
 VENDORS = ("nvidia", "dcgm", "amd", "trainium", "tpu", "gaudi", "intel", "npu", "graphcore")
@@ -147,8 +147,8 @@ def absent(folder: Path, meter: Meter) -> Iterator[Cost]:
     places = [built_in("linux")[name] for name in VENDORS]
     script = (
         "import sys, time; sys.path.insert(0, sys.argv[1])\n"
-        "from runvitals.agent.collectors.sources import load\n"
-        "from runvitals.agent.collectors.base import Absent, Scope\n"
+        "from runvitals.monitoring.collectors.sources import load\n"
+        "from runvitals.monitoring.collectors.base import Absent, Scope\n"
         "scope, before = Scope(host_root=sys.argv[2]), time.process_time_ns()\n"
         "for place in sys.argv[3:]:\n"
         "    try: load(place)(scope)\n"

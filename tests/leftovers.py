@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from runvitals.agent.monitor import relay_connection
+from runvitals.monitoring.monitor import relay_connection
 from tests.patience import PATIENCE_S
 
 # A relay that has delivered everything stays for 5 s.

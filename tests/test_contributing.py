@@ -11,8 +11,8 @@ from types import ModuleType
 
 import pytest
 
-from runvitals.agent.collectors.base import Scope, Tick
 from runvitals.model.metrics import metric
+from runvitals.monitoring.collectors.base import Scope, Tick
 
 PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
 BLOCKS = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE.read_text(), re.DOTALL))
@@ -21,19 +21,19 @@ BLOCKS = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE.read_text(), re.D
 @pytest.fixture
 def files() -> Iterator[ModuleType]:
     """The page's source as a module."""
-    module = ModuleType("runvitals.agent.collectors.host.files")
-    exec(BLOCKS["src/runvitals/agent/collectors/host/files.py"], module.__dict__)
+    module = ModuleType("runvitals.monitoring.collectors.host.files")
+    exec(BLOCKS["src/runvitals/monitoring/collectors/host/files.py"], module.__dict__)
     sys.modules[module.__name__] = module
     yield module
     del sys.modules[module.__name__]
 
 
 @pytest.mark.parametrize(
-    "name", re.findall(r"def (test_\w+)", BLOCKS["tests/agent/collectors/host/test_files.py"])
+    "name", re.findall(r"def (test_\w+)", BLOCKS["tests/monitoring/collectors/host/test_files.py"])
 )
 def test_tests_of_the_page_pass(name: str, files: ModuleType, tmp_path: Path) -> None:
     tests: dict[str, object] = {}
-    exec(BLOCKS["tests/agent/collectors/host/test_files.py"], tests)
+    exec(BLOCKS["tests/monitoring/collectors/host/test_files.py"], tests)
     test = tests[name]
     assert callable(test)
     test(tmp_path)

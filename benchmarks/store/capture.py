@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from runvitals.agent.collectors.base import Scope, Tick
-from runvitals.agent.collectors.sources import probe_all
+from runvitals.monitoring.collectors.base import Scope, Tick
+from runvitals.monitoring.collectors.sources import probe_all
 
 # Bursts of arithmetic, memory and file access with pauses in between, like training steps and data loading.
 WORKLOAD = """

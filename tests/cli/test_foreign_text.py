@@ -285,7 +285,7 @@ def test_only_known_modules_write_to_the_terminal() -> None:
     """Output elsewhere would bypass `runvitals.terminal`."""
     known = {
         "base/terminal_text.py",
-        "agent/settings/messages.py",  # `notify`, which escapes control characters
+        "monitoring/settings/messages.py",  # `notify`, which escapes control characters
         "terminal/top/plain_text.py",  # what it prints is drawn by `drawing`, of inert text
         "terminal/leet/inspection.py",  # JSON in ASCII
         "terminal/leet/terminal_driver.py",  # what Textual has drawn

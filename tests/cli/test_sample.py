@@ -12,10 +12,10 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.model.metrics import DEFINITIONS
-from tests.agent.collectors.exporters import Exporter, ok
-from tests.agent.collectors.graphcore.ipus import Library, card
-from tests.agent.collectors.trees import BARE_VM, plant
-from tests.agent.collectors.vendors.machines import pci, tool
+from tests.monitoring.collectors.exporters import Exporter, ok
+from tests.monitoring.collectors.graphcore.ipus import Library, card
+from tests.monitoring.collectors.trees import BARE_VM, plant
+from tests.monitoring.collectors.vendors.machines import pci, tool
 from tests.patience import PATIENCE_S
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.agent.collectors.plumbing.test_tool import program
+from tests.monitoring.collectors.plumbing.test_tool import program
 from tests.patience import PATIENCE_S
 from tests.sdk.runs import environment
 

@@ -12,8 +12,8 @@ import pytest
 from scripts.docsite import commands, links, pages, python_api, routes
 
 import runvitals
-from runvitals.agent.settings.settings import SETTINGS
 from runvitals.cli.command_list import COMMANDS
+from runvitals.monitoring.settings.settings import SETTINGS
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.agent.monitor.relay_connection import ask
+from runvitals.monitoring.monitor.relay_connection import ask
 from runvitals.relay.engine.cursor import find_cursors
 from tests.leftovers import left_running
 from tests.patience import PATIENCE_S, eventually

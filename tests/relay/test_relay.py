@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.agent.monitor.relay_connection import ask, connect
 from runvitals.base import stored_keys
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
+from runvitals.monitoring.monitor.relay_connection import ask, connect
 from tests.leftovers import end_relay
 from tests.patience import PATIENCE_S, eventually
 from tests.relay.receiver import Receiver
@@ -29,7 +29,7 @@ with runvitals.init(project="digits", id="abc") as run:
 """
 AFTER_FAILURE = """
     import os, time
-    from runvitals.agent.monitor.relay_connection import ask
+    from runvitals.monitoring.monitor.relay_connection import ask
     def failed():
         answer = ask(os.environ["RUNVITALS_DIR"], {"op": "flush", "run": "abc", "timeout_s": 0.01}, 60)
         return answer is not None and any(entry["error"] for entry in answer["destinations"])
@@ -116,7 +116,9 @@ def test_unavailable_server_delays_the_end_by_the_delivery_timeout(
 @pytest.mark.parametrize("mode", ["offline", "online"])
 def test_run_without_destinations_starts_no_relay(environ: dict[str, str], mode: str) -> None:
     named = {"RUNVITALS_SERVER": "http://127.0.0.1:9"} if mode == "offline" else {}
-    script = SCRIPT + "import sys; assert 'runvitals.agent.monitor.relay_connection' not in sys.modules\n"
+    script = (
+        SCRIPT + "import sys; assert 'runvitals.monitoring.monitor.relay_connection' not in sys.modules\n"
+    )
     output = train({**environ, **named, "RUNVITALS_MODE": mode}, script)
     assert "deliver" not in output
     assert connect(environ["RUNVITALS_DIR"]) is None
@@ -192,7 +194,7 @@ def test_missing_token_is_reported_and_recorded_in_the_journal(
 def test_killed_relay_is_replaced(receiver: Receiver, environ: dict[str, str]) -> None:
     script = """
 import os, signal, time, runvitals
-from runvitals.agent.monitor.relay_connection import ask
+from runvitals.monitoring.monitor.relay_connection import ask
 data = os.environ["RUNVITALS_DIR"]
 with runvitals.init(id="abc", settings={"sampling_interval": 0.1}) as run:
     run.log({"loss": 1.0})

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from runvitals.agent.monitor import launch
 from runvitals.journal import frames
+from runvitals.monitoring.monitor import launch
 from runvitals.sdk.monitor_connection import MonitorConnection
 from tests.sdk.runs import Journals, finished, start
 

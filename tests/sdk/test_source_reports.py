@@ -10,7 +10,7 @@ from tests.sdk.runs import Journals, finished, start
 
 SOURCE = """
 import time
-from runvitals.agent.collectors.plumbing.background import BackgroundReader
+from runvitals.monitoring.collectors.plumbing.background import BackgroundReader
 
 class Fridge:
     name = "fridge"

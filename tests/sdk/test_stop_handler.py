@@ -10,7 +10,7 @@ from subprocess import Popen
 
 import pytest
 
-from runvitals.agent.monitor.watched_processes import stop_signal
+from runvitals.monitoring.monitor.watched_processes import stop_signal
 from runvitals.sdk.stop_handler import StopHandler
 from tests.sdk.runs import Journals, Start, finished, line
 

@@ -8,10 +8,10 @@ import textwrap
 import time
 from pathlib import Path
 
-from runvitals.agent.monitor import launch, relay_connection
 from runvitals.journal import frames
+from runvitals.monitoring.monitor import launch, relay_connection
 from runvitals.readers.journals.runs import RunList
-from tests.agent.monitor.strangers import stranger_on
+from tests.monitoring.monitor.strangers import stranger_on
 from tests.patience import PATIENCE_S
 from tests.sdk.runs import Journals, Start, environment, eventually, finished, say
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.agent.settings.settings import SETTINGS, SettingError, Settings, find, resolve, trace
 from runvitals.model import limits
+from runvitals.monitoring.settings.settings import SETTINGS, SettingError, Settings, find, resolve, trace
 from runvitals.sdk import start
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from runvitals.agent.settings.settings import SettingError, Settings, resolve
 from runvitals.cli import main
 from runvitals.journal.clock import RunClock
+from runvitals.monitoring.settings.settings import SettingError, Settings, resolve
 from runvitals.sdk.attachment import monitor_spec
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.agent.settings import trust
-from runvitals.agent.settings.settings import SETTINGS, SettingError, Settings, resolve
-from runvitals.agent.settings.settings_files import project_file
 from runvitals.cli import main
+from runvitals.monitoring.settings import trust
+from runvitals.monitoring.settings.settings import SETTINGS, SettingError, Settings, resolve
+from runvitals.monitoring.settings.settings_files import project_file
 
 HARMLESS = """
 project = "digits"

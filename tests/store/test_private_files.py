@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runvitals.agent.settings import trust
 from runvitals.base import stored_keys
+from runvitals.monitoring.settings import trust
 from runvitals.server.database.backup import backup as copy_metadata
 from runvitals.server.database.database import Database
 from runvitals.store.samples.interface import SampleBatch

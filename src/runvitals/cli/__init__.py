@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from keyword import iskeyword
 from types import ModuleType
 
-from runvitals.agent.environment import redaction
 from runvitals.base.terminal_text import harmless_output, inert
 from runvitals.cli.command_list import COMMANDS, EXTRAS
 from runvitals.cli.error_text import error_text
 from runvitals.cli.intermixed_parser import IntermixedParser
+from runvitals.monitoring.environment import redaction
 from runvitals.store.errors import MetadataStoreError
 from runvitals.version import __version__
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runvitals.agent.settings.settings import SETTINGS
 from runvitals.base.numbers import parse_integer, parse_number
 from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.model.limits import INT64
+from runvitals.monitoring.settings.settings import SETTINGS
 
 _TIMES_MS = {"h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS, "y": 8766 * HOUR_MS}
 _SIZES = {f"{prefix}B": 1000**power for power, prefix in enumerate(("K", "M", "G", "T", "P"), 1)}

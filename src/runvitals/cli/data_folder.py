@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 
-from runvitals.agent.settings.settings import resolve
 from runvitals.journal.paths import data_dir
+from runvitals.monitoring.settings.settings import resolve
 
 
 def add_dir(parser: argparse.ArgumentParser) -> None:

@@ -10,10 +10,10 @@ import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from runvitals.agent.settings.settings import resolve
 from runvitals.base.terminal_text import fitting, inert
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
+from runvitals.monitoring.settings.settings import resolve
 
 if TYPE_CHECKING:
     from runvitals.tools.doctor import Finding, Report

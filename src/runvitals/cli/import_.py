@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from runvitals.agent.settings.settings import SETTINGS
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
+from runvitals.monitoring.settings.settings import SETTINGS
 
 if TYPE_CHECKING:
     from runvitals.readers.importers.report import ImportReport

@@ -8,11 +8,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from runvitals.agent.settings.settings import resolve
 from runvitals.base.terminal_text import inert
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.quick_start import for_imports
+from runvitals.monitoring.settings.settings import resolve
 
 if TYPE_CHECKING:
     from runvitals.terminal.leet.opening import OpeningTarget

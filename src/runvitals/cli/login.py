@@ -9,9 +9,9 @@ import platform
 import sys
 from typing import Any
 
-from runvitals.agent.settings.settings import SETTINGS
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert
+from runvitals.monitoring.settings.settings import SETTINGS
 
 
 def add(subparsers: Any) -> None:

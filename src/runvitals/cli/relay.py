@@ -9,12 +9,12 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
-from runvitals.agent.environment import redaction
-from runvitals.agent.settings.settings import SETTINGS
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, table
 from runvitals.journal import paths
+from runvitals.monitoring.environment import redaction
+from runvitals.monitoring.settings.settings import SETTINGS
 from runvitals.readers.journals.run_handle import find_run, now_ms
 from runvitals.readers.journals.runs import RunList
 from runvitals.sdk.delivery import configured
@@ -127,7 +127,7 @@ def _say(text: str) -> None:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    from runvitals.agent.monitor import relay_connection
+    from runvitals.monitoring.monitor import relay_connection
     from runvitals.relay.engine.cursor import find_cursors
 
     folder = directory(arguments)

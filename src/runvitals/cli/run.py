@@ -7,9 +7,9 @@ import os
 import sys
 from typing import Any
 
-from runvitals.agent.settings.settings import SETTINGS, Settings, trace
 from runvitals.cli.argument_types import joined_setting
 from runvitals.cli.command_list import COMMANDS
+from runvitals.monitoring.settings.settings import SETTINGS, Settings, trace
 
 _OPTIONS = tuple(name for name in SETTINGS if name not in ("quiet", "console"))
 

@@ -8,11 +8,11 @@ import os
 import sys
 from typing import Any
 
-from runvitals.agent.settings.settings import Settings, resolve
 from runvitals.base.terminal_text import fitting, raw
 from runvitals.cli.argument_types import joined_setting, number_between
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import moment
+from runvitals.monitoring.settings.settings import Settings, resolve
 from runvitals.sdk.probe import MachineReading, read_once, watch
 
 # Move the cursor to the top left and clear the screen below it.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from runvitals.agent.collectors.sources import is_partial
 from runvitals.base.terminal_text import inert
 from runvitals.cli.formatting import number
 from runvitals.model.metrics import DEFINITIONS, SUBJECTS
+from runvitals.monitoring.collectors.sources import is_partial
 
 if TYPE_CHECKING:
     from runvitals.sdk.probe import MachineReading

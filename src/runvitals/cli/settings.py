@@ -7,10 +7,10 @@ import json
 import os
 from typing import Any
 
-from runvitals.agent.settings.setting_definition import HARMLESS_VALUES
-from runvitals.agent.settings.settings import SETTINGS, trace
 from runvitals.base.terminal_text import inert
 from runvitals.cli.command_list import COMMANDS
+from runvitals.monitoring.settings.setting_definition import HARMLESS_VALUES
+from runvitals.monitoring.settings.settings import SETTINGS, trace
 
 
 def add(subparsers: Any) -> None:

@@ -8,13 +8,13 @@ import shlex
 from dataclasses import asdict
 from typing import Any
 
-from runvitals.agent.collectors.sources import FAULTS, RARE, is_partial
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import duration, ending, inert, moment, number, table
 from runvitals.model.host import Host
 from runvitals.model.run import Run
 from runvitals.model.run_json import finite, run_as_dict
+from runvitals.monitoring.collectors.sources import FAULTS, RARE, is_partial
 from runvitals.readers.journals.run_handle import open_run
 from runvitals.readers.journals.statistics import Statistics
 from runvitals.tools.doctor.sources import SOURCES_OF

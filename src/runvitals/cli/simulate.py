@@ -10,11 +10,11 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from runvitals.agent.settings.settings import trace
 from runvitals.cli.argument_types import integer_between, number_between
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
+from runvitals.monitoring.settings.settings import trace
 
 if TYPE_CHECKING:
     from runvitals.tools.simulate import SimulationTotals

@@ -9,12 +9,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runvitals.agent.environment import redaction
-from runvitals.agent.settings.settings import SETTINGS
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
 from runvitals.journal import paths
+from runvitals.monitoring.environment import redaction
+from runvitals.monitoring.settings.settings import SETTINGS
 from runvitals.readers.journals.run_handle import find_run
 from runvitals.readers.journals.runs import RunList
 from runvitals.sdk.delivery import configured
@@ -170,7 +170,7 @@ class DestinationSync:
 
     def _delivered_by_relay(self, run_id: str, cursor: Cursor, error: BlockingIOError) -> bool:
         """Have the relay deliver a run that it is delivering; whether it is fully delivered."""
-        from runvitals.agent.monitor.relay_connection import ask
+        from runvitals.monitoring.monitor.relay_connection import ask
 
         folder = os.path.dirname(os.path.dirname(cursor.folder))
         answer = ask(folder, {"op": "flush", "run": run_id, "timeout_s": _RELAY_S}, 2 * _RELAY_S)

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from runvitals.agent.settings.settings import SETTINGS, resolve
 from runvitals.cli.command_list import COMMANDS
+from runvitals.monitoring.settings.settings import SETTINGS, resolve
 
 _WIDTH = 120  # when the output is not a terminal
 

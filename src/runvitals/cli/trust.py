@@ -7,11 +7,11 @@ import json
 import os
 from typing import Any
 
-from runvitals.agent.settings import trust
-from runvitals.agent.settings.settings import SETTINGS, find, needing_trust
-from runvitals.agent.settings.settings_files import PROJECT_FILE, parsed, project_file, read
 from runvitals.base.terminal_text import inert
 from runvitals.cli.command_list import COMMANDS
+from runvitals.monitoring.settings import trust
+from runvitals.monitoring.settings.settings import SETTINGS, find, needing_trust
+from runvitals.monitoring.settings.settings_files import PROJECT_FILE, parsed, project_file, read
 
 
 def add(subparsers: Any) -> None:

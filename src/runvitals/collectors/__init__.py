@@ -1,1 +1,1 @@
-"""The public names of `runvitals.agent.collectors`, for packages with sources of their own."""
+"""The public names of `runvitals.monitoring.collectors`, for packages with sources of their own."""

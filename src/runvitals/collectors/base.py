@@ -1,8 +1,8 @@
-"""The public names of `runvitals.agent.collectors.base`."""
+"""The public names of `runvitals.monitoring.collectors.base`."""
 
 from __future__ import annotations
 
-from runvitals.agent.collectors.base import (
+from runvitals.monitoring.collectors.base import (
     GIB,
     MIB,
     Absent,

@@ -1,6 +1,6 @@
 """The relay's side of a connection from a monitor, or from a process that sends a query.
 
-Messages are JSON objects, one per line; `agent/monitor/relay_connection.py` is the other side.
+Messages are JSON objects, one per line; `monitoring/monitor/relay_connection.py` is the other side.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ from collections.abc import Callable, Mapping
 from stat import S_IWGRP, S_IWOTH
 from typing import Final
 
-from runvitals.agent.environment import redaction
-from runvitals.agent.settings.settings_files import parsed, read
 from runvitals.base.private_folders import config_dir
 from runvitals.base.terminal_text import inert
+from runvitals.monitoring.environment import redaction
+from runvitals.monitoring.settings.settings_files import parsed, read
 
 FILE: Final = "commands.toml"
 TIMEOUT_S: Final = 60.0

@@ -1,4 +1,4 @@
-"""The entry point of the relay process, which a monitor starts (`agent/monitor/relay_connection.py`)."""
+"""The entry point of the relay process, which a monitor starts (`monitoring/monitor/relay_connection.py`)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import sys
 import time
 import traceback
 
-from runvitals.agent.environment import redaction
-from runvitals.agent.monitor.relay_connection import HELPER, LISTENER_FD
+from runvitals.monitoring.environment import redaction
+from runvitals.monitoring.monitor.relay_connection import HELPER, LISTENER_FD
 from runvitals.relay.relay import Relay
 
 # Lower priority than the monitor, whose priority is lower than the training's.

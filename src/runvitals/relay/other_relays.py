@@ -11,9 +11,9 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from runvitals.agent.monitor import relay_connection
 from runvitals.base.backoff import Backoff
 from runvitals.journal import paths
+from runvitals.monitoring.monitor import relay_connection
 from runvitals.relay.client_connection import RelayClient
 from runvitals.relay.engine.cursor import Cursor
 

@@ -16,10 +16,10 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from runvitals.agent.environment import redaction
-from runvitals.agent.monitor.peer import is_same_user
 from runvitals.base.numbers import parse_number
 from runvitals.journal import paths
+from runvitals.monitoring.environment import redaction
+from runvitals.monitoring.monitor.peer import is_same_user
 from runvitals.relay.client_connection import RelayClient
 from runvitals.relay.engine.credentials import configured_destinations
 from runvitals.relay.engine.cursor import Cursor, find_cursors

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping
 
-from runvitals.agent.monitor.relay_connection import destination_variables
+from runvitals.monitoring.monitor.relay_connection import destination_variables
 from runvitals.relay.engine.credentials import environ_for_undelivered
 
 

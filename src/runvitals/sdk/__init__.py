@@ -1,6 +1,6 @@
 """The Python API for training scripts."""
 
-from runvitals.agent.settings.settings import SettingError, Settings
+from runvitals.monitoring.settings.settings import SettingError, Settings
 from runvitals.sdk.run import Run
 from runvitals.sdk.start import active, init
 

@@ -10,9 +10,6 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from runvitals.agent.environment import redaction
-from runvitals.agent.settings.messages import notify
-from runvitals.agent.settings.settings import SETTINGS
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import RunClock, boot_id
 from runvitals.journal.records import Record
@@ -20,6 +17,9 @@ from runvitals.journal.writer import JournalWriter
 from runvitals.model import media
 from runvitals.model.ending import ProcessExit
 from runvitals.model.state import host_ending
+from runvitals.monitoring.environment import redaction
+from runvitals.monitoring.settings.messages import notify
+from runvitals.monitoring.settings.settings import SETTINGS
 from runvitals.sdk import spawned_worker
 from runvitals.sdk.data_folder import working_folder
 from runvitals.sdk.delivery import destinations, wait_for_delivery
@@ -82,7 +82,7 @@ def monitor_spec(
     clock: RunClock,
     identity: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The spec of a run's monitor: see `runvitals.agent.monitor.launch.connect`.
+    """The spec of a run's monitor: see `runvitals.monitoring.monitor.launch.connect`.
 
     Args:
         identity: what to record of the run besides its settings; see `RunIdentity.about`.

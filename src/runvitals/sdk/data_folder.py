@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from runvitals.agent.settings.messages import notify
-from runvitals.agent.settings.setting_definition import SettingError
 from runvitals.base.private_folders import make_private
 from runvitals.journal import paths
 from runvitals.journal.writer import TEMPORARY_ERRORS
+from runvitals.monitoring.settings.messages import notify
+from runvitals.monitoring.settings.setting_definition import SettingError
 
 
 class NoWritableFolder(OSError):

@@ -6,12 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runvitals.agent.settings.messages import notify
-from runvitals.agent.settings.setting_definition import SettingError
-from runvitals.agent.settings.settings import SETTINGS, resolve
 from runvitals.base.json_codec import dumps
 from runvitals.base.terminal_text import inert
 from runvitals.model import destination_kinds
+from runvitals.monitoring.settings.messages import notify
+from runvitals.monitoring.settings.setting_definition import SettingError
+from runvitals.monitoring.settings.settings import SETTINGS, resolve
 from runvitals.sdk.data_folder import working_folder
 
 # Added to the relay's own timeout, for its answer to arrive.
@@ -71,7 +71,9 @@ def wait_for_delivery(values: Mapping[str, Any], run_id: str, directory: str, sa
         return
     message = {"op": "flush", "run": run_id, "timeout_s": timeout_s}
     try:
-        from runvitals.agent.monitor import relay_connection  # runs without a destination need not import it
+        from runvitals.monitoring.monitor import (
+            relay_connection,  # runs without a destination need not import it
+        )
 
         answer = relay_connection.ask(directory, message, timeout_s + _ANSWER_GRACE_S)
     except (OSError, ImportError):  # the process is out of file descriptors

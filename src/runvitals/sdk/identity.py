@@ -7,9 +7,9 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from runvitals.agent.environment import launcher
-from runvitals.agent.settings.settings import SETTINGS
 from runvitals.journal import paths
+from runvitals.monitoring.environment import launcher
+from runvitals.monitoring.settings.settings import SETTINGS
 from runvitals.sdk.run_names import free_name, names_of
 
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"

@@ -188,7 +188,9 @@ def _text_of(value: object, sanitizer: Sanitizer) -> str:
 
 def without_secrets(facts: dict[str, Any]) -> dict[str, Any]:
     """Valid record values with secrets redacted."""
-    from runvitals.agent.environment import redaction  # 1 ms that runs without config or events need not pay
+    from runvitals.monitoring.environment import (
+        redaction,  # 1 ms that runs without config or events need not pay
+    )
 
     kept: dict[str, Any] = redaction.entries(facts)
     return kept

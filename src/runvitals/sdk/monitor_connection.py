@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from runvitals.agent.monitor import launch
-from runvitals.agent.settings.messages import notify
 from runvitals.base.backoff import Backoff
+from runvitals.monitoring.monitor import launch
+from runvitals.monitoring.settings.messages import notify
 
 # The first replacement starts immediately, later ones after 1, 2, 4 … s: a monitor that cannot run on this
 # machine must not cost the training a process start at every `log()`.
@@ -25,7 +25,7 @@ class MonitorConnection:
     """Keeps a connection to the monitor that `spec` describes.
 
     Args:
-        spec: see `runvitals.agent.monitor.launch.connect`.
+        spec: see `runvitals.monitoring.monitor.launch.connect`.
         connect: makes the connection; `launch.connect`.
         clock: monotonic seconds.
 

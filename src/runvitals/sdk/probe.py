@@ -10,16 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from runvitals.agent.collectors import sources
-from runvitals.agent.collectors.base import Scope, Tick
-from runvitals.agent.collectors.selection import Selection
-from runvitals.agent.monitor.baselines import Baselines
-from runvitals.agent.monitor.plausibility import Plausibility, with_reasons
+from runvitals.monitoring.collectors import sources
+from runvitals.monitoring.collectors.base import Scope, Tick
+from runvitals.monitoring.collectors.selection import Selection
+from runvitals.monitoring.monitor.baselines import Baselines
+from runvitals.monitoring.monitor.plausibility import Plausibility, with_reasons
 from runvitals.sdk.attachment import site_folders
 
 if TYPE_CHECKING:
-    from runvitals.agent.collectors.base import Collector
-    from runvitals.agent.collectors.sources import Sources
+    from runvitals.monitoring.collectors.base import Collector
+    from runvitals.monitoring.collectors.sources import Sources
 
 # Between the two readings that rates and percentages need. With a shorter interval, the CPU's 10 ms ticks
 # are too coarse.

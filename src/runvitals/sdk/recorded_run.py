@@ -9,11 +9,11 @@ from operator import index
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from runvitals.agent.settings.messages import notify
 from runvitals.base.json_codec import dumps
 from runvitals.errors import NotOpen
 from runvitals.journal import frames, paths
 from runvitals.model.limits import STEP
+from runvitals.monitoring.settings.messages import notify
 from runvitals.sdk.attachment import Attachment
 from runvitals.sdk.exit_code import exit_code_of
 from runvitals.sdk.logged_summary import LoggedSummary

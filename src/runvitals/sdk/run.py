@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from runvitals.agent.settings.messages import notify
 from runvitals.base.json_codec import dumps
 from runvitals.journal import frames
 from runvitals.model.limits import STEP
+from runvitals.monitoring.settings.messages import notify
 from runvitals.sdk.alert_wait import wait_seconds
 from runvitals.sdk.exit_code import exit_code_of, valid_exit_code
 from runvitals.sdk.logged_values import without_secrets
@@ -209,7 +209,7 @@ class Run(RunArtifacts):
             >>> run.define_metric("val/*", summary="min", x="epoch", goal="minimize")
         """
         if others:
-            from runvitals.agent.settings import wandb_arguments  # few scripts use W&B's names
+            from runvitals.monitoring.settings import wandb_arguments  # few scripts use W&B's names
 
             x = wandb_arguments.step_metric(x, others)
         definition = metric_definition(name, summary, x, hidden, goal)

@@ -11,12 +11,12 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from runvitals.agent.environment import redaction
-from runvitals.agent.settings.messages import ANNOUNCED, notify
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import boot_id
 from runvitals.journal.writer import JournalWriter
 from runvitals.model.ending import ProcessExit
+from runvitals.monitoring.environment import redaction
+from runvitals.monitoring.settings.messages import ANNOUNCED, notify
 from runvitals.sdk.attachment import host_name, monitor_spec, place
 from runvitals.sdk.console_capture import ConsoleCapture
 from runvitals.sdk.data_folder import usable_directory

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from runvitals.agent.collectors import sources
-from runvitals.agent.collectors.selection import Selection
-from runvitals.agent.settings.setting_definition import SettingError
 from runvitals.base.terminal_text import inert
+from runvitals.monitoring.collectors import sources
+from runvitals.monitoring.collectors.selection import Selection
+from runvitals.monitoring.settings.setting_definition import SettingError
 from runvitals.sdk.attachment import site_folders
 
 

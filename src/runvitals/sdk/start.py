@@ -9,11 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
-from runvitals.agent.settings.messages import ANNOUNCED, notify
-from runvitals.agent.settings.settings import MODES, RESUMES, SETTINGS, SettingError, Settings, trace
 from runvitals.errors import NotOpen
 from runvitals.journal import paths
 from runvitals.model.values import Sanitizer
+from runvitals.monitoring.settings.messages import ANNOUNCED, notify
+from runvitals.monitoring.settings.settings import MODES, RESUMES, SETTINGS, SettingError, Settings, trace
 from runvitals.sdk import spawned_worker
 from runvitals.sdk.attachment import Attachment, ResumeState
 from runvitals.sdk.data_folder import usable_directory, working_folder
@@ -158,7 +158,7 @@ def _finishes_open_run(others: Mapping[str, Any], reinit: bool | str | None) -> 
     Raises:
         TypeError, ValueError: one that is not supported.
     """
-    from runvitals.agent.settings import wandb_arguments  # few scripts use W&B's arguments
+    from runvitals.monitoring.settings import wandb_arguments  # few scripts use W&B's arguments
 
     wandb_arguments.of_init(others)
     return wandb_arguments.reinit(reinit)
@@ -168,7 +168,7 @@ def _spelling(value: Any) -> Any:
     """A mode or `resume`; W&B's values are replaced by ours."""
     if value is None or value in MODES or value in RESUMES:
         return value
-    from runvitals.agent.settings import wandb_arguments
+    from runvitals.monitoring.settings import wandb_arguments
 
     known: dict[Any, Any] = {**wandb_arguments.MODES, **wandb_arguments.RESUMES}
     return known.get(value, value)
@@ -201,7 +201,7 @@ def _chosen(config: Any, without: Collection[str] | None, only: Collection[str] 
     entries = config if isinstance(config, Mapping) else pairs(config)
     if without is None and only is None:
         return entries
-    from runvitals.agent.settings import wandb_arguments
+    from runvitals.monitoring.settings import wandb_arguments
 
     chosen: Mapping[str, Any] = wandb_arguments.chosen(entries, without, only)
     return chosen

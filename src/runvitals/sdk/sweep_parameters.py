@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from runvitals.agent.settings.messages import notify
+from runvitals.monitoring.settings.messages import notify
 
 if TYPE_CHECKING:
     from runvitals.sdk.recorded_dict import RecordedDict

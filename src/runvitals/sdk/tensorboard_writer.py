@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from runvitals.agent.settings.messages import notify
+from runvitals.monitoring.settings.messages import notify
 
 if TYPE_CHECKING:
     from runvitals.sdk.run import Run

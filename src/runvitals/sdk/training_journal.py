@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from runvitals.agent.settings.messages import notify
 from runvitals.journal.writer import JournalWriter
+from runvitals.monitoring.settings.messages import notify
 from runvitals.sdk.attachment import Attachment
 
 

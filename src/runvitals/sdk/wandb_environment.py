@@ -9,9 +9,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from runvitals.agent.settings.messages import notify
-from runvitals.agent.settings.settings import SETTINGS
-from runvitals.agent.settings.wandb_arguments import MODES, RESUMES
+from runvitals.monitoring.settings.messages import notify
+from runvitals.monitoring.settings.settings import SETTINGS
+from runvitals.monitoring.settings.wandb_arguments import MODES, RESUMES
 
 VARIABLES = {
     "WANDB_PROJECT": "project",

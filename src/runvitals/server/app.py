@@ -17,8 +17,8 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
 import runvitals
-from runvitals.agent.environment import redaction
 from runvitals.journal.paths import data_dir
+from runvitals.monitoring.environment import redaction
 from runvitals.readers.journals.run_handle import now_ms
 from runvitals.server import routes as api
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs

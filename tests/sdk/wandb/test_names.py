@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import runvitals
-from runvitals.agent.settings import wandb_arguments
-from runvitals.agent.settings.settings import SETTINGS, SettingError, Settings
+from runvitals.monitoring.settings import wandb_arguments
+from runvitals.monitoring.settings.settings import SETTINGS, SettingError, Settings
 from runvitals.sdk import wandb_environment, wandb_names, wandb_run
 from runvitals.sdk.recorded_dict import RecordedDict
 from runvitals.sdk.start import _spelling

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.agent.environment import redaction
+from runvitals.monitoring.environment import redaction
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
 from runvitals.server.app import application, local_services
 from runvitals.server.http.secret_fields import SECRET_FIELDS, is_secret_field

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import pytest
 
-from runvitals.agent.collectors.nvidia.nvml import Nvml
-from runvitals.agent.settings.settings import resolve
+from runvitals.monitoring.collectors.nvidia.nvml import Nvml
+from runvitals.monitoring.settings.settings import resolve
 from runvitals.terminal.leet.machine.killing import kill
 from runvitals.terminal.leet.machine.machine_app import MachineApp
 from runvitals.terminal.leet.machine.machine_data import MachineData
@@ -24,7 +24,7 @@ from runvitals.terminal.leet.sources.run_source import now_ms
 from runvitals.terminal.top.gpu_processes import GpuProcesses, GpuUse
 from runvitals.terminal.top.processes import ProcessLine, ProcessList
 from runvitals.terminal.top.vitals import Vitals
-from tests.agent.collectors.nvidia.fake import FakeGpu, FakeNvml
+from tests.monitoring.collectors.nvidia.fake import FakeGpu, FakeNvml
 from tests.terminal.leet.test_app import EVIL, until
 
 GIB = 2.0**30

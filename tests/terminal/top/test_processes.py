@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runvitals.agent.collectors.base import PAGE, TICKS_PER_SECOND
+from runvitals.monitoring.collectors.base import PAGE, TICKS_PER_SECOND
 from runvitals.terminal.top.processes import ProcessList
-from tests.agent.collectors.trees import put
+from tests.monitoring.collectors.trees import put
 
 
 def process(root: Path, pid: int, seconds: float, pages: int, command: str = "", name: str = "x") -> None:

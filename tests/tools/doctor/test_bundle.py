@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.agent.settings.settings import resolve
 from runvitals.base import stored_keys
+from runvitals.monitoring.settings.settings import resolve
 from runvitals.sdk.probe import MachineReading
 from runvitals.tools.doctor import bundle
 from runvitals.tools.doctor.examination import Report

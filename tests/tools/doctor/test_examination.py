@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.agent.settings.settings import resolve
+from runvitals.monitoring.settings.settings import resolve
 from runvitals.tools.doctor import delivery, storage, system, terminal, trial_run
 from runvitals.tools.doctor.examination import Report, _safely
 from runvitals.tools.doctor.finding import Finding

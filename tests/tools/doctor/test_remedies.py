@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.agent.collectors import sources
-from runvitals.agent.collectors.host.energy import ONLY_ROOT
+from runvitals.monitoring.collectors import sources
+from runvitals.monitoring.collectors.host.energy import ONLY_ROOT
 from runvitals.tools.doctor.remedies import REMEDIES, remedy, remedy_of
 from runvitals.tools.doctor.sources import _NODES
 
@@ -68,7 +68,7 @@ def test_unknown_reasons_have_no_remedy() -> None:
 
 
 def test_reasons_that_include_their_remedy_get_no_other() -> None:
-    from runvitals.agent.collectors.nvidia.processes import HIDDEN
+    from runvitals.monitoring.collectors.nvidia.processes import HIDDEN
 
     assert "--pid=host" in HIDDEN
     assert remedy(HIDDEN) == ""

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from runvitals.agent.settings.settings import resolve
+from runvitals.monitoring.settings.settings import resolve
 from runvitals.sdk.probe import MachineReading, read_once
 from runvitals.tools.doctor import sources
 from runvitals.tools.doctor.finding import Finding
-from tests.agent.collectors.trees import BARE_VM, mount, plant
+from tests.monitoring.collectors.trees import BARE_VM, mount, plant
 from tests.patience import PATIENCE_S
 
 
@@ -59,7 +59,7 @@ def test_a_file_system_that_does_not_answer_is_partial(
         return statvfs(path)
 
     monkeypatch.setattr(os, "statvfs", hanging)
-    monkeypatch.setattr("runvitals.agent.collectors.host.filesystem.LATE_S", 0.3)
+    monkeypatch.setattr("runvitals.monitoring.collectors.host.filesystem.LATE_S", 0.3)
     plant(
         tmp_path, BARE_VM | {"proc/self/mountinfo": mount("/", "ext4") + mount("/mnt/TV\\040Series", "nfs4")}
     )

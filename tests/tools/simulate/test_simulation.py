@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runvitals.agent.settings.settings import resolve
 from runvitals.journal.paths import run_dir
 from runvitals.journal.reader import read_run
 from runvitals.model.metrics import DEFINITIONS
+from runvitals.monitoring.settings.settings import resolve
 from runvitals.readers.journals.reader import RunReader
 from runvitals.readers.journals.run_handle import OpenRun
 from runvitals.tools.simulate import KINDS, Profile, Simulation, begin

@@ -1,12 +1,12 @@
-"""The public names of `runvitals.agent.collectors.vendors.adapter`."""
+"""The public names of `runvitals.monitoring.collectors.vendors.adapter`."""
 
 from __future__ import annotations
 
 import warnings
 
-from runvitals.agent.collectors.vendors import devices
-from runvitals.agent.collectors.vendors.adapter import Vendor, watch
-from runvitals.agent.collectors.vendors.devices import Reading
+from runvitals.monitoring.collectors.vendors import devices
+from runvitals.monitoring.collectors.vendors.adapter import Vendor, watch
+from runvitals.monitoring.collectors.vendors.devices import Reading
 
 __all__ = ["Reading", "Vendor", "watch"]
 

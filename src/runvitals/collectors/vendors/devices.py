@@ -1,7 +1,15 @@
-"""The public names of `runvitals.agent.collectors.vendors.devices`."""
+"""The public names of `runvitals.monitoring.collectors.vendors.devices`."""
 
 from __future__ import annotations
 
-from runvitals.agent.collectors.vendors.devices import LIMIT, POWER, POWER_SHARE, SHARE, TOTAL, USED, Reading
+from runvitals.monitoring.collectors.vendors.devices import (
+    LIMIT,
+    POWER,
+    POWER_SHARE,
+    SHARE,
+    TOTAL,
+    USED,
+    Reading,
+)
 
 __all__ = ["LIMIT", "POWER", "POWER_SHARE", "SHARE", "TOTAL", "USED", "Reading"]

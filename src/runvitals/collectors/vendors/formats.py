@@ -1,8 +1,8 @@
-"""The public names of `runvitals.agent.collectors.vendors.formats`."""
+"""The public names of `runvitals.monitoring.collectors.vendors.formats`."""
 
 from __future__ import annotations
 
-from runvitals.agent.collectors.vendors.formats import (
+from runvitals.monitoring.collectors.vendors.formats import (
     commas,
     csv,
     flat,

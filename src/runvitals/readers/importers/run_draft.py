@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from runvitals.agent.environment import redaction
 from runvitals.base.json_codec import dumps
 from runvitals.journal import frames, paths
 from runvitals.journal.records import CONSOLE_HEAD
@@ -19,6 +18,7 @@ from runvitals.model import media
 from runvitals.model.limits import RECORD_BYTES, TIME_MS
 from runvitals.model.run_state import State
 from runvitals.model.values import Sanitizer
+from runvitals.monitoring.environment import redaction
 from runvitals.sdk.logged_values import Values
 from runvitals.sdk.media.run_files import RunFiles
 

@@ -12,13 +12,13 @@ from math import isfinite
 from statistics import median
 from typing import Any
 
-from runvitals.agent.environment import redaction
 from runvitals.base.protobuf import Malformed
 from runvitals.journal import frames, paths
 from runvitals.journal.records import CONSOLE_HEAD
 from runvitals.journal.writer import JournalWriter
 from runvitals.model.ending import ProcessExit
 from runvitals.model.metrics import DEFINITIONS
+from runvitals.monitoring.environment import redaction
 from runvitals.readers.wandb_files.records import (
     ConsoleOutput,
     EntriesChange,

@@ -12,8 +12,8 @@ from base64 import b64encode
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
-from runvitals.agent.monitor.relay_connection import destination_variables
-from runvitals.agent.settings.settings import SETTINGS, SettingError, resolve
+from runvitals.monitoring.monitor.relay_connection import destination_variables
+from runvitals.monitoring.settings.settings import SETTINGS, SettingError, resolve
 from runvitals.relay.engine.destination_spec import DestinationSpec
 
 _USUAL_PORTS = {"http": 80, "https": 443}

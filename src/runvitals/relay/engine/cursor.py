@@ -13,9 +13,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from runvitals.agent.environment import redaction
 from runvitals.base.json_codec import dumps, loads
 from runvitals.journal import paths
+from runvitals.monitoring.environment import redaction
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Rejected
 from runvitals.relay.engine.destination_spec import DestinationSpec

@@ -12,9 +12,9 @@ import os
 import time
 from collections.abc import Callable, Mapping
 
-from runvitals.agent.monitor.predecessor import Predecessor
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import read_run
+from runvitals.monitoring.monitor.predecessor import Predecessor
 from runvitals.relay.batch import Batch, RunFacts
 from runvitals.relay.destination import Context, Destination, Gone, Rejected, TooEarly, Unfinished
 from runvitals.relay.engine.batch_reader import BatchReader, add_info

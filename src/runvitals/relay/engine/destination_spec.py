@@ -9,9 +9,9 @@ from hashlib import blake2b
 from importlib import import_module
 from typing import cast
 
-from runvitals.agent.environment import redaction
 from runvitals.journal.paths import safe_name
 from runvitals.model import destination_kinds
+from runvitals.monitoring.environment import redaction
 from runvitals.relay.destination import Context, Destination, Factory
 from runvitals.relay.destinations import BUILT_IN, EXTRAS
 

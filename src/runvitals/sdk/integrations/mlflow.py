@@ -22,13 +22,13 @@ import sys
 from typing import Any
 from urllib.parse import quote
 
-from runvitals.agent.environment import launcher
-from runvitals.agent.settings.messages import notify
-from runvitals.agent.settings.settings import Settings, resolve
 from runvitals.base.mlflow_tracking import SAMPLES_LABEL, absolute, public
 from runvitals.base.numbers import parse_integer, parse_number
 from runvitals.journal import paths
 from runvitals.journal.clock import boot_id
+from runvitals.monitoring.environment import launcher
+from runvitals.monitoring.settings.messages import notify
+from runvitals.monitoring.settings.settings import Settings, resolve
 from runvitals.sdk.attachment import monitor_spec
 from runvitals.sdk.data_folder import usable_directory, working_folder
 from runvitals.sdk.delivery import wait_for_delivery

@@ -7,10 +7,10 @@ import secrets
 from enum import Enum
 from typing import Any
 
-from runvitals.agent.settings.messages import notify
-from runvitals.agent.settings.settings import SETTINGS
 from runvitals.base import stored_keys
 from runvitals.errors import KeyRejected
+from runvitals.monitoring.settings.messages import notify
+from runvitals.monitoring.settings.settings import SETTINGS
 from runvitals.sdk.start import opened, resolved
 
 _ID_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"

@@ -53,7 +53,7 @@ class Table(Media):
         **others: Any,
     ) -> None:
         if others:
-            from runvitals.agent.settings import wandb_arguments  # few scripts use W&B's arguments
+            from runvitals.monitoring.settings import wandb_arguments  # few scripts use W&B's arguments
 
             wandb_arguments.of_media("Table", others)
         if dataframe is None and hasattr(data, "columns"):

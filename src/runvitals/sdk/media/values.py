@@ -95,7 +95,7 @@ class _WithCaption(Media):
         self._data = data
         self._caption = caption
         if others:
-            from runvitals.agent.settings import wandb_arguments  # few scripts use W&B's arguments
+            from runvitals.monitoring.settings import wandb_arguments  # few scripts use W&B's arguments
 
             wandb_arguments.of_media(type(self).__name__, others)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runvitals.agent.environment import redaction
+from runvitals.monitoring.environment import redaction
 from runvitals.server.alerts.texts import MAX_CONSOLE_LINES, AlertFacts, console_lines
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.run_places import RunPlace

@@ -19,8 +19,8 @@ from fastapi import FastAPI
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from runvitals.agent.environment import redaction
 from runvitals.base.terminal_text import inert
+from runvitals.monitoring.environment import redaction
 from runvitals.server.services import app_services
 
 LogFormat = Literal["text", "json"]

@@ -110,7 +110,7 @@ class LeetApp(LeetProgram):
 
     def _show_machine(self) -> None:
         """Show this machine; its processes cannot be ended from here."""
-        from runvitals.agent.settings.settings import resolve
+        from runvitals.monitoring.settings.settings import resolve
         from runvitals.terminal.leet.machine.machine_data import MachineData
         from runvitals.terminal.leet.machine.machine_screen import MachineScreen
 

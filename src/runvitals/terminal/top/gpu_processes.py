@@ -7,16 +7,16 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from runvitals.agent.collectors.amd.processes import parse_fdinfo
-from runvitals.agent.collectors.base import read_text
-from runvitals.agent.collectors.nvidia.nvml import Nvml, NvmlError, load
-from runvitals.agent.collectors.nvidia.processes import (
+from runvitals.monitoring.collectors.amd.processes import parse_fdinfo
+from runvitals.monitoring.collectors.base import read_text
+from runvitals.monitoring.collectors.nvidia.nvml import Nvml, NvmlError, load
+from runvitals.monitoring.collectors.nvidia.processes import (
     COMPUTE_LISTS,
     GRAPHICS_LISTS,
     UNKNOWN_MEMORY,
     NvmlProcessInfo,
 )
-from runvitals.agent.collectors.plumbing.run_processes import total_of
+from runvitals.monitoring.collectors.plumbing.run_processes import total_of
 
 _MOST_PROCESSES = 512
 # Listing processes holds a lock of the driver, and reading the open files of all processes takes a while.

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from runvitals.agent.monitor.sampler import Sampler
+from runvitals.monitoring.monitor.sampler import Sampler
 from runvitals.sdk.probe import probe
 from runvitals.terminal.top.processes import ProcessLine, ProcessList
 from runvitals.terminal.top.vitals import Vitals

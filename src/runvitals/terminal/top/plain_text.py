@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any, NoReturn, TextIO
 
-from runvitals.agent.monitor.sampler import Schedule
 from runvitals.base.terminal_text import shows_unicode
+from runvitals.monitoring.monitor.sampler import Schedule
 from runvitals.terminal.top.machine_sampler import MachineSampler
 from runvitals.terminal.top.view import Style, View
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from runvitals.agent.collectors.base import PAGE, TICKS_PER_SECOND, read_text
-from runvitals.agent.environment import redaction
+from runvitals.monitoring.collectors.base import PAGE, TICKS_PER_SECOND, read_text
+from runvitals.monitoring.environment import redaction
 
 _MIB = 2.0**20
 

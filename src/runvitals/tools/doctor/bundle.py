@@ -13,11 +13,11 @@ from dataclasses import asdict
 from importlib import metadata
 from typing import Any
 
-from runvitals.agent.collectors.base import Scope, read_text
-from runvitals.agent.environment import facts
-from runvitals.agent.settings.settings import SETTINGS, trace
 from runvitals.journal import paths
 from runvitals.model.run_json import run_as_dict
+from runvitals.monitoring.collectors.base import Scope, read_text
+from runvitals.monitoring.environment import facts
+from runvitals.monitoring.settings.settings import SETTINGS, trace
 from runvitals.readers.journals.runs import RunList
 from runvitals.relay.engine.cursor import find_cursors
 from runvitals.tools.doctor.examination import Report

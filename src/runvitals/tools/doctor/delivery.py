@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from runvitals.agent.environment import redaction
-from runvitals.agent.monitor import relay_connection
 from runvitals.base import stored_keys
 from runvitals.base.http_client import HttpClient, ServerResponse
+from runvitals.monitoring.environment import redaction
+from runvitals.monitoring.monitor import relay_connection
 from runvitals.relay.destination import Context, Rejected
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.sdk.delivery import destinations

@@ -11,10 +11,10 @@ from __future__ import annotations
 import errno
 import os
 
-from runvitals.agent.collectors import sources
-from runvitals.agent.collectors.host.energy import ONLY_ROOT
-from runvitals.agent.collectors.host.pressure import WITHOUT_PSI
-from runvitals.agent.collectors.host.psutil_sources import NO_PSUTIL
+from runvitals.monitoring.collectors import sources
+from runvitals.monitoring.collectors.host.energy import ONLY_ROOT
+from runvitals.monitoring.collectors.host.pressure import WITHOUT_PSI
+from runvitals.monitoring.collectors.host.psutil_sources import NO_PSUTIL
 
 _DENIED = os.strerror(errno.EACCES)
 _FREE_SPACE = "free disk space, or set RUNVITALS_DIR to a folder on another disk"

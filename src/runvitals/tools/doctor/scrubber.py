@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from runvitals.agent.environment import redaction
 from runvitals.base import stored_keys
+from runvitals.monitoring.environment import redaction
 
 # Shorter values occur in many ordinary words, and are not worth protecting.
 _SHORTEST_SECRET = 6

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runvitals.agent.collectors.base import Scope
-from runvitals.agent.collectors.sources import FAULTS, is_partial
-from runvitals.agent.environment import hardware
+from runvitals.monitoring.collectors.base import Scope
+from runvitals.monitoring.collectors.sources import FAULTS, is_partial
+from runvitals.monitoring.environment import hardware
 from runvitals.sdk.probe import MachineReading
 from runvitals.tools.doctor.finding import Finding, State
 from runvitals.tools.doctor.remedies import remedy

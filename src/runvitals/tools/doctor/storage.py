@@ -6,8 +6,8 @@ import os
 import time
 from collections.abc import Iterator
 
-from runvitals.agent.collectors.base import Scope
-from runvitals.agent.collectors.plumbing.mounts import mount_of, read_mounts
+from runvitals.monitoring.collectors.base import Scope
+from runvitals.monitoring.collectors.plumbing.mounts import mount_of, read_mounts
 from runvitals.tools.doctor.finding import Finding
 
 _MIB, _GIB = 2**20, 2**30

@@ -11,9 +11,9 @@ from importlib import metadata
 from typing import Any
 
 import runvitals
-from runvitals.agent.collectors.base import Scope, read_text
-from runvitals.agent.collectors.plumbing.cgroup import available_cpu_count, locate
-from runvitals.agent.environment.container import container
+from runvitals.monitoring.collectors.base import Scope, read_text
+from runvitals.monitoring.collectors.plumbing.cgroup import available_cpu_count, locate
+from runvitals.monitoring.environment.container import container
 from runvitals.tools.doctor.finding import Finding
 from runvitals.version import __version__
 

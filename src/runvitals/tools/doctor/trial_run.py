@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runvitals.agent.monitor import launch
 from runvitals.journal.clock import RunClock
+from runvitals.monitoring.monitor import launch
 from runvitals.readers.journals.reader import RunReader
 from runvitals.readers.journals.run_handle import open_run
 from runvitals.sdk.attachment import monitor_spec
@@ -77,7 +77,7 @@ def _silent(run_id: str, folder: str) -> Finding:
 def _import_error() -> str:
     """The error when importing the monitor. The monitor's own stderr is discarded, so import it again."""
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    code = f"import sys; sys.path.append({source!r}); import runvitals.agent.monitor.main"
+    code = f"import sys; sys.path.append({source!r}); import runvitals.monitoring.monitor.main"
     command = [launch.python(), "-I", "-S", "-E", "-c", code]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_IMPORT_TIMEOUT_S, check=False)

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from runvitals.agent.settings.settings import SETTINGS
 from runvitals.journal import paths
+from runvitals.monitoring.settings.settings import SETTINGS
 from runvitals.sdk.identity import new_run_id
 from runvitals.tools.simulate.node import RunLocation
 from runvitals.tools.simulate.profiles import Profile

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from runvitals.agent.monitor import relay_connection
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
+from runvitals.monitoring.monitor import relay_connection
 from tests.leftovers import end_relay
 from tests.patience import PATIENCE_S, eventually
 from tests.sdk.integrations.mlflow.gate import Gate, Server

@@ -225,7 +225,7 @@ class _RunImport:
 def _command(facts: Mapping[str, Any]) -> dict[str, Any]:
     if not facts.get("program"):
         return {}
-    from runvitals.agent.environment import redaction
+    from runvitals.monitoring.environment import redaction
 
     arguments = [str(word) for word in facts.get("args") or ()]
     return {"command": redaction.command([str(facts["program"]), *arguments])}

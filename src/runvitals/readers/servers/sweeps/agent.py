@@ -9,9 +9,9 @@ from contextlib import suppress
 from itertools import count as count_up
 from typing import Final, TypeVar
 
-from runvitals.agent.settings.messages import notify
 from runvitals.journal import paths
 from runvitals.model.state import RUNNING
+from runvitals.monitoring.settings.messages import notify
 from runvitals.readers.servers.connection import ServerError
 from runvitals.readers.servers.sweeps.answers import Command
 from runvitals.readers.servers.sweeps.server_sweeps import ServerSweeps, SweepAddress

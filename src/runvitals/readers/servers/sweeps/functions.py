@@ -1,4 +1,4 @@
-"""`runvitals.sweep` and `runvitals.agent`."""
+"""`runvitals.sweep` and `runvitals.monitoring`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from runvitals.agent.settings.messages import notify
+from runvitals.monitoring.settings.messages import notify
 from runvitals.readers.servers.sweeps import answers
 from runvitals.readers.servers.sweeps.agent import AgentLoop
 from runvitals.readers.servers.sweeps.server_sweeps import ServerSweeps, SweepAddress

@@ -14,8 +14,8 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from runvitals.agent.environment import redaction
-from runvitals.agent.settings.messages import notify
+from runvitals.monitoring.environment import redaction
+from runvitals.monitoring.settings.messages import notify
 from runvitals.sdk.sweep_parameters import PARAMETERS, RUN_ID, SWEEP
 
 _DEFAULT_COMMAND: Final = ("${env}", "python", "${program}", "${args}")

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from runvitals.agent.collectors.base import Scope
-from runvitals.agent.environment.container import cloud, container
+from runvitals.monitoring.collectors.base import Scope
+from runvitals.monitoring.environment.container import cloud, container
 from runvitals.relay.batch import Batch
 from runvitals.relay.destinations.cloudwatch import limits
 from runvitals.relay.destinations.cloudwatch.datum import Dimensions

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import add
 from typing import Any, NamedTuple
 
-from runvitals.agent.collectors.trainium.report import parse
+from runvitals.monitoring.collectors.trainium.report import parse
 from runvitals.relay.destinations.cloudwatch import limits
 from runvitals.relay.destinations.cloudwatch.datum import MetricReading, MetricSeries
 

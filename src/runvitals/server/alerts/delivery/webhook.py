@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from runvitals.agent.environment.secret_patterns import HIDDEN
+from runvitals.monitoring.environment.secret_patterns import HIDDEN
 from runvitals.server.accounts.sealed_purposes import team_secret_purpose
 from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.alerts.delivery.channel import (

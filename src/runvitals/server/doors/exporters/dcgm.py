@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from runvitals.agent.collectors.dcgm.fields import (
+from runvitals.monitoring.collectors.dcgm.fields import (
     COUNTERS,
     FLOWS,
     GAUGES,

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from runvitals.agent.environment import redaction
-from runvitals.agent.environment.packages import MAX_PACKAGES
 from runvitals.model import media
 from runvitals.model.media import is_sha256
 from runvitals.model.values import Sanitizer
+from runvitals.monitoring.environment import redaction
+from runvitals.monitoring.environment.packages import MAX_PACKAGES
 from runvitals.server.doors.wandb.media_items import media_item
 from runvitals.server.doors.wandb.stream_body import parsed_line
 

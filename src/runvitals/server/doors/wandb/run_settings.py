@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from runvitals.agent.environment import redaction
 from runvitals.model.values import Sanitizer
+from runvitals.monitoring.environment import redaction
 from runvitals.server.doors.wandb.executor import InvalidArgument
 
 INTERNAL: Final = "_wandb"

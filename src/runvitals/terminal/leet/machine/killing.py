@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from runvitals.agent.collectors.base import read_text
+from runvitals.monitoring.collectors.base import read_text
 from runvitals.terminal.top.processes import ProcessLine
 
 

@@ -1,0 +1,183 @@
+"""Arguments of W&B's functions and settings under W&B's names. Loaded only by scripts that use them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from runvitals.errors import UnsupportedArgument
+from runvitals.monitoring.settings.messages import notify
+from runvitals.monitoring.settings.setting_definition import SettingError
+
+_NO_EFFECT = frozenset(("allow_val_change", "anonymous", "force", "magic", "monitor_gym", "save_code"))
+_INSTEAD_OF = {"monitor_gym": "log(Video)", "save_code": "save()"}
+_ABSENT_OF_INIT = {
+    "fork_from": "start a run with init(), and log the rows from which it continues",
+    "resume_from": "resume continues a run at its end; start a run with init() to go back",
+}
+RESUMES: dict[Any, str | None] = {True: "allow", False: None, "auto": "allow"}
+"""What W&B's values of `resume` mean here, besides those that are ours too."""
+MODES = {"shared": "online", "dryrun": "offline", "run": "online"}
+"""What W&B's modes mean here. Processes with one run id share a run in every mode."""
+_REINIT = {
+    None: "return", "default": "return", False: "return", "return_previous": "return",
+    True: "finish", "finish_previous": "finish",
+}  # fmt: skip
+
+_SETTINGS = {
+    "x_stats_sampling_interval": "sampling_interval",
+    "_stats_sample_rate_seconds": "sampling_interval",
+    "_stats_sampling_interval": "sampling_interval",
+    "x_stats_disk_paths": "disk_paths",
+    "_stats_disk_paths": "disk_paths",
+    "x_stats_gpu_device_ids": "gpu_ids",
+    "x_stats_track_process_tree": "process_tree",
+    "x_stats_open_metrics_endpoints": "openmetrics_endpoints",
+    "_stats_open_metrics_endpoints": "openmetrics_endpoints",
+    "x_stats_open_metrics_filters": "openmetrics_filters",
+    "_stats_open_metrics_filters": "openmetrics_filters",
+    "x_stats_open_metrics_http_headers": "openmetrics_headers",
+    "x_stats_dcgm_exporter": "dcgm_exporter",
+    "x_stats_neuron_monitor_config_path": "neuron_monitor_config",
+    "silent": "quiet",
+    "run_group": "group",
+    "run_job_type": "job_type",
+    "run_name": "name",
+    "run_notes": "notes",
+    "run_tags": "tags",
+    "base_url": "server",
+    "wandb_dir": "dir",
+    "root_dir": "dir",
+}
+"""W&B's name of a setting → ours."""
+_SETTINGS_WITHOUT_EFFECT = (
+    "start_method", "init_timeout", "login_timeout", "show_", "disable_", "code_dir", "save_code", "program",
+    "allow_", "anonymous", "capture_", "console_", "ignore_globs", "heartbeat", "relogin", "summary_",
+    "symlink", "sync_", "table_raise", "git_", "host", "http", "https", "max_", "notebook_name", "email",
+    "username", "reinit", "finish_timeout_raises", "organization", "strict", "x_", "_",
+)  # fmt: skip
+"""The beginnings of W&B's settings that change nothing here."""
+
+
+def of_init(others: Mapping[str, Any]) -> None:
+    """Check the arguments of `wandb.init` that `init` does not have itself.
+
+    Raises:
+        TypeError: an unknown argument, or one that is not supported.
+    """
+    for name, value in others.items():
+        if name in _ABSENT_OF_INIT:
+            if value is not None:
+                raise UnsupportedArgument(
+                    f"init(): {name} is not supported; instead: {_ABSENT_OF_INIT[name]}"
+                )
+        elif name not in _NO_EFFECT:
+            raise TypeError(f"init() got an unexpected keyword argument {name!r}")
+    for name, instead in _INSTEAD_OF.items():
+        if others.get(name):
+            notify(f"{name} of wandb.init() has no effect here; use {instead}")
+
+
+def reinit(value: object) -> bool:
+    """Whether `init` finishes the open run instead of returning it.
+
+    Raises:
+        ValueError: several runs at once, which is not supported, or an unknown value.
+    """
+    if value == "create_new":
+        raise ValueError("init(): reinit='create_new' is not supported; a process has one run at a time")
+    found = _REINIT.get(value) if isinstance(value, (str, bool, type(None))) else None
+    if found is None:
+        raise ValueError(
+            f"init(): reinit is {value!r}; expected True, False, return_previous or finish_previous"
+        )
+    return found == "finish"
+
+
+def chosen(config: Mapping[str, Any], without: Collection[str] | None, only: Collection[str] | None) -> Any:
+    """The entries of a configuration that `config_exclude_keys` and `config_include_keys` leave."""
+    return {
+        name: value
+        for name, value in config.items()
+        if (only is None or name in only) and (without is None or name not in without)
+    }
+
+
+def step_metric(x: str | None, others: Mapping[str, Any]) -> str | None:
+    """The x-axis that `define_metric` was given, under our name or W&B's.
+
+    Raises:
+        TypeError: an unknown argument.
+    """
+    for name in others:
+        if name not in ("step_metric", "step_sync", "overwrite"):
+            raise TypeError(f"define_metric() got an unexpected keyword argument {name!r}")
+    named = others.get("step_metric")
+    return x if named is None else named
+
+
+def own_settings(values: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    """Settings with W&B's names replaced by ours. Those that change nothing here are left out, and listed.
+
+    Args:
+        values: as given.
+        known: the names of our settings.
+
+    Raises:
+        SettingError: a setting that names a credential.
+
+    Example:
+        >>> own_settings({"x_stats_sampling_interval": 5.0, "start_method": "thread"}, ())
+        {'sampling_interval': 5.0}
+    """
+    found: dict[str, Any] = {}
+    ignored = []
+    for name, value in values.items():
+        if name in ("api_key", "identity_token_file"):
+            raise SettingError(f"{name} (argument) is not a setting; use login() or `runvitals login`")
+        if name == "console" and value in ("auto", "redirect", "wrap", "off"):
+            ignored.append(name)
+        elif name in _SETTINGS or name in known:
+            found[_SETTINGS.get(name, name)] = value
+        elif name == "x_label":
+            found["labels"] = {"label": str(value)}
+        elif name.startswith(_SETTINGS_WITHOUT_EFFECT):
+            ignored.append(name)
+        else:
+            found[name] = value  # unknown: reported with the closest name
+    if "mode" in found:
+        found["mode"] = MODES.get(found["mode"], found["mode"])
+    if "resume" in found:
+        found["resume"] = RESUMES.get(found["resume"], found["resume"])
+    if ignored:
+        notify(f"these settings of W&B have no effect here: {', '.join(sorted(ignored))}")
+    return found
+
+
+_MEDIA_WITHOUT_EFFECT = frozenset((
+    "mode", "file_type", "normalize", "grouping", "format", "inject", "data_is_not_path", "dtype", "optional",
+    "allow_mixed_types",
+))  # fmt: skip
+_ABSENT_OF_MEDIA = {
+    "boxes": "draw the boxes into the image, or log a Table of them",
+    "masks": "log the mask as an Image of its own",
+    "classes": "log a Table of the classes",
+    "log_mode": "log a Table once, when it is complete",
+    "rows": "data",
+}
+
+
+def of_media(kind: str, others: Mapping[str, Any]) -> None:
+    """Check the arguments of W&B's media that ours do not have.
+
+    Raises:
+        TypeError: an unknown argument, or one that is not supported.
+    """
+    for name, value in others.items():
+        if name in _ABSENT_OF_MEDIA:
+            if value is not None and value != "IMMUTABLE":
+                raise UnsupportedArgument(
+                    f"{kind}(): {name} is not supported; instead: {_ABSENT_OF_MEDIA[name]}"
+                )
+        elif name not in _MEDIA_WITHOUT_EFFECT:
+            raise TypeError(f"{kind}() got an unexpected keyword argument {name!r}")

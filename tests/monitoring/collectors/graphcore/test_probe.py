@@ -1,0 +1,108 @@
+"""IPUs are detected on PCI, by their device file, or by the configuration of an IPU-Machine's partition."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runvitals.monitoring.collectors.base import Absent, Scope
+from runvitals.monitoring.collectors.graphcore.probe import NO_MODULE, VARIABLES, find_module, probe
+from runvitals.monitoring.collectors.sources import probe_all
+from tests.monitoring.collectors.graphcore.ipus import Library
+from tests.monitoring.collectors.test_sources import HEAVY
+from tests.monitoring.collectors.trees import BARE_VM, plant, put
+from tests.monitoring.collectors.vendors.machines import pci
+from tests.patience import PATIENCE_S
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CARD = pci("0000:1a:00.0", "1d95")
+
+
+@pytest.fixture(autouse=True)
+def _no_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+
+
+def test_absent_without_ipus(tmp_path: Path) -> None:
+    with pytest.raises(Absent, match="no Graphcore IPU: no PCI device of vendor 1d95, no /dev/ipu0, "):
+        probe(plant(tmp_path, BARE_VM))
+
+
+@pytest.mark.parametrize("sign", ["card", "node", "variable", "folder"])
+def test_any_sign_of_ipus_starts_the_search_for_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sign: str
+) -> None:
+    tree = BARE_VM | {"card": CARD, "node": {"dev/ipu0": ""}}.get(sign, {})
+    if sign == "variable":
+        monkeypatch.setenv("IPUOF_VIPU_API_PARTITION_ID", "p1")
+    if sign == "folder":
+        put(tmp_path, "home/.ipuof.conf.d/p1_ipuof.conf", "{}")
+    with pytest.raises(Absent) as absent:
+        probe(plant(tmp_path / "host", tree))
+    assert str(absent.value) == NO_MODULE
+
+
+def test_the_library_is_found_in_site_packages_and_on_pythonpath(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = Library(tmp_path)
+    found = probe_all(plant(tmp_path / "host", CARD), {"graphcore"}, [str(library.folder)])
+    assert [collector.name for collector in found.collectors] == ["graphcore"]
+    monkeypatch.setenv("PYTHONPATH", f"/nowhere{os.pathsep}{library.folder}")
+    assert probe(plant(tmp_path / "other", CARD)).name == "graphcore"
+    assert "gcipuinfo" not in sys.modules  # only the thread imports it
+
+
+def test_an_extension_module_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "sdk/python/gcipuinfo.so", "")
+    put(tmp_path, "other/gcipuinfo_tools.py", "")
+    monkeypatch.chdir(tmp_path / "sdk/python")  # of a cloned repository, perhaps
+    folders = ["", ".", "../python", "/nowhere", f"{tmp_path}/other", f"{tmp_path}/sdk/python"]
+    assert find_module(folders) == f"{tmp_path}/sdk/python"
+    assert find_module(folders[:-1]) is None
+
+
+def test_the_probe_imports_nothing_else() -> None:
+    script = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from runvitals.monitoring.collectors.base import Scope
+from runvitals.monitoring.collectors.sources import probe_all
+probe_all(Scope(host_root="/nowhere"), wanted={"graphcore"})
+print(*(name for name in sys.modules if "graphcore" in name or "ctypes" in name))
+"""
+    source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "..", "src")
+    command = [sys.executable, "-ISE", "-c", script, source]
+    ran = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=PATIENCE_S, env=dict(os.environ)
+    )
+    assert ran.stdout.split() == [
+        "runvitals.monitoring.collectors.graphcore", "runvitals.monitoring.collectors.graphcore.probe",
+    ]  # fmt: skip
+
+
+def test_a_scope_has_no_folders_by_default() -> None:
+    assert Scope().site_folders == ()
+
+
+def test_the_collector_imports_nothing_heavy() -> None:
+    script = """
+import sys
+sys.path.insert(0, sys.argv[1])
+before = set(sys.modules)
+import runvitals.monitoring.collectors.graphcore.collector
+print(*set(sys.modules) - before)
+"""
+    source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "..", "src")
+    command = [sys.executable, "-ISE", "-c", script, source]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    assert not HEAVY.intersection(ran.stdout.split())
