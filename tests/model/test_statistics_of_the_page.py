@@ -7,7 +7,7 @@ from pathlib import Path
 
 from runvitals.model.system_statistics import QUANTITIES
 
-SOURCE = Path(__file__).parents[2] / "web" / "src" / "lib" / "runs" / "systemStatistics.ts"
+SOURCE = Path(__file__).parents[2] / "web" / "src" / "features" / "runs" / "list" / "systemStatistics.ts"
 
 
 def test_the_page_names_the_statistics_of_the_server() -> None:

@@ -95,7 +95,7 @@ class AccountsServer:
 
     def ask(self, name: str | None, method: str, path: str, status: int = 200, **how: Any) -> Any:
         """The JSON of an answer with this status."""
-        self.app.access.rights_changed()
+        self.app.services.access.rights_changed()
         headers = dict(how.pop("headers", {}))
         if name is not None:
             headers["cookie"] = f"{PLAIN_COOKIE}={self._session(name, sudo=True)}"

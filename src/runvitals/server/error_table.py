@@ -57,7 +57,7 @@ _RETRY_AFTER_S: Final[Mapping[type[Exception], int]] = {
 
 
 class ErrorMeaning(NamedTuple):
-    """What a client is told. `headers`: of the response."""
+    """What a client gets: a status, a code, a text. `headers`: of the response."""
 
     status: int
     text: str

@@ -54,7 +54,8 @@ def address(empty: NewAddress) -> str:
 @pytest.fixture
 def database(address: str) -> Iterator[Database]:
     database = Database(address)
-    migrate(database, "0041")
+    migrate(database)
+    downgrade(database, "0041")
     for statement in _ROWS:
         database.write(lambda connection, s=statement: connection.execute(text(s)))
     yield database
@@ -119,7 +120,8 @@ def test_back_to_a_table_for_each_kind(database: Database) -> None:
 
 def test_a_store_without_destinations(empty: NewAddress) -> None:
     database = Database(empty())
-    migrate(database, "0041")
+    migrate(database)
+    downgrade(database, "0041")
     migrate(database)
     downgrade(database, "0041")
     assert all(not found for found in rows(database).values())

@@ -120,9 +120,8 @@ def test_a_copy_of_the_oldest_one_opens(oldest: str, kind: str, empty: NewAddres
         assert store.runs.count(Filter(), T0) == 2
 
 
-def test_the_oldest_database_is_recovered(oldest: str, kind: str, tmp_path: Path) -> None:
-    if kind == "postgresql":
-        pytest.skip("only files are recovered")
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # only files are recovered
+def test_the_oldest_database_is_recovered(oldest: str, tmp_path: Path) -> None:
     with open_metadata_store(str(tmp_path / "recovered.db")) as store:
         fill_from_damaged(store, oldest)
         assert store.runs.count(Filter(terms=parse("brave")), T0) == 1

@@ -215,7 +215,8 @@ def test_concurrent_registration(metadata_store: MetadataStore, asked: list[list
 
 PROCESS = """
 import sys
-from runvitals.server.database import *
+from runvitals.server.metadata_store import open_metadata_store
+from runvitals.server.runs.storage.writer_registration import WriterRegistration
 with open_metadata_store(sys.argv[1]) as metadata_store:
     for place in range(20):
         joined = metadata_store.writers.join(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 _PROGRAM = """
-from runvitals.server import allocator
+from runvitals.server.http import allocator
 
 def resident_kib():
     with open("/proc/self/status") as status:

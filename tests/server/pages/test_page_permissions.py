@@ -7,7 +7,7 @@ from pathlib import Path
 
 from runvitals.server.access.matrix import MATRIX, Grant, Role
 
-_SOURCE = Path(__file__).parents[3] / "web" / "src" / "lib" / "permissions.ts"
+_SOURCE = Path(__file__).parents[3] / "web" / "src" / "features" / "teams" / "permissions.ts"
 _ROW = re.compile(r"permission\('([a-z_:]+)', (?:'[^']*'|\"[^\"]*\"), '([nyoi]{3})'(, ADDED)?\)")
 _LETTERS = {
     Grant.NO: "n",

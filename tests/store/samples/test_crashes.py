@@ -160,8 +160,9 @@ def test_a_store_on_a_read_only_disk_can_be_backed_up(tmp_path: Path, left: str)
     folder, into = tmp_path / "store", tmp_path / "copy"
     writing = f"""
 import os
-from runvitals.store import pairing
-from runvitals.server.database import WriterRegistration, open_metadata_store
+from runvitals.server.metadata_store import open_metadata_store
+from runvitals.server.pairing import pairing
+from runvitals.server.runs.storage.writer_registration import WriterRegistration
 from runvitals.store.samples.sqlite import SqliteChunks
 from tests.store.samples.writer_process import batch
 store, metadata_store = SqliteChunks({str(folder)!r}), open_metadata_store({str(folder / "catalogue.db")!r})

@@ -1260,8 +1260,8 @@ export interface components {
             author: components["schemas"]["RunAuthor"] | null;
             /** @description None if a user's own key sent the run. */
             service_account: components["schemas"]["RunServiceAccount"] | null;
-            /** @description What the requester may do with it: `run:stop`, …; None in live events. */
-            may: string[] | null;
+            /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
+            may?: string[] | null;
             notes: string;
             command: string[];
             config: {
@@ -1869,8 +1869,8 @@ export interface components {
             author: components["schemas"]["RunAuthor"] | null;
             /** @description None if a user's own key sent the run. */
             service_account: components["schemas"]["RunServiceAccount"] | null;
-            /** @description What the requester may do with it: `run:stop`, …; None in live events. */
-            may: string[] | null;
+            /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
+            may?: string[] | null;
             /**
              * @description The first line of its notes, cut after 200 characters.
              * @default
@@ -2069,8 +2069,8 @@ export interface components {
             author: components["schemas"]["RunAuthor"] | null;
             /** @description None if a user's own key sent the run. */
             service_account: components["schemas"]["RunServiceAccount"] | null;
-            /** @description What the requester may do with it: `run:stop`, …; None in live events. */
-            may: string[] | null;
+            /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
+            may?: string[] | null;
         };
         /** @description The service account that sent a run. */
         RunServiceAccount: {

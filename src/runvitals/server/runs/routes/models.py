@@ -105,6 +105,8 @@ class RunServiceAccountSchema(ResponseBody):
 class RunRowSchema(ResponseBody):
     """A run in a list."""
 
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
+
     id: str
     project: str
     name: str
@@ -132,7 +134,7 @@ class RunRowSchema(ResponseBody):
         description="None if a user's own key sent the run."
     )
     may: list[str] | None = Field(
-        description="What the requester may do with it: `run:stop`, …; None in live events."
+        None, description="What the requester may do with it: `run:stop`, …; left out in live events."
     )
 
 
