@@ -48,7 +48,7 @@ export async function allRuns(params: Params): Promise<Selected[]> {
   let after: string | null = null;
   do {
     const page: RunPage = await get<RunPage>('runs', { ...params, limit: MOST_AT_ONCE, after });
-    found.push(...page.runs.map(({ id, entity, name, may }) => ({ id, entity, name, may })));
+    found.push(...page.runs.map(({ id, entity, name, may }) => ({ id, entity, name, may: may ?? null })));
     after = page.next;
   } while (after !== null);
   return found;
