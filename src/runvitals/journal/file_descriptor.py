@@ -31,13 +31,13 @@ def identity(fd: int) -> Identity:
     return status.st_dev, status.st_ino
 
 
-def is_still(fd: int, known: Identity) -> bool:
+def is_still(fd: int, identity: Identity) -> bool:
     """Whether a descriptor still refers to the file or socket with the identity `known`."""
     try:
         status = os.fstat(fd)
     except OSError:
         return False
-    return status.st_ino == known[1] and status.st_dev == known[0]
+    return status.st_ino == identity[1] and status.st_dev == identity[0]
 
 
 def move_to_high_number(fd: int) -> int:

@@ -203,7 +203,7 @@ class WriterTail:
             return
         if len(self.problems) == MAX_PROBLEMS - 1:
             text = "further problems are not listed"
-        if not any(known.text == text and known.path == path for known in self.problems):
+        if not any(problem.text == text and problem.path == path for problem in self.problems):
             self.problems.append(ReadProblem(path, text))
 
 

@@ -258,9 +258,9 @@ class JournalWriter:
     def _release_descriptor(self) -> None:
         """Close the file until the next record if descriptors are scarce."""
         if self._close_after_write and self._identity is not None:
-            known = self._identity
+            identity = self._identity
             self.error = self._close_file() or self.error
-            self._identity = known
+            self._identity = identity
 
     def _schemas(self) -> list[tuple[int, bytes]]:
         return [(frames.SCHEMA, self.packer.schema(schema_id)) for schema_id in self.packer.declared]
@@ -327,8 +327,8 @@ class JournalWriter:
         if self._fd < 0:
             return None
         fd, self._fd = self._fd, -1
-        known, self._identity = self._identity, None
-        if known is not None and not file_descriptor.is_still(fd, known):
+        identity, self._identity = self._identity, None
+        if identity is not None and not file_descriptor.is_still(fd, identity):
             return None  # this number belongs to another file now
         try:
             os.close(fd)

@@ -68,14 +68,14 @@ def test_available_sources_and_reasons_for_the_others(tmp_path: Path) -> None:
 
 
 def test_only_the_selected_sources_are_probed(tmp_path: Path) -> None:
-    found = probe_all(plant(tmp_path, RAPL), wanted={"energy", "memory"})
+    found = probe_all(plant(tmp_path, RAPL), names={"energy", "memory"})
     assert [collector.name for collector in found.collectors] == ["memory", "energy"]
     assert found.reasons == {}
 
 
 def test_a_source_that_is_known_to_be_absent_is_not_probed(tmp_path: Path) -> None:
     scope = plant(tmp_path, RAPL)
-    found = probe_all(scope, wanted={"energy", "memory"}, absent={"energy": "known"})
+    found = probe_all(scope, names={"energy", "memory"}, absent={"energy": "known"})
     assert [collector.name for collector in found.collectors] == ["memory"]
     assert found.reasons == {"energy": "known"}
 
@@ -83,7 +83,7 @@ def test_a_source_that_is_known_to_be_absent_is_not_probed(tmp_path: Path) -> No
 def test_every_collector_has_the_name_of_its_source(tmp_path: Path) -> None:
     scope = plant(tmp_path, BARE_VM)
     for name in LINUX:
-        for collector in probe_all(scope, wanted={name}).collectors:
+        for collector in probe_all(scope, names={name}).collectors:
             assert collector.name == name
 
 

@@ -137,7 +137,7 @@ def built_in(platform: str = sys.platform) -> Mapping[str, str]:
 
 def probe_all(
     scope: Scope,
-    wanted: Container[str] | None = None,
+    names: Container[str] | None = None,
     site_folders: Sequence[str] = (),
     absent: Mapping[str, str] | None = None,
 ) -> Sources:
@@ -145,7 +145,7 @@ def probe_all(
 
     Args:
         scope: what the collectors are to observe.
-        wanted: names of the collectors to probe; None for all.
+        names: those of the collectors to probe; None for all.
         site_folders: folders of installed packages, searched for collectors of other packages. They are
             appended to ``sys.path`` if there are any, or if the built-in collectors need a package (psutil).
         absent: name -> reason of built-in collectors that are known to be absent, and not probed.
@@ -155,24 +155,24 @@ def probe_all(
         >>> [collector.name for collector in found.collectors], found.reasons
         (['process', 'cpu', …], {'energy': '/sys/class/powercap cannot be listed: No such file or directory'})
     """
-    found = Sources([], {})
+    sources = Sources([], {})
     scope.site_folders = tuple(site_folders)
     table = dict(built_in())
     others, clashes = third_party(site_folders)
-    for name, place in others.items():
+    for name, probe_path in others.items():
         if name in table:
-            clashes[f"{name} ({place})"] = NAME_TAKEN
+            clashes[f"{name} ({probe_path})"] = NAME_TAKEN
         else:
-            table[name] = place
+            table[name] = probe_path
     if others or sys.platform != "linux":
         sys.path.extend(folder for folder in site_folders if folder not in sys.path)
-    found.reasons.update(clashes)
-    for name, place in table.items():
+    sources.reasons.update(clashes)
+    for name, probe_path in table.items():
         if absent and name in absent:
-            found.reasons[name] = absent[name]
-        elif wanted is None or name in wanted:
-            _ask(found, name, place, scope)
-    return found
+            sources.reasons[name] = absent[name]
+        elif names is None or name in names:
+            _ask(sources, name, probe_path, scope)
+    return sources
 
 
 def third_party(site_folders: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -195,21 +195,21 @@ def third_party(site_folders: Iterable[str]) -> tuple[dict[str, str], dict[str, 
         for name in sorted(names):
             if not name.endswith(".dist-info"):
                 continue
-            for source, place in _entry_points(f"{folder}/{name}/entry_points.txt"):
-                if not _is_place(place):
+            for source, probe_path in _entry_points(f"{folder}/{name}/entry_points.txt"):
+                if not _is_place(probe_path):
                     problems[f"{source} ({name})"] = (
-                        f"entry point {place!r} is not of the form package.module:probe"
+                        f"entry point {probe_path!r} is not of the form package.module:probe"
                     )
-                elif source in places and places[source] != place:
-                    problems[f"{source} ({place})"] = f"{places[source]} has this name already"
+                elif source in places and places[source] != probe_path:
+                    problems[f"{source} ({probe_path})"] = f"{places[source]} has this name already"
                 else:
-                    places[source] = place
+                    places[source] = probe_path
     return places, problems
 
 
-def load(place: str) -> Probe:
+def load(probe_path: str) -> Probe:
     """Import the function that ``package.module:name`` names."""
-    module, _, function = place.partition(":")
+    module, _, function = probe_path.partition(":")
     __import__(module)
     probe: Probe = getattr(sys.modules[module], function)
     return probe
@@ -258,25 +258,27 @@ def _missing_parts(collector: Collector) -> str:
     return "; ".join(f"{', '.join(names)}: {why}" for why, names in alike.items())
 
 
-def _ask(found: Sources, name: str, place: str, scope: Scope) -> None:
+def _ask(sources: Sources, name: str, probe_path: str, scope: Scope) -> None:
     try:
-        collector = load(place)(scope)
+        collector = load(probe_path)(scope)
     except Absent as absent:
-        found.reasons[name] = str(absent)
+        sources.reasons[name] = str(absent)
         return
     except Exception as error:  # noqa: BLE001 -- a driver or plugin that fails must not stop the other collectors
-        found.reasons[name] = f"{PROBE_FAILED}: {type(error).__name__}: {error}"
+        sources.reasons[name] = f"{PROBE_FAILED}: {type(error).__name__}: {error}"
         return
     if collector is None:
-        found.reasons[name] = "not available on this machine"
+        sources.reasons[name] = "not available on this machine"
         return
     if not hasattr(collector, "name") or not hasattr(collector, "sample"):
-        found.reasons[name] = f"{INVALID}: {place} gave {collector!r}, which lacks `name` or `sample()`"
+        sources.reasons[name] = (
+            f"{INVALID}: {probe_path} gave {collector!r}, which lacks `name` or `sample()`"
+        )
         return
-    found.collectors.append(collector)
+    sources.collectors.append(collector)
     missing = _missing_parts(collector)
     if missing:
-        found.reasons[name] = missing
+        sources.reasons[name] = missing
 
 
 def _entry_points(path: str) -> list[tuple[str, str]]:
@@ -298,6 +300,6 @@ def _entry_points(path: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _is_place(place: str) -> bool:
-    module, colon, function = place.partition(":")
+def _is_place(text: str) -> bool:
+    module, colon, function = text.partition(":")
     return bool(colon) and function.isidentifier() and all(part.isidentifier() for part in module.split("."))

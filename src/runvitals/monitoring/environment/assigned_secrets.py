@@ -75,7 +75,7 @@ def _secret_at(value: str, at: int, is_secret: Judge) -> tuple[int, int]:
     if value[at] == ">":
         return _content_of_element(value, at, is_secret)
     if value[at] == "%":
-        return _encoded(value, at, is_secret)
+        return _find_encoded(value, at, is_secret)
     if value[at : at + 3] == "://":
         return at, at
     name = _name_before(value, at)
@@ -158,13 +158,13 @@ def _second_of_pair(value: str, comma: int) -> tuple[int, int]:
         return comma, comma
     start += 1
     end = _quoted_end(value, start)
-    found = value[start:end]
+    secret = value[start:end]
     before = value[begin - 2 : begin - 1]
     if name.startswith("-"):
-        is_hidden = not found.startswith("--") and is_secret_entry(name, ANY_SECRET)
+        is_hidden = not secret.startswith("--") and is_secret_entry(name, ANY_SECRET)
     else:
-        is_hidden = before == "(" or (before == "[" and not (found.isalpha() and found.islower()))
-        is_hidden = is_hidden and is_secret_entry(name, ANY_SECRET if name.isupper() else found)
+        is_hidden = before == "(" or (before == "[" and not (secret.isalpha() and secret.islower()))
+        is_hidden = is_hidden and is_secret_entry(name, ANY_SECRET if name.isupper() else secret)
     return (start, end) if is_hidden else (comma, comma)
 
 
@@ -178,7 +178,7 @@ def _content_of_element(value: str, at: int, is_secret: Judge) -> tuple[int, int
     return (at + 1, end) if end >= 0 and value.startswith(f"</{name}", end) else (at, at)
 
 
-def _encoded(value: str, at: int, is_secret: Judge) -> tuple[int, int]:
+def _find_encoded(value: str, at: int, is_secret: Judge) -> tuple[int, int]:
     """The value after an equals sign or a colon that is percent-encoded, as in a URL within another."""
     if value[at : at + 3].lower() not in _ENCODED_SIGNS:
         return at, at

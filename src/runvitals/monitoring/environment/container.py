@@ -83,16 +83,16 @@ def container(scope: Scope, environ: Mapping[str, str]) -> dict[str, str]:
         if len(fields := line.split(" ")) > 4
         and fields[4] in ("/etc/hostname", "/etc/hosts", "/etc/resolv.conf")
     ]
-    found = _by_environment(environ) or {"kind": _kind(scope, paths, environ)}
-    if not found["kind"]:
+    facts = _by_environment(environ) or {"kind": _kind(scope, paths, environ)}
+    if not facts["kind"]:
         return {}
     identifiers = [part for path in paths for part in _parts(path)]
     container_id = next((part for part in identifiers if _is_container_id(part)), None)
-    if container_id is not None and found["kind"] in ("docker", "podman", "kubernetes"):
-        found["id"] = container_id
-    if found["kind"] == "kubernetes":
-        found |= _pod(scope, identifiers, environ)
-    return found
+    if container_id is not None and facts["kind"] in ("docker", "podman", "kubernetes"):
+        facts["id"] = container_id
+    if facts["kind"] == "kubernetes":
+        facts |= _pod(scope, identifiers, environ)
+    return facts
 
 
 def cloud(scope: Scope) -> dict[str, str]:
@@ -102,14 +102,14 @@ def cloud(scope: Scope) -> dict[str, str]:
     provider = next((name for sign, name in _CLOUDS if sign in text), None)
     if provider is None:
         return {}
-    found = {"provider": provider}
+    facts = {"provider": provider}
     product = firmware.get("product_name", "")
     if provider == "aws" and "." in product and " " not in product:
-        found["instance_type"] = product
+        facts["instance_type"] = product
     asset = read_text(scope.path("/sys/class/dmi/id/board_asset_tag")) or ""
     if provider == "aws" and asset.startswith("i-"):
-        found["instance_id"] = asset
-    return found
+        facts["instance_id"] = asset
+    return facts
 
 
 def machine_model(scope: Scope) -> str | None:
@@ -152,17 +152,17 @@ def _kind(scope: Scope, paths: list[str], environ: Mapping[str, str]) -> str:
 
 
 def _pod(scope: Scope, identifiers: list[str], environ: Mapping[str, str]) -> dict[str, str]:
-    found = {}
+    facts = {}
     uid = next((uid for part in identifiers if (uid := _pod_uid(part))), None)
     if uid is not None:
-        found["pod_uid"] = uid
+        facts["pod_uid"] = uid
     pod = environ.get("POD_NAME") or environ.get("HOSTNAME")
     if pod:
-        found["pod"] = pod
+        facts["pod"] = pod
     namespace = read_text(scope.path(_NAMESPACE)) or environ.get("POD_NAMESPACE")
     if namespace:
-        found["namespace"] = namespace
-    return found
+        facts["namespace"] = namespace
+    return facts
 
 
 def _parts(path: str) -> list[str]:

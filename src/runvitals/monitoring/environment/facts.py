@@ -63,7 +63,7 @@ def facts(scope: Scope, pid: int, cwd: str, environ: Mapping[str, str]) -> dict[
         "cwd": lambda: cwd,
         "git": lambda: git.facts(cwd),
     }
-    found: dict[str, object] = {}
+    facts_of_run: dict[str, object] = {}
     unreadable: dict[str, str] = {}
     for name, section in sections.items():
         try:
@@ -72,10 +72,10 @@ def facts(scope: Scope, pid: int, cwd: str, environ: Mapping[str, str]) -> dict[
             unreadable[name] = f"{type(error).__name__}: {error}"
             continue
         if value:
-            found[name] = value
+            facts_of_run[name] = value
     if unreadable:
-        found["unreadable"] = unreadable
-    return found
+        facts_of_run["unreadable"] = unreadable
+    return facts_of_run
 
 
 def command_line(pid: int, environ: Mapping[str, str]) -> list[str] | None:

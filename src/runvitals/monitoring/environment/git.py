@@ -60,19 +60,19 @@ def facts(cwd: str) -> dict[str, str]:
     repository = find(cwd)
     if repository is None:
         return {}
-    found = {"root": repository.root}
+    git_facts = {"root": repository.root}
     head = _read(f"{repository.folder}/HEAD") or ""
     if head.startswith("ref: "):
         reference = head[5:].strip()
         if reference != "refs/heads/.invalid":  # the placeholder of repositories that use reftable
-            found["branch"] = reference.removeprefix("refs/heads/")
+            git_facts["branch"] = reference.removeprefix("refs/heads/")
         head = _resolve(repository, reference) or ""
     if len(head) in (40, 64) and _HEX.issuperset(head):
-        found["commit"] = head
-    remote = _remote(repository, found.get("branch", ""))
+        git_facts["commit"] = head
+    remote = _remote(repository, git_facts.get("branch", ""))
     if remote:
-        found["remote"] = without_credentials(remote)
-    return found
+        git_facts["remote"] = without_credentials(remote)
+    return git_facts
 
 
 def find(cwd: str) -> Repository | None:
@@ -238,15 +238,15 @@ def _resolve(repository: Repository, reference: str) -> str | None:
 def _remote(repository: Repository, branch: str) -> str | None:
     """The URL of the branch's remote, else of origin, else of the first."""
     urls: dict[str, str] = {}
-    wanted = "origin"
+    remote = "origin"
     for section, name, value in _settings(_read(f"{repository.common}/config") or ""):
         kind, _, subject = section.partition(" ")
         subject = subject.strip('"')
         if kind == "remote" and name == "url":
             urls.setdefault(subject, value)
         elif kind == "branch" and subject == branch and name == "remote":
-            wanted = value
-    return urls.get(wanted) or urls.get("origin") or next(iter(urls.values()), None)
+            remote = value
+    return urls.get(remote) or urls.get("origin") or next(iter(urls.values()), None)
 
 
 def _read(path: str) -> str | None:

@@ -63,16 +63,16 @@ _SECTOR = 512
 
 def processors(scope: Scope) -> dict[str, object]:
     """model, sockets, cores, logical_cores; available: CPUs for the run, by affinity, cpuset and quota."""
-    found: dict[str, object] = {}
+    facts: dict[str, object] = {}
     cpuinfo = _cpuinfo(scope)
     arm = (cpuinfo.get("CPU implementer", ""), cpuinfo.get("CPU part", ""))
     model = cpuinfo.get("model name") or cpuinfo.get("cpu") or _ARM_CORES.get(arm)
     if model:
-        found["model"] = " ".join(model.split())
+        facts["model"] = " ".join(model.split())
     folder = scope.path("/sys/devices/system/cpu")
     online = sorted(parse_cpu_list(read_text(f"{folder}/online") or ""))
     if online:
-        found["logical_cores"] = len(online)
+        facts["logical_cores"] = len(online)
     cores = set()
     for cpu in online:
         package = read_text(f"{folder}/cpu{cpu}/topology/physical_package_id")
@@ -80,32 +80,32 @@ def processors(scope: Scope) -> dict[str, object]:
         if package is not None and core is not None:
             cores.add((package, core))
     if cores:
-        found["sockets"] = len({package for package, _ in cores})
-        found["cores"] = len(cores)
+        facts["sockets"] = len({package for package, _ in cores})
+        facts["cores"] = len(cores)
     cgroup = locate(scope)
-    found["available"] = available_cpu_count(scope, cgroup)
+    facts["available"] = available_cpu_count(scope, cgroup)
     limit = cgroup.cpu_limit()
     if limit is not None:
-        found["limit"] = limit.value
-    return found
+        facts["limit"] = limit.value
+    return facts
 
 
 def memory(scope: Scope) -> dict[str, int]:
     """total_bytes, swap_bytes; limit_bytes where a cgroup sets one."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for line in (read_text(scope.path("/proc/meminfo")) or "").split("\n"):
         name, _, value = line.partition(":")
         if name in ("MemTotal", "SwapTotal"):
-            found["total_bytes" if name == "MemTotal" else "swap_bytes"] = int(value.split()[0]) * 1024
+            sizes["total_bytes" if name == "MemTotal" else "swap_bytes"] = int(value.split()[0]) * 1024
     limit = locate(scope).memory_limit()
     if limit is not None:
-        found["limit_bytes"] = int(limit.value)
-    return found
+        sizes["limit_bytes"] = int(limit.value)
+    return sizes
 
 
 def disks(scope: Scope) -> list[dict[str, object]]:
     """Whole disks: name, bytes; model and rotational if known."""
-    found = []
+    disk_facts = []
     for name in _names(scope.path("/sys/block")):
         folder = scope.path(f"/sys/block/{name}")
         sectors = read_text(f"{folder}/size") or ""
@@ -118,21 +118,21 @@ def disks(scope: Scope) -> list[dict[str, object]]:
         rotational = read_text(f"{folder}/queue/rotational")
         if rotational is not None:
             disk["rotational"] = rotational == "1"
-        found.append(disk)
-    return found
+        disk_facts.append(disk)
+    return disk_facts
 
 
 def file_systems(scope: Scope) -> list[dict[str, str]]:
     """The file system of each configured path: path, mount point, type."""
     mounts = read_mounts(scope)
-    found = []
+    mounted = []
     for path in scope.disk_paths:
         mount = mount_of(mounts, scope.host_root + path if scope.host_root else path)
         if mount is not None:
-            found.append(
+            mounted.append(
                 {"path": path, "mount": mount.point.removeprefix(scope.host_root) or "/", "type": mount.kind}
             )
-    return found
+    return mounted
 
 
 def interfaces(scope: Scope) -> list[dict[str, object]]:
@@ -142,7 +142,7 @@ def interfaces(scope: Scope) -> list[dict[str, object]]:
     """
     names = [name for name in _names(scope.path("/sys/class/net")) if name != "lo"]
     hardware = [name for name in names if os.path.exists(scope.path(f"/sys/class/net/{name}/device"))]
-    found = []
+    interface_facts = []
     for name in hardware or names:
         folder = scope.path(f"/sys/class/net/{name}")
         interface: dict[str, object] = {"name": name}
@@ -152,13 +152,13 @@ def interfaces(scope: Scope) -> list[dict[str, object]]:
         speed = read_text(f"{folder}/speed") or ""  # -1 or an error while the link is down or has no speed
         if speed.isdigit() and speed != "0":
             interface["megabits_per_second"] = int(speed)
-        found.append(interface)
-    return found
+        interface_facts.append(interface)
+    return interface_facts
 
 
 def infiniband(scope: Scope) -> list[dict[str, str]]:
     """InfiniBand, RoCE and EFA ports: device, port; rate, link_layer and state in the kernel's words."""
-    found = []
+    ports = []
     for device in _names(scope.path("/sys/class/infiniband")):
         for port in _names(scope.path(f"/sys/class/infiniband/{device}/ports")):
             folder = scope.path(f"/sys/class/infiniband/{device}/ports/{port}")
@@ -167,21 +167,21 @@ def infiniband(scope: Scope) -> list[dict[str, str]]:
                 text = read_text(f"{folder}/{name}")
                 if text:
                     row[name] = text
-            found.append(row)
-    return found
+            ports.append(row)
+    return ports
 
 
 def accelerators(scope: Scope) -> list[dict[str, object]]:
     """Accelerators on PCI: address, class, vendor_id, device_id; vendor, driver, numa_node if known."""
-    found = []
+    devices = []
     for address in _names(scope.path("/sys/bus/pci/devices")):
         folder = scope.path(f"/sys/bus/pci/devices/{address}")
         code, vendor = read_text(f"{folder}/class") or "", read_text(f"{folder}/vendor") or ""
         base = code.removeprefix("0x")[:2]
-        known = vendor in _VENDORS
+        is_vendor = vendor in _VENDORS
         if not (
             base == _ACCELERATOR
-            or (base == _DISPLAY and known)
+            or (base == _DISPLAY and is_vendor)
             or (base in _UNCLASSIFIED and vendor in _UNCLASSIFIED_VENDORS)
         ):
             continue
@@ -191,7 +191,7 @@ def accelerators(scope: Scope) -> list[dict[str, object]]:
             "vendor_id": vendor,
             "device_id": read_text(f"{folder}/device") or "",
         }
-        if known:
+        if is_vendor:
             device["vendor"] = _VENDORS[vendor]
         driver = _link_name(f"{folder}/driver")
         if driver:
@@ -199,13 +199,13 @@ def accelerators(scope: Scope) -> list[dict[str, object]]:
         node = read_text(f"{folder}/numa_node") or ""
         if node.isdigit():  # -1: unknown to the firmware
             device["numa_node"] = int(node)
-        found.append(device)
-    return found
+        devices.append(device)
+    return devices
 
 
 def numa_nodes(scope: Scope) -> list[dict[str, object]]:
     """Memory nodes: node, cpus as the kernel lists them, bytes."""
-    found = []
+    nodes = []
     for node in sorted(parse_cpu_list(read_text(scope.path("/sys/devices/system/node/online")) or "")):
         folder = scope.path(f"/sys/devices/system/node/node{node}")
         row: dict[str, object] = {"node": node, "cpus": read_text(f"{folder}/cpulist") or ""}
@@ -213,8 +213,8 @@ def numa_nodes(scope: Scope) -> list[dict[str, object]]:
             words = line.split()  # "Node 0 MemTotal:  32882504 kB"
             if len(words) > 3 and words[2] == "MemTotal:":
                 row["bytes"] = int(words[3]) * 1024
-        found.append(row)
-    return found
+        nodes.append(row)
+    return nodes
 
 
 def _cpuinfo(scope: Scope) -> dict[str, str]:

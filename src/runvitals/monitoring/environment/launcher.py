@@ -162,9 +162,9 @@ class _Ancestry:
         It is the nearest ancestor that was started without the variable: a shell that wraps the training
         script inherits it, the launcher does not. None if /proc is not available.
         """
-        wanted = b"\0" + marker.encode() + b"="
+        assignment = b"\0" + marker.encode() + b"="
         pid = self._parent_and_start(self.pid)[0]
-        while pid > 1 and wanted in b"\0" + self._environ(pid):
+        while pid > 1 and assignment in b"\0" + self._environ(pid):
             pid = self._parent_and_start(pid)[0]
         start_ticks = self._parent_and_start(pid)[1]
         boot_id = read_text(f"{self.proc}/sys/kernel/random/boot_id")

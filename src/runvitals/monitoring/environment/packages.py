@@ -29,7 +29,7 @@ def packages(folders: Iterable[str]) -> dict[str, str]:
         >>> packages(["/usr/lib/python3/dist-packages"])
         {'numpy': '2.4.6', 'typing-extensions': '4.15.0'}
     """
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for folder in folders:
         try:
             names = os.listdir(folder)
@@ -40,11 +40,11 @@ def packages(folders: Iterable[str]) -> dict[str, str]:
                 name, _, rest = file[: file.rindex(".")].partition("-")
                 version = rest.partition("-")[0]
                 if name and version:
-                    found.setdefault(_normalized(name), version)
-    return dict(sorted(found.items())[:MAX_PACKAGES])
+                    versions.setdefault(_normalize(name), version)
+    return dict(sorted(versions.items())[:MAX_PACKAGES])
 
 
-def _normalized(name: str) -> str:
+def _normalize(name: str) -> str:
     """Normalise a name as package indices do, so that `A_b.C` is `a-b-c`.
 
     https://packaging.python.org/en/latest/specifications/name-normalization/

@@ -133,9 +133,9 @@ class PasswordOptions:
                 self._program = None
         name = word.rpartition("/")[2].rpartition("(")[2]
         self._may_log_in = self._may_log_in or name in _LOGIN_PROGRAMS
-        found = _LOGIN if name == "login" and self._may_log_in else _CLIENTS.get(name)
-        if found is not None:
-            self._program, self.expects_value = found, False
+        options = _LOGIN if name == "login" and self._may_log_in else _CLIENTS.get(name)
+        if options is not None:
+            self._program, self.expects_value = options, False
         return -1
 
 

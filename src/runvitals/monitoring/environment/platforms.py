@@ -100,7 +100,7 @@ def platforms(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
     {'slurm': {'SLURM_JOB_ID': '7', 'SLURM_JOB_NAME': 'bert'}}
     """
     return {
-        name: _kept(environ, kept.split())
+        name: _select(environ, kept.split())
         for name, signs, kept in _PLATFORMS
         if any(environ.get(sign) for sign in signs.split())
     }
@@ -115,5 +115,5 @@ def visible_devices(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: environ[name][:_LONGEST] for name in _VISIBLE_DEVICES if name in environ}
 
 
-def _kept(environ: Mapping[str, str], names: list[str]) -> dict[str, str]:
+def _select(environ: Mapping[str, str], names: list[str]) -> dict[str, str]:
     return {name: environ[name][:_LONGEST] for name in names if environ.get(name)}

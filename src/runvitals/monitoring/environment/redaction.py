@@ -66,9 +66,9 @@ def command(arguments: Sequence[str], environ: Mapping[str, str] = _NO_VARIABLES
     >>> command(["train.py", "--api-key", "abc", "HF_TOKEN=abc", "--tokenizer", "bpe"])
     ['train.py', '--api-key', '***', 'HF_TOKEN=***', '--tokenizer', 'bpe']
     """
-    known = known_secrets(environ)
-    if known:
-        arguments = [without_known(argument, known) for argument in arguments]
+    secrets = known_secrets(environ)
+    if secrets:
+        arguments = [without_known(argument, secrets) for argument in arguments]
     clean: list[str] = []
     before = option = ""  # the last argument; a secret option whose value may follow
     options = PasswordOptions()
@@ -101,13 +101,13 @@ def command(arguments: Sequence[str], environ: Mapping[str, str] = _NO_VARIABLES
 
 def known_secrets(environ: Mapping[str, str]) -> list[str]:
     """The values of the secret variables of an environment, the longest first."""
-    known = {value for name, value in environ.items() if is_secret(name, value)}
-    return sorted((value for value in known if len(value) >= _SHORTEST_KNOWN), key=len, reverse=True)
+    secrets = {value for name, value in environ.items() if is_secret(name, value)}
+    return sorted((value for value in secrets if len(value) >= _SHORTEST_KNOWN), key=len, reverse=True)
 
 
-def without_known(value: str, known: Sequence[str]) -> str:
+def without_known(value: str, secrets: Sequence[str]) -> str:
     """A text with these secrets hidden."""
-    for secret in known:
+    for secret in secrets:
         value = value.replace(secret, HIDDEN)
     return value
 

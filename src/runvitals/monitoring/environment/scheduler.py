@@ -42,16 +42,16 @@ def scheduled_job(environ: Mapping[str, str], host_root: str) -> str | None:
 def job_name(environ: Mapping[str, str]) -> str | None:
     """The name of the job, the same in all its ranks; with the job's number where names repeat."""
     if slurm_step(environ) is not None:
-        return _numbered(environ.get("SLURM_JOB_NAME"), _slurm_job(environ))
+        return _with_number(environ.get("SLURM_JOB_NAME"), _slurm_job(environ))
     for name, number_of_job in (("PBS_JOBNAME", "PBS_JOBID"), ("LSB_JOBNAME", "LSB_JOBID")):
         if environ.get(name):
-            return _numbered(environ[name], environ.get(number_of_job, "").partition(".")[0])
+            return _with_number(environ[name], environ.get(number_of_job, "").partition(".")[0])
     return first_set(environ, "TRAINING_JOB_NAME", "AZUREML_RUN_ID", "CLOUD_ML_JOB_ID") or _kubernetes_name(
         environ
     )
 
 
-def _numbered(name: str | None, job: str | None) -> str | None:
+def _with_number(name: str | None, job: str | None) -> str | None:
     return f"{name}-{job}" if name and job else name or None
 
 

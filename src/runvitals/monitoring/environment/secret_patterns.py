@@ -33,10 +33,10 @@ def _any(rest: str) -> bool:
 
 def _digit_or_mixed_case(rest: str) -> bool:
     """Of random tokens of 20 characters, one in thirty has no digit."""
-    return any(map(str.isdigit, rest)) or _mixed_case(rest)
+    return any(map(str.isdigit, rest)) or _is_mixed_case(rest)
 
 
-def _mixed_case(rest: str) -> bool:
+def _is_mixed_case(rest: str) -> bool:
     """About as many capital as small letters, as in random text. Names in programs have fewer capitals."""
     upper, lower = sum(map(str.isupper, rest)), sum(map(str.islower, rest))
     return upper + lower >= 16 and min(upper, lower) * 10 >= 3 * (upper + lower)
@@ -60,12 +60,12 @@ def _long_random_name(rest: str) -> bool:
     return len(rest) >= 24 and _digit_or_mixed_case(rest)
 
 
-def _mixed(rest: str) -> bool:
+def _is_mixed(rest: str) -> bool:
     cases = any(map(str.isupper, rest)) and any(map(str.islower, rest))
     return cases and len(rest) >= 14 and _digit_or_mixed_case(rest)
 
 
-def _mixed_or_long_hex(rest: str) -> bool:
+def _is_mixed_or_long_hex(rest: str) -> bool:
     return len(rest) >= 32 and any(map(str.isdigit, rest)) and any(map(str.isalpha, rest))
 
 
@@ -93,7 +93,7 @@ def _uuid(rest: str) -> bool:
 
 
 def _lob(rest: str) -> bool:
-    return (len(rest) == 35 and _HEX.issuperset(rest)) or (len(rest) == 40 and _mixed(rest))
+    return (len(rest) == 35 and _HEX.issuperset(rest)) or (len(rest) == 40 and _is_mixed(rest))
 
 
 def _hex_40(rest: str) -> bool:
@@ -102,7 +102,7 @@ def _hex_40(rest: str) -> bool:
 
 def _letters_of(length: int) -> Callable[[str], bool]:
     """The rule for short prefixes: this exact length, with capitals, small letters and digits."""
-    return lambda rest: len(rest) == length and _mixed(rest)
+    return lambda rest: len(rest) == length and _is_mixed(rest)
 
 
 def _aws_id(rest: str) -> bool:
@@ -114,7 +114,7 @@ def _harness(rest: str) -> bool:
 
 
 def _yandex(rest: str) -> bool:
-    return len(rest) >= 90 and "." in rest and _mixed(rest)
+    return len(rest) >= 90 and "." in rest and _is_mixed(rest)
 
 
 def _very_long(rest: str) -> bool:
@@ -143,13 +143,13 @@ _FORMS: tuple[_Form, ...] = (
     *_forms("ATATT3 ATCTT3 ATBB", _NAME | {"="}, _random_name),
     # packages and images
     *_forms("npm_ rubygems_ CLOJARS_", _ALNUM, _letters_and_digits),
-    *_forms("pypi-", _NAME, _mixed),
+    *_forms("pypi-", _NAME, _is_mixed),
     *_forms("dckr_pat_ dckr_oat_", _NAME, _random_name),
     # models
     *_forms("hf_ api_org_ r8_ gsk_ csk- xai- pplx- tgp_v1_ fw_ fal_", _ALNUM, _letters_and_digits),
     *_forms("sk-ant- sk-proj- sk-svcacct- sk-admin- sk-or- nvapi- wandb_v1_ lsv2_", _NAME, _random_name),
     *_forms("sk-", _ALNUM, _letters_and_digits),
-    *_forms("sk-", _NAME, _mixed),
+    *_forms("sk-", _NAME, _is_mixed),
     # Google, Azure, DigitalOcean, Databricks, HashiCorp, Pulumi
     *_forms("AIza ya29. GOCSPX- 1//0", _NAME, _random_name),
     *_forms("dop_v1_ doo_v1_ dor_v1_", _ALNUM, _letters_and_digits),
@@ -161,7 +161,7 @@ _FORMS: tuple[_Form, ...] = (
     # money and mail
     *_forms("sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_ whsec_ rzp_live_ rzp_test_", _ALNUM,
             _short_random_name),
-    *_forms("SG.", _NAME, _mixed),
+    *_forms("SG.", _NAME, _is_mixed),
     *_forms("xkeysib- shpat_ shpss_ shpca_ shppa_ sq0atp- sq0csp-", _NAME, _random_name),
     # the rest
     *_forms("PMAK- NRAK- sbp_ figd_ lin_api_ dp.pt. dp.st. phx_ ops_eyJ ntn_", _NAME, _random_name),
@@ -177,8 +177,8 @@ _FORMS: tuple[_Form, ...] = (
     *_forms("access-sandbox- access-development- access-production- xoxc- xoxd- s-s4t2ud- tk-us- CFPAT-",
             _NAME | {"%"}, _random_name),
     *_forms("pscale_pw_ pscale_tkn_ pscale_oauth_ sb_secret_ duffel_live_ duffel_test_ tfp_ pcsk_ fo1_ AQVN",
-            _NAME, _mixed),
-    *_forms("sha256~ v1.0- fm1r_ fm2_ fm1a_", _NAME | _BASE64, _mixed_or_long_hex),
+            _NAME, _is_mixed),
+    *_forms("sha256~ v1.0- fm1r_ fm2_ fm1a_", _NAME | _BASE64, _is_mixed_or_long_hex),
     *_forms("bkua_ nfp_ pnu_ rdme_ sqp_ squ_ sqa_ slk_ ddp_ rnd_ vcp_ vck_ phc_ rpa_ key_ sk_ secret_ pat_",
             _ALNUM, _long_random_name),
     *_forms("p8e- ico- NRII- EZAK EZTK cio", _ALNUM, _long_random_name),
@@ -200,7 +200,7 @@ _FORMS: tuple[_Form, ...] = (
     *_forms("API- A3-", _UPPER_AND_DIGITS | {"-"}, _long_random_name),
     *_forms("MT Mz Nj Nz OD OT", _NAME, _discord),
     *_forms("AA", _ALNUM | {"_", "-"}, _telegram),  # after the id of a bot
-    *_forms("eyJ", _NAME, _mixed),  # a JSON web token
+    *_forms("eyJ", _NAME, _is_mixed),  # a JSON web token
     *_forms("ZXlK", _BASE64, _very_long),  # one in base64, as in secrets of Kubernetes
 )  # fmt: skip
 _PREFIXES = tuple(dict.fromkeys(prefix for prefix, _, _ in _FORMS))
@@ -268,14 +268,14 @@ def _without_hooks(value: str) -> str:
         lower = value
     for hook in _HOOKS:
         if hook in lower:
-            value, lower = _hidden_after(value, lower, hook, everywhere=True)
+            value, lower = _hide_after(value, lower, hook, everywhere=True)
     for segment in _HOOK_SEGMENTS:
         if segment in lower:
-            value, lower = _hidden_after(value, lower, segment, everywhere=False)
+            value, lower = _hide_after(value, lower, segment, everywhere=False)
     return value
 
 
-def _hidden_after(value: str, lower: str, prefix: str, everywhere: bool) -> tuple[str, str]:
+def _hide_after(value: str, lower: str, prefix: str, everywhere: bool) -> tuple[str, str]:
     """Hide everything after a prefix; only in URLs, unless `everywhere`.
 
     Returns the text, and the text in lower case.
@@ -404,4 +404,4 @@ def _is_random(run: str) -> bool:
     if run.isalpha():
         return False  # such as a sequence of DNA
     counts = (sum(map(kind, run)) for kind in (str.isdigit, str.isupper, str.islower))
-    return all(count * 16 >= len(run) for count in counts) or _mixed_case(run)
+    return all(count * 16 >= len(run) for count in counts) or _is_mixed_case(run)

@@ -49,14 +49,14 @@ class Baselines:
         """Add each total, counted from the run's start, to the values."""
         if self._unsettled:
             self._settle(totals)
-        known = self._known
+        baselines = self._known
         for key, total in totals.items():
             if type(total) is not int and type(total) is not float and not isinstance(total, (float, int)):
                 values[key] = total  # rejected and reported when the sample is written
                 continue
-            entry = known.get(key)
+            entry = baselines.get(key)
             if entry is None:
-                entry = known[key] = [total, total]
+                entry = baselines[key] = [total, total]
                 self.fresh[key] = total
             base, last = entry
             if total < last:

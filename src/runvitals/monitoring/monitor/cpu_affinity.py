@@ -56,17 +56,17 @@ class CpuAffinity:
 
     def update(self, now_s: float, processes: Iterable[WatchedProcess]) -> None:
         """Adapt to where the processes run now."""
-        wanted = self._allowed - {process.processor() for process in processes}
-        if not wanted:
-            wanted = self._allowed  # the training uses all of them
-        is_unchanged = wanted == self._current
+        processors = self._allowed - {process.processor() for process in processes}
+        if not processors:
+            processors = self._allowed  # the training uses all of them
+        is_unchanged = processors == self._current
         self._every_s = min(2 * self._every_s, LONGEST_S) if is_unchanged else EVERY_S
         self.update_at_s = now_s + self._every_s
         if is_unchanged:
             return
         try:
-            os.sched_setaffinity(0, wanted)
+            os.sched_setaffinity(0, processors)
         except OSError:  # forbidden, or the processors were taken offline: give up
             self.update_at_s = float("inf")
             return
-        self._current = wanted
+        self._current = processors

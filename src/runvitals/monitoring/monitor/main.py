@@ -143,7 +143,7 @@ def build(spec: dict[str, Any], journal: JournalWriter) -> Monitor:
         note(frames.LIFECYCLE, what="gap", since=predecessor.died_ms)
     # The latest description wins. A monitor that starts slowly, or again, must not replace a newer one.
     journal.json(frames.INFO, {"t": spec["described_ms"], "run": spec["about"]})
-    note(frames.INFO, settings=settings, sources=_redacted(probed.states(selection)))
+    note(frames.INFO, settings=settings, sources=_redact(probed.states(selection)))
     return monitor
 
 
@@ -155,9 +155,9 @@ def absent_here(scope: Scope, names: list[str]) -> dict[str, str]:
     """
 
     def reasons() -> dict[str, Any]:
-        found = sources.probe_all(scope, names)
-        present = {collector.name for collector in found.collectors}
-        return {name: reason for name, reason in found.reasons.items() if name not in present}
+        probed = sources.probe_all(scope, names)
+        present = {collector.name for collector in probed.collectors}
+        return {name: reason for name, reason in probed.reasons.items() if name not in present}
 
     try:
         absent = ForkedTask(reasons).result()
@@ -198,7 +198,7 @@ def _create_journal(spec: dict[str, Any]) -> JournalWriter:
     )
 
 
-def _redacted(states: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+def _redact(states: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
     """The states of the sources, without secrets in URLs."""
     if any("://" in text for state in states.values() for text in state.values()):
         from runvitals.monitoring.environment import redaction  # few machines have such a source

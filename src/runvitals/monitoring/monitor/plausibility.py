@@ -45,12 +45,12 @@ MOST_CHECKS = 256
 class Fault:
     """A value that was left out of a tick, and why. ``place``: its place among the gauges or counters."""
 
-    __slots__ = ("is_counter", "key", "place", "reason", "value")
+    __slots__ = ("is_counter", "key", "position", "reason", "value")
 
-    def __init__(self, key: str, value: float, place: int, reason: str, is_counter: bool = False) -> None:
+    def __init__(self, key: str, value: float, position: int, reason: str, is_counter: bool = False) -> None:
         self.key = key
         self.value = value
-        self.place = place
+        self.position = position
         self.reason = reason
         self.is_counter = is_counter
 
@@ -110,9 +110,9 @@ class Plausibility:
 
     def _remove_faults(self, tick: Tick, checks: KeyChecks) -> list[Fault]:
         faults = {fault.key: fault for fault in self._impossible_gauges(tick.gauges, checks)}
-        for place, (key, total) in enumerate(tick.counters.items()):
+        for position, (key, total) in enumerate(tick.counters.items()):
             if self._is_code(key, total):
-                faults[key] = Fault(key, total, place, _no_value(total), is_counter=True)
+                faults[key] = Fault(key, total, position, _no_value(total), is_counter=True)
         for key in faults:
             tick.gauges.pop(key, None)
             tick.counters.pop(key, None)
@@ -125,20 +125,20 @@ class Plausibility:
     def _impossible_gauges(self, gauges: dict[str, float], checks: KeyChecks) -> Iterable[Fault]:
         """The gauges that are out of range, and those computed from them. Rounds what is out by a little."""
         faults = []
-        for place, (key, value) in enumerate(gauges.items()):
-            least, most = checks.least[place], checks.most[place]
+        for position, (key, value) in enumerate(gauges.items()):
+            least, most = checks.least[position], checks.most[position]
             if self._is_code(key, value):
-                faults.append(Fault(key, value, place, _no_value(value)))
+                faults.append(Fault(key, value, position, _no_value(value)))
             elif not is_number(value) or value != value or least <= value <= most:
                 continue
             elif most == ALL and -SLACK <= value <= ALL + SLACK and value != ABSENT:
                 gauges[key] = min(max(value, 0.0), ALL)
             else:
                 limits = f"{least:g} to {most:g} {range_of(key)[2]}".rstrip()
-                faults.append(Fault(key, value, place, f"{value:.12g} is left out: expected {limits}"))
-        places = {key: place for place, key in enumerate(gauges)}
+                faults.append(Fault(key, value, position, f"{value:.12g} is left out: expected {limits}"))
+        places = {key: position for position, key in enumerate(gauges)}
         for fault in faults:
-            yield from _derived(fault, gauges, places)
+            yield from _derive(fault, gauges, places)
         yield from faults
 
     def _is_code(self, key: str, value: float) -> bool:
@@ -196,7 +196,7 @@ def is_number(value: object) -> bool:
     return isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 1023)
 
 
-def _derived(fault: Fault, gauges: Mapping[str, float], places: Mapping[str, int]) -> Iterable[Fault]:
+def _derive(fault: Fault, gauges: Mapping[str, float], places: Mapping[str, int]) -> Iterable[Fault]:
     """The share of an impossible amount, and the amount of an impossible share."""
     name = _DERIVED.get(name_of(fault.key), "")
     key = f"{fault.key.rpartition('.')[0]}.{name.partition('.')[2]}"

@@ -95,8 +95,8 @@ def _processes(lifecycle: list[dict[str, Any]]) -> list[EarlierProcess]:
         elif value.get("what") in ("finish", "exit") and pid in processes:
             code = value.get("exit_code")
             signal = value.get("signal")
-            known = value["what"] == "exit"
-            processes[pid].exit = ProcessExit(code if known else code or 0, signal)
+            is_exit = value["what"] == "exit"
+            processes[pid].exit = ProcessExit(code if is_exit else code or 0, signal)
     return list(processes.values())
 
 

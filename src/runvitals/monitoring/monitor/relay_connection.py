@@ -56,9 +56,9 @@ def address(directory: str, python: str = "") -> SocketAddress:
         python: of the one that helps the relay with the packages of this interpreter.
     """
     directory = os.path.abspath(directory)
-    place = f"{zlib.crc32(os.fsencode(directory)):08x}"
+    name = f"{zlib.crc32(os.fsencode(directory)):08x}"
     helper = f"-{zlib.crc32(os.fsencode(python)):08x}" if python else ""
-    return SocketAddress(f"relay-{place}{helper}", directory)
+    return SocketAddress(f"relay-{name}{helper}", directory)
 
 
 def connect(directory: str, python: str = "") -> _socket.socket | None:

@@ -138,10 +138,10 @@ class Sampler:
             try:
                 source.sample(tick)
             except Exception as error:  # noqa: BLE001 - a failing source must not affect the others
-                self._failed(source, mono_s, error)
+                self._note_failure(source, mono_s, error)
             else:
                 if source.backoff.failures:
-                    self._recovered(source)
+                    self._note_recovery(source)
             if timed:
                 values[source.ms_key] = (time.perf_counter_ns() - began_ns) / 1e6
             source.gauges_end = len(values)
@@ -190,7 +190,7 @@ class Sampler:
         """Count values that were left out for the sources that wrote them."""
         for fault in faults:
             for source in sources:
-                if fault.place < (source.counters_end if fault.is_counter else source.gauges_end):
+                if fault.position < (source.counters_end if fault.is_counter else source.gauges_end):
                     source.drop(fault.key, fault.reason)
                     if source not in self.news_sources:
                         self.news_sources = [*self.news_sources, source]
@@ -206,7 +206,7 @@ class Sampler:
         keys = list(fallen)[:MOST_REASONS]
         self.events.append({"name": "counter_reset", "level": "info", "text": text, "keys": keys})
 
-    def _failed(self, source: SampledSource, mono_s: float, error: Exception) -> None:
+    def _note_failure(self, source: SampledSource, mono_s: float, error: Exception) -> None:
         source.failures += 1
         source.backoff.failed(mono_s)
         source.next_s = source.backoff.until_s
@@ -214,7 +214,7 @@ class Sampler:
         if source.backoff.failures == 1:
             self.report(source.name, error)
 
-    def _recovered(self, source: SampledSource) -> None:
+    def _note_recovery(self, source: SampledSource) -> None:
         source.backoff.worked()
         source.absent, source.told = None, -1  # report its missing parts again, after the recovery
         self.report(source.name, None)

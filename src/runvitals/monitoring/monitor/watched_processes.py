@@ -298,12 +298,12 @@ def stop_signal(pid: int) -> int:
 
 def _ancestors_of(pid: int) -> list[int]:
     """The processes that have started a process, from its parent on; empty where there is no /proc."""
-    found: list[int] = []
-    while pid > 1 and len(found) < _MAX_ANCESTORS:
+    pids: list[int] = []
+    while pid > 1 and len(pids) < _MAX_ANCESTORS:
         try:
             with open(f"/proc/{pid}/stat", "rb") as file:
                 pid = int(file.read().rpartition(b")")[2].split()[1])
         except (OSError, IndexError):
             break
-        found.append(pid)
-    return found
+        pids.append(pid)
+    return pids

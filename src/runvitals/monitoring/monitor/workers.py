@@ -42,15 +42,15 @@ def ending_of(
         earlier: processes of a previous monitor. One counts only if it has started one of `processes`.
         stop_requested: whether somebody asked the run to stop.
     """
-    known: dict[tuple[int, str], WatchedProcess | EarlierProcess] = {
+    processes_by_role: dict[tuple[int, str], WatchedProcess | EarlierProcess] = {
         (process.pid, process.role): process for process in earlier if process.exit.known
     }
-    known.update({(process.pid, process.role): process for process in processes})
+    processes_by_role.update({(process.pid, process.role): process for process in processes})
     exits: list[ProcessExit] = []
     workers: list[ProcessExit] = []
     mains: set[int] = set()  # of the previous monitor
     for process in processes:
-        main = _main_of(process, known)
+        main = _main_of(process, processes_by_role)
         if main is None:
             exits.append(process.exit)
             continue
@@ -62,11 +62,13 @@ def ending_of(
 
 
 def _main_of(
-    process: WatchedProcess, known: Mapping[tuple[int, str], WatchedProcess | EarlierProcess]
+    process: WatchedProcess, processes_by_role: Mapping[tuple[int, str], WatchedProcess | EarlierProcess]
 ) -> WatchedProcess | EarlierProcess | None:
     """The process of the run that has started another one: the command only as a pool's parent."""
     parent = process.about.get("parent")
-    if parent is not None and (parent, "command") in known:
-        return known[parent, "command"]
+    if parent is not None and (parent, "command") in processes_by_role:
+        return processes_by_role[parent, "command"]
     pids = process.ancestors if parent is None else [parent, *process.ancestors]
-    return next((known[pid, "train"] for pid in pids if (pid, "train") in known), None)
+    return next(
+        (processes_by_role[pid, "train"] for pid in pids if (pid, "train") in processes_by_role), None
+    )

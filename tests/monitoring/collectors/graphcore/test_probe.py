@@ -77,7 +77,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from runvitals.monitoring.collectors.base import Scope
 from runvitals.monitoring.collectors.sources import probe_all
-probe_all(Scope(host_root="/nowhere"), wanted={"graphcore"})
+probe_all(Scope(host_root="/nowhere"), names={"graphcore"})
 print(*(name for name in sys.modules if "graphcore" in name or "ctypes" in name))
 """
     source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "..", "src")

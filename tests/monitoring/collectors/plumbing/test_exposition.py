@@ -268,7 +268,7 @@ def test_families_of_an_earlier_response_do_not_matter(text: str) -> None:
     known: dict[str, tuple[str, dict[str, str]]] = {}
     fresh = parse(text.encode())
     for _ in range(2):
-        again = parse(text.encode(), known=known)
+        again = parse(text.encode(), heads=known)
         assert repr(again.samples) == repr(fresh.samples)
         assert (again.bad, again.first_bad) == (fresh.bad, fresh.first_bad)
 
@@ -288,7 +288,7 @@ def test_a_response_in_pieces_is_parsed_like_a_whole_one(size: int) -> None:
     parser.end()
     assert repr(samples) == repr(whole.samples)
     assert parser.taken == 2
-    found = parser.found
+    found = parser.page
     assert (found.bad, found.first_bad, found.ended) == (whole.bad, whole.first_bad, True)
     assert found.kind("a_total") == "counter"
 
@@ -302,17 +302,17 @@ def test_an_endless_line_is_skipped() -> None:
     parser.feed(b" 5\nb 2\n")
     parser.end()
     assert [sample.name for sample in samples] == ["a", "b"]
-    assert parser.found.bad == 1
-    assert parser.found.first_bad.endswith("longer than 65536 bytes")
-    assert parser.found.first_bad.startswith("line 2, 'xxx")
+    assert parser.page.bad == 1
+    assert parser.page.first_bad.endswith("longer than 65536 bytes")
+    assert parser.page.first_bad.startswith("line 2, 'xxx")
 
 
 def test_only_the_last_of_very_many_families_are_remembered() -> None:
     parser = ExpositionParser(lambda _: None)
     for number in range(8000):
         parser.feed(b"# TYPE m%d counter\nm%d 1\n" % (number, number))
-    assert len(parser.found.families) == 5000
-    assert parser.found.kind("m7999") == "counter"
+    assert len(parser.page.families) == 5000
+    assert parser.page.kind("m7999") == "counter"
 
 
 @pytest.mark.parametrize("word", ["COUNTER", "Counter"])

@@ -44,7 +44,7 @@ def test_every_vendor_is_a_source() -> None:
 
 
 def test_a_machine_without_accelerators_has_a_reason_for_each(tmp_path: Path) -> None:
-    found = probe_all(plant(tmp_path, BARE_VM), wanted=NAMES)
+    found = probe_all(plant(tmp_path, BARE_VM), names=NAMES)
     assert found.collectors == []
     assert found.reasons.keys() == NAMES
     assert found.reasons["gaudi"] == "no Intel Gaudi here: no PCI device of vendor 1da3, no /dev/hl0"
@@ -56,7 +56,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from runvitals.monitoring.collectors.base import Scope
 from runvitals.monitoring.collectors.sources import probe_all
-probe_all(Scope(host_root=sys.argv[2]), wanted=sys.argv[3].split(","))
+probe_all(Scope(host_root=sys.argv[2]), names=sys.argv[3].split(","))
 print(*(name for name in sys.modules if "vendors." in name))
 """
     source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "..", "src")
@@ -87,7 +87,7 @@ def test_indices_of_several_vendors_do_not_collide(tmp_path: Path) -> None:
 
 def test_a_second_vendors_devices_follow_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool(tmp_path, monkeypatch, "hl-smi", HL_SMI)
-    found = probe_all(plant(tmp_path / "root", MIXED), wanted={"gaudi"})
+    found = probe_all(plant(tmp_path / "root", MIXED), names={"gaudi"})
     (smi,) = found.collectors
     read = values(smi)
     assert {key.split(".")[1] for key in read} == {"3", "4"}
@@ -96,7 +96,7 @@ def test_a_second_vendors_devices_follow_the_first(tmp_path: Path, monkeypatch: 
 
 def test_a_device_file_suffices_without_pci(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool(tmp_path, monkeypatch, "hl-smi", HL_SMI)
-    found = probe_all(plant(tmp_path / "root", {"dev/hl0": ""}), wanted={"gaudi"})
+    found = probe_all(plant(tmp_path / "root", {"dev/hl0": ""}), names={"gaudi"})
     assert values(found.collectors[0])["gpu.0.temp"] == 30.0
 
 

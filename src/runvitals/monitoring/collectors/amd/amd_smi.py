@@ -108,8 +108,8 @@ def parse_static(answer: Any) -> list[AmdGpuReport]:
         if isinstance(limit, dict):
             # Since ROCm 7.2 the limits are in ppt0. ppt1 is the limit for short peaks.
             places = [limit, limit.get("ppt0"), limit.get("ppt1")]
-            found = [_first_positive(place, _LIMITS) for place in places]
-            device.readings["enforcedPowerLimitWatts"] = next((watts for watts in found if watts), 0.0)
+            limits = [_first_positive(section, _LIMITS) for section in places]
+            device.readings["enforcedPowerLimitWatts"] = next((watts for watts in limits if watts), 0.0)
         vram = gpu.get("vram")
         size = _first(vram, ("size", "vram_size", "total"), "bytes", "MB")
         if size is not None:
@@ -132,15 +132,15 @@ def _gpus(answer: Any) -> list[tuple[int, dict[str, Any]]]:
         answer = list(answer.values())
     if not isinstance(answer, list):
         raise ValueError(f"invalid amd-smi output: expected a list of GPUs, got {answer!r:.80}")
-    found = []
+    gpus = []
     for position, gpu in enumerate(answer):
         if isinstance(gpu, dict):
             sections = {str(key).lower(): value for key, value in gpu.items()}
             index = amount(sections.get("gpu", sections.get("gpu_id")), "1")
             if index is None or not 0 <= index < MOST_GPUS:
                 index = position
-            found.append((int(index), sections))
-    return found
+            gpus.append((int(index), sections))
+    return gpus
 
 
 def _first(section: Any, fields: list[str] | tuple[str, ...], unit: str, default: str) -> float | None:
@@ -160,8 +160,8 @@ def _first_positive(section: Any, fields: tuple[str, ...]) -> float | None:
     if not isinstance(section, dict):
         return None
     lower = {str(key).lower(): value for key, value in section.items()}
-    found = [amount(lower.get(field), "W", "W") for field in fields]
-    return next((watts for watts in found if watts is not None and watts > 0.0), None)
+    amounts = [amount(lower.get(field), "W", "W") for field in fields]
+    return next((watts for watts in amounts if watts is not None and watts > 0.0), None)
 
 
 def _read_memory(gpu: Mapping[str, Any], readings: dict[str, float]) -> None:
@@ -179,7 +179,7 @@ def _read_clocks(section: Any, readings: dict[str, float]) -> None:
     if not isinstance(section, dict):
         return
     for reading, names in _CLOCKS.items():
-        found = []
+        clocks = []
         for name, clock in section.items():
             if _domain(str(name).lower()) in names:
                 fields = ("clk", "cur_clk", "current_clock", "value")
@@ -187,10 +187,10 @@ def _read_clocks(section: Any, readings: dict[str, float]) -> None:
                 if isinstance(clock, dict) and "value" not in clock:
                     lower = {str(key).lower(): each for key, each in clock.items()}
                     value = next((lower[field] for field in fields if field in lower), None)
-                found.append(amount(value, "MHz", "MHz"))
-        known = [clock for clock in found if clock is not None]
-        if known:
-            readings[reading] = max(known)
+                clocks.append(amount(value, "MHz", "MHz"))
+        read_clocks = [clock for clock in clocks if clock is not None]
+        if read_clocks:
+            readings[reading] = max(read_clocks)
 
 
 def _domain(name: str) -> str:
@@ -208,9 +208,9 @@ def _read_partitions(usage: Any, readings: dict[str, float]) -> None:
         return
     lists = [dies for dies in instances.values() if isinstance(dies, list)]
     busy = [amount(die, "%", "%") for dies in lists for die in dies]
-    known = [percent for percent in busy if percent is not None]
-    if known:
-        readings["gpu"] = sum(known) / len(known)
+    percentages = [percent for percent in busy if percent is not None]
+    if percentages:
+        readings["gpu"] = sum(percentages) / len(percentages)
 
 
 def _identify(gpu: Mapping[str, Any], device: AmdGpuReport) -> None:

@@ -31,8 +31,8 @@ def first(answer: Any, *names: str) -> float | None:
     """The first usable value of several fields, whose names vary between versions."""
     if not isinstance(answer, dict):
         return number(answer)
-    found = [number(answer.get(name)) for name in names]
-    return next((value for value in found if value is not None), None)
+    numbers = [number(answer.get(name)) for name in names]
+    return next((value for value in numbers if value is not None), None)
 
 
 class AmdsmiLibrary:
@@ -73,7 +73,7 @@ class AmdsmiLibrary:
         power = ask("amdsmi_get_power_info", handle)
         memory = ask("amdsmi_get_gpu_vram_usage", handle)
         errors = ask("amdsmi_get_gpu_total_ecc_count", handle)
-        found = {
+        values = {
             "gpu": first(activity, "gfx_activity"),
             "memory": first(activity, "umc_activity"),
             # Which of the two has a value depends on the generation; the other is "N/A".
@@ -91,8 +91,8 @@ class AmdsmiLibrary:
         }
         used, total = first(memory, "vram_used"), first(memory, "vram_total")
         if used is not None and total is not None:
-            found["memoryAllocatedBytes"], found["memoryTotalBytes"] = used * MIB, total * MIB
-        return {name: value for name, value in found.items() if value is not None}
+            values["memoryAllocatedBytes"], values["memoryTotalBytes"] = used * MIB, total * MIB
+        return {name: value for name, value in values.items() if value is not None}
 
     def limit(self, handle: object) -> float | None:
         """Read the power limit in W."""

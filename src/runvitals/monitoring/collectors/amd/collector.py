@@ -63,8 +63,8 @@ UNCOUNTED = "the driver counts no engine time, such as that of ROCm's own queues
 def open_gpus(scope: Scope) -> AmdGpus:
     """The collector, with the programs installed on this machine."""
     cards = find_cards(scope.host_root)
-    found = programs(FILL_EVERY_S, FILL_EVERY_S) if cards else programs(PROGRAM_EVERY_S, LIBRARY_EVERY_S)
-    return AmdGpus(scope, cards, AmdPrograms(found) if found else None, os.environ)
+    tools = programs(FILL_EVERY_S, FILL_EVERY_S) if cards else programs(PROGRAM_EVERY_S, LIBRARY_EVERY_S)
+    return AmdGpus(scope, cards, AmdPrograms(tools) if tools else None, os.environ)
 
 
 class AmdGpus:
@@ -134,12 +134,12 @@ class AmdGpus:
             nodes = {gpu.identity: gpu.node for gpu in self._gpus if gpu.node is not None}
             self._in_use_before = self._in_use.keys()
             self._in_use = self._use.read(self._run.pids(mono_s), nodes, mono_s)
-        for number, (gpu, found) in enumerate(zip(self._gpus, readings, strict=True)):
-            if found:
-                self._write(tick, self._first_index + number, gpu, found)
+        for number, (gpu, of_gpu) in enumerate(zip(self._gpus, readings, strict=True)):
+            if of_gpu:
+                self._write(tick, self._first_index + number, gpu, of_gpu)
                 use = self._in_use.get(gpu.identity)
                 if users_due and use is not None:
-                    _write_use(tick, self._first_index + number, use, found)
+                    _write_use(tick, self._first_index + number, use, of_gpu)
         self._explain(mono_s)
         self._update_facts()
 
@@ -148,7 +148,7 @@ class AmdGpus:
 
         Their utilization is in the first one's gpu_metrics, their memory in KFD.
         """
-        for gpu, found in zip(self._gpus, readings, strict=True):
+        for gpu, of_gpu in zip(self._gpus, readings, strict=True):
             busy = gpu.card.partitions() if gpu.card is not None else []
             if gpu.partition == 0 and len(busy) > 1:
                 for part, of_part in zip(self._gpus, readings, strict=True):
@@ -157,18 +157,18 @@ class AmdGpus:
             node = gpu.node
             if gpu.partition and node is not None and node.memory_bytes:
                 used = kfd.all_memory(self._root, node)
-                if used is not None and "memoryAllocatedBytes" not in found:
-                    found["memoryAllocatedBytes"] = used
-                    found["memoryTotalBytes"] = float(node.memory_bytes)
+                if used is not None and "memoryAllocatedBytes" not in of_gpu:
+                    of_gpu["memoryAllocatedBytes"] = used
+                    of_gpu["memoryTotalBytes"] = float(node.memory_bytes)
 
     def _needs_tools(self, readings: Sequence[Mapping[str, float]]) -> bool:
         if not self._sysfs:
             return True
-        for gpu, found in zip(self._gpus, readings, strict=True):
+        for gpu, of_gpu in zip(self._gpus, readings, strict=True):
             # Do not run a program for a card that is asleep or lost: it would wake the card, or hang.
-            asleep = gpu.partition == 0 and not found
+            asleep = gpu.partition == 0 and not of_gpu
             if not asleep and not (
-                all(name in found for name in WANTED) and any(name in found for name in TEMPERATURES)
+                all(name in of_gpu for name in WANTED) and any(name in of_gpu for name in TEMPERATURES)
             ):
                 return True
         return False
@@ -182,20 +182,20 @@ class AmdGpus:
             self._adopt(devices, readings)
         news = False
         for number, device in _pairs(self._gpus, devices):
-            gpu, found = self._gpus[number], readings[number]
+            gpu, of_gpu = self._gpus[number], readings[number]
             gpu.title = gpu.title or device.title
             gpu.lasting = {name: device.readings[name] for name in LASTING if name in device.readings}
-            if gpu.card is not None and gpu.partition == 0 and not found:
+            if gpu.card is not None and gpu.partition == 0 and not of_gpu:
                 continue
             theirs = device.readings
-            if "memoryAllocatedBytes" in found:  # used and total must come from the same source
+            if "memoryAllocatedBytes" in of_gpu:  # used and total must come from the same source
                 theirs = {
                     name: theirs[name]
                     for name in theirs
                     if name not in ("memoryTotalBytes", "memoryAllocated")
                 }
-            missing = {name: value for name, value in theirs.items() if name not in found}
-            found.update(missing)
+            missing = {name: value for name, value in theirs.items() if name not in of_gpu}
+            of_gpu.update(missing)
             if any(name in missing for name in (*WANTED, *TEMPERATURES)):
                 news = True
                 gpu.add_source(tools.name)
@@ -213,10 +213,10 @@ class AmdGpus:
             gpu.unique_id, gpu.partition = device.unique_id or gpu.unique_id, device.partition
             gpu.node = next((node for node in self._nodes if gpu.pci and node.pci == gpu.pci), None)
 
-    def _write(self, tick: Tick, index: int, gpu: AmdGpu, found: dict[str, float]) -> None:
+    def _write(self, tick: Tick, index: int, gpu: AmdGpu, readings: dict[str, float]) -> None:
         if "enforcedPowerLimitWatts" in gpu.lasting:
-            found.setdefault("enforcedPowerLimitWatts", gpu.lasting["enforcedPowerLimitWatts"])
-        for name, value in derive(found).items():
+            readings.setdefault("enforcedPowerLimitWatts", gpu.lasting["enforcedPowerLimitWatts"])
+        for name, value in derive(readings).items():
             gpu.seen_s[name] = tick.mono_s
             (tick.counters if name in COUNTERS else tick.gauges)[f"gpu.{index}.{name}"] = value
 
@@ -312,17 +312,17 @@ def _read_card(gpu: AmdGpu, tick: Tick) -> dict[str, float]:
     return readings
 
 
-def _write_use(tick: Tick, index: int, use: Mapping[str, float], found: Mapping[str, float]) -> None:
+def _write_use(tick: Tick, index: int, use: Mapping[str, float], uses: Mapping[str, float]) -> None:
     for name, value in use.items():
         tick.gauges[f"gpu.process.{index}.{name}"] = value
-    total = found.get("memoryTotalBytes", 0.0)
+    total = uses.get("memoryTotalBytes", 0.0)
     if total > 0.0 and "memoryAllocatedBytes" in use:
         tick.gauges[f"gpu.process.{index}.memoryAllocated"] = use["memoryAllocatedBytes"] * 100.0 / total
 
 
 def _pairs(gpus: Sequence[AmdGpu], devices: Sequence[AmdGpuReport]) -> list[tuple[int, AmdGpuReport]]:
     """(index of our GPU, reported device): matched by PCI address if these are unique, else by index."""
-    places = {gpu.pci: place for place, gpu in enumerate(gpus) if gpu.pci}
+    places = {gpu.pci: position for position, gpu in enumerate(gpus) if gpu.pci}
     theirs = [pci.normal(device.pci) for device in devices]
     if all(theirs) and len(set(theirs)) == len(theirs) and len(places) == len(gpus):
         pairs = zip(theirs, devices, strict=True)

@@ -117,19 +117,19 @@ def decode(table: bytes) -> dict[str, float]:
     revision = _revision(table)
     if revision[0] == 1 and revision[1] >= 9:
         return _fields(table)
-    found = {}
+    readings = {}
     for reading, (offset, code, factor) in LAYOUTS.get(revision, {}).items():
         try:
             (value,) = unpack_from(code, table, offset)
         except struct.error:
             continue  # shorter than its revision defines
         if value not in SENTINELS:
-            found[reading] = value * factor
+            readings[reading] = value * factor
     for mean, clock in _MEANS.items():
-        if mean in found:
-            found.setdefault(clock, found[mean])
-            del found[mean]
-    return found
+        if mean in readings:
+            readings.setdefault(clock, readings[mean])
+            del readings[mean]
+    return readings
 
 
 def _fields(table: bytes) -> dict[str, float]:
@@ -137,7 +137,7 @@ def _fields(table: bytes) -> dict[str, float]:
 
     Each field has 8 bytes with its number, type and count, and then its values.
     """
-    found: dict[str, float] = {}
+    by_name: dict[str, float] = {}
     at = 8
     try:
         (count,) = unpack_from("<i", table, 4)
@@ -148,10 +148,10 @@ def _fields(table: bytes) -> dict[str, float]:
             at += 8 + calcsize(code)
             reading, factor = _FIELDS_OF_LISTS.get(about >> 10 & 0x3FF, ("", 1.0))
             if reading and values and values[0] not in SENTINELS:
-                found[reading] = values[0] * factor
+                by_name[reading] = values[0] * factor
     except (struct.error, IndexError):
-        return found  # truncated, or a type of a later revision: what was read before it is right
-    return found
+        return by_name  # truncated, or a type of a later revision: what was read before it is right
+    return by_name
 
 
 def partitions(table: bytes) -> list[float]:

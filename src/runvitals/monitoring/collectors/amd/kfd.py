@@ -35,9 +35,9 @@ class KfdNode:
         self.render_minor = _integer(properties.get("drm_render_minor")) or None
         unique = _integer(properties.get("unique_id"))
         self.unique_id = f"{unique:016x}" if unique else ""
-        place, domain = _integer(properties.get("location_id")), _integer(properties.get("domain"))
-        bus, device, function = place >> 8 & 0xFF, place >> 3 & 0x1F, place & 7
-        self.pci = f"{domain:04x}:{bus:02x}:{device:02x}.{function}" if place else ""
+        location, domain = _integer(properties.get("location_id")), _integer(properties.get("domain"))
+        bus, device, function = location >> 8 & 0xFF, location >> 3 & 0x1F, location & 7
+        self.pci = f"{domain:04x}:{bus:02x}:{device:02x}.{function}" if location else ""
 
 
 def find_nodes(root: str) -> list[KfdNode]:
@@ -74,9 +74,9 @@ def visible(nodes: Sequence[KfdNode], environ: Mapping[str, str]) -> list[KfdNod
     seen = list(nodes)
     rocr = environ.get("ROCR_VISIBLE_DEVICES")
     if rocr is not None:
-        seen = _chosen(seen, rocr)
+        seen = _choose_nodes(seen, rocr)
     hip = environ.get("HIP_VISIBLE_DEVICES") or environ.get("CUDA_VISIBLE_DEVICES")
-    return _chosen(seen, hip) if hip else seen
+    return _choose_nodes(seen, hip) if hip else seen
 
 
 def process_memory(root: str, pid: int, node: KfdNode) -> float | None:
@@ -94,7 +94,7 @@ def all_memory(root: str, node: KfdNode) -> float | None:
     return sum(process_memory(root, int(pid), node) or 0.0 for pid in pids if pid.isdigit())
 
 
-def _chosen(nodes: list[KfdNode], text: str) -> list[KfdNode]:
+def _choose_nodes(nodes: list[KfdNode], text: str) -> list[KfdNode]:
     chosen: list[KfdNode] = []
     for entry in text.split(","):
         entry = entry.strip()
@@ -124,8 +124,12 @@ def _memory(banks: str) -> int:
         names = os.listdir(banks)
     except OSError:
         return 0
-    found = [_properties(f"{banks}/{name}/properties") for name in names]
-    return sum(_integer(bank.get("size_in_bytes")) for bank in found if bank.get("heap_type") in _LOCAL_HEAPS)
+    banks_properties = [_properties(f"{banks}/{name}/properties") for name in names]
+    return sum(
+        _integer(bank.get("size_in_bytes"))
+        for bank in banks_properties
+        if bank.get("heap_type") in _LOCAL_HEAPS
+    )
 
 
 def _integer(text: str | None) -> int:

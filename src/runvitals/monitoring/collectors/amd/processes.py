@@ -72,10 +72,10 @@ class ProcessUse:
                 if used is not None:
                     rocm[pci] = rocm.get(pci, 0.0) + used
         elapsed_ns = (mono_s - self._before_s) * 1e9
-        found: dict[str, dict[str, float]] = {}
+        uses: dict[str, dict[str, float]] = {}
         memory: dict[str, float | None] = {}
         for (pci, number), client in clients.items():
-            use = found.setdefault(pci, {})
+            use = uses.setdefault(pci, {})
             memory[pci] = total_of((memory.get(pci, 0.0), client.vram_bytes))
             before = self._before.get((pci, number))
             if client.busy_ns and before is not None and client.busy_ns >= before and elapsed_ns > 0:
@@ -83,12 +83,12 @@ class ProcessUse:
                 use["gpu"] = min(use.get("gpu", 0.0) + share, 100.0)
         for pci, total in memory.items():
             if total is not None:
-                found[pci]["memoryAllocatedBytes"] = total
+                uses[pci]["memoryAllocatedBytes"] = total
         for pci, used in rocm.items():
-            found.setdefault(pci, {})["memoryAllocatedBytes"] = used
+            uses.setdefault(pci, {})["memoryAllocatedBytes"] = used
         self._before = {key: client.busy_ns for key, client in clients.items()}
         self._before_s = mono_s
-        return found
+        return uses
 
     def _clients(self, pid: int) -> dict[tuple[str, str], DrmClient]:
         """(PCI address, client id) → its use. Copies of an open file (forked workers) are one client."""

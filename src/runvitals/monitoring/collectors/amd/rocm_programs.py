@@ -14,8 +14,8 @@ def find_rocm_program(name: str) -> list[str]:
 
     Hygon's toolkit has a `rocm-smi` for Hygon's cards, which have another collector; it is left out.
     """
-    found = (find(name, ROCM_BIN + name), find(ROCM_BIN + name))
-    return list(dict.fromkeys(path for path in found if path is not None and not _is_hygon(path)))
+    paths = (find(name, ROCM_BIN + name), find(ROCM_BIN + name))
+    return list(dict.fromkeys(path for path in paths if path is not None and not _is_hygon(path)))
 
 
 def _is_hygon(path: str) -> bool:

@@ -85,9 +85,9 @@ def _card(index: int, card: dict[str, Any]) -> AmdGpuReport:
     for reading, (unit, names) in NAMES.items():
         for name in names:
             theirs, value = values.get(name, (None, None))
-            found = amount(value, unit, theirs)
-            if found is not None:
-                readings[reading] = found
+            converted = amount(value, unit, theirs)
+            if converted is not None:
+                readings[reading] = converted
                 break
     if "memoryTemp" not in readings:
         hbm = [

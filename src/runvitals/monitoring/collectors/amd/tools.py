@@ -122,12 +122,12 @@ class AmdSmi:
             return None
         devices = _with_readings(amd_smi.parse_metric(lenient_json.find(output)), output)
         for device in devices:
-            known = self._known.get(device.index)
-            if known is not None:
-                device.pci = device.pci or known.pci
-                device.title, device.unique_id = known.title, known.unique_id
-                device.hip_index, device.partition = known.hip_index, known.partition
-                device.readings = known.readings | device.readings
+            static = self._known.get(device.index)
+            if static is not None:
+                device.pci = device.pci or static.pci
+                device.title, device.unique_id = static.title, static.unique_id
+                device.hip_index, device.partition = static.hip_index, static.partition
+                device.readings = static.readings | device.readings
         return devices
 
     def close(self) -> None:
@@ -200,14 +200,14 @@ class AmdSmiLibrary:
 
 def programs(every_s: float, library_every_s: float) -> list[AmdProgram]:
     """The programs installed on this machine, in order of preference."""
-    found: list[AmdProgram] = []
+    available: list[AmdProgram] = []
     for folder in (*sys.path, *LIBRARY_FOLDERS):
         if folder and os.path.isfile(f"{folder}/amdsmi/__init__.py"):
-            found.append(AmdSmiLibrary(folder, library_every_s))
+            available.append(AmdSmiLibrary(folder, library_every_s))
             break
-    found += [AmdSmi(path, every_s) for path in find_rocm_program("amd-smi")]
-    found += [RocmSmi(path, every_s) for path in find_rocm_program("rocm-smi")]
-    return found
+    available += [AmdSmi(path, every_s) for path in find_rocm_program("amd-smi")]
+    available += [RocmSmi(path, every_s) for path in find_rocm_program("rocm-smi")]
+    return available
 
 
 def _output(tool: Tool, mono_s: float) -> bytes | None:

@@ -55,12 +55,12 @@ class AppleChip:
 
     def facts(self) -> dict[str, object]:
         """The chip's facts, for those about the machine."""
-        known = self.gpu_watts
+        watts = self.gpu_watts
         return {
             "name": self.name or "Apple silicon",
             **self._about,
             "memory_bytes": self.memory_bytes,
             "unified": True,
-            "gpu_power_limit_watts": UNKNOWN_WATTS if known is None else known,
-            "gpu_power_limit_known": known is not None,
+            "gpu_power_limit_watts": UNKNOWN_WATTS if watts is None else watts,
+            "gpu_power_limit_known": watts is not None,
         }

@@ -41,22 +41,22 @@ def parse(output: bytes) -> list[IoregGpu]:
     """
     text = output.decode("utf-8", "replace")
     entries = _of_list(text) if "<plist" in text else _of_tree(text)
-    found = [IoregGpu(entry, entry["PerformanceStatistics"]) for entry in entries]
-    if not found:
+    gpus = [IoregGpu(entry, entry["PerformanceStatistics"]) for entry in entries]
+    if not gpus:
         raise ValueError("ioreg lists no GPU with PerformanceStatistics")
-    return [gpu for gpu in found if gpu.is_apples] or found
+    return [gpu for gpu in gpus if gpu.is_apples] or gpus
 
 
 def _of_list(text: str) -> list[dict[str, Any]]:
     value = property_list(text)
     entries = value if isinstance(value, list) else [value]
-    found = []
+    dictionaries = []
     for entry in entries:
         statistics = entry.get("PerformanceStatistics") if isinstance(entry, dict) else None
         if isinstance(statistics, dict):
             numbers = {name: float(each) for name, each in statistics.items() if _is_number(each)}
-            found.append({**entry, "PerformanceStatistics": numbers})
-    return found
+            dictionaries.append({**entry, "PerformanceStatistics": numbers})
+    return dictionaries
 
 
 def _is_number(value: object) -> bool:
@@ -108,25 +108,25 @@ def _read(tokens: Iterator[tuple[str, str]], tag: str, written: str) -> Any:
 
 
 def _read_dict(tokens: Iterator[tuple[str, str]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     name = ""
     for tag, written in tokens:
         if tag == "/dict":
-            return found
+            return members
         if tag == "key":
             name = _plain(written)
         elif not tag.startswith("/"):
-            found[name] = _read(tokens, tag, written)
+            members[name] = _read(tokens, tag, written)
     raise ValueError(INCOMPLETE)
 
 
 def _read_array(tokens: Iterator[tuple[str, str]]) -> list[Any]:
-    found: list[Any] = []
+    items: list[Any] = []
     for tag, written in tokens:
         if tag == "/array":
-            return found
+            return items
         if not tag.startswith("/"):
-            found.append(_read(tokens, tag, written))
+            items.append(_read(tokens, tag, written))
     raise ValueError(INCOMPLETE)
 
 
@@ -161,7 +161,7 @@ def _of_tree(text: str) -> list[dict[str, Any]]:
 
     Without such a heading, a repeated name begins the next entry.
     """
-    found: list[dict[str, Any]] = []
+    dictionaries: list[dict[str, Any]] = []
     entry: dict[str, Any] = {}
     for line in text.splitlines():
         line = line.strip(" |\t")
@@ -178,13 +178,13 @@ def _of_tree(text: str) -> list[dict[str, Any]]:
             entry[name] = int(value) if value.isdigit() else value.strip('"<>')
         elif value.startswith("{") and value.endswith("}"):
             entry[name] = _numbers(value)
-            found.append(entry)
-    return found
+            dictionaries.append(entry)
+    return dictionaries
 
 
 def _numbers(text: str) -> dict[str, float]:
     """The numbers in ``{"a"=1,"b"={"c"=2},"d"="text"}``; for repeated names, the first."""
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     parts = text.split('"')
     for name, after in zip(parts[1::2], parts[2::2], strict=False):
         if not after.startswith("="):
@@ -193,7 +193,7 @@ def _numbers(text: str) -> dict[str, float]:
         while after[end : end + 1] in "-.0123456789" and end < len(after):
             end += 1
         try:
-            found.setdefault(name, float(after[1:end]))
+            numbers.setdefault(name, float(after[1:end]))
         except ValueError:
             continue  # a text, a list or a boolean
-    return found
+    return numbers

@@ -45,17 +45,17 @@ def commands(folders: Sequence[str], period_s: float) -> list[list[str]]:
         folders: folders that may contain Python packages.
         period_s: seconds between lines.
     """
-    found: list[list[str]] = []
+    command_lines: list[list[str]] = []
     for folder in folders:
         if folder and os.path.isfile(f"{folder}/macmon/__init__.py"):
             script = os.path.join(os.path.dirname(__file__), "macmon_child.py")
-            found.append([sys.executable, "-I", "-S", "-E", script, str(period_s), folder])
+            command_lines.append([sys.executable, "-I", "-S", "-E", script, str(period_s), folder])
             break
     program = find("macmon", *PLACES)
     if program is not None:
         pipe = [program, "pipe", "-s", "0", "-i", str(round(period_s * 1000.0))]
-        found += [[*pipe, "--soc-info"], pipe]
-    return found
+        command_lines += [[*pipe, "--soc-info"], pipe]
+    return command_lines
 
 
 def period(interval_s: float) -> float:
@@ -172,7 +172,7 @@ class Macmon:
 
 def _samples(lines: Sequence[bytes]) -> list[MacmonSample]:
     """The lines that contain a sample with a known reading."""
-    found = []
+    samples = []
     for line in lines:
         text = line.decode("utf-8", "replace").strip()
         if not text.startswith("{"):
@@ -185,5 +185,5 @@ def _samples(lines: Sequence[bytes]) -> list[MacmonSample]:
             raise ToolFailed(f"macmon-lib: {value['error']}")
         sample = MacmonSample(value)
         if sample.gauges:
-            found.append(sample)
-    return found
+            samples.append(sample)
+    return samples

@@ -58,10 +58,10 @@ class MacmonSample:
         self.clock_s = _seconds_of_day(value.get("timestamp"))
         soc = _section(value, "soc")
         for key, places in _NUMBERS.items():
-            found = [_number(_section(value, section).get(name)) for section, name in places]
-            known = next((number for number in found if number is not None), None)
-            if known is not None and not (known == 0.0 and key in _NEVER_ZERO):
-                self.gauges[key] = known
+            numbers = [_number(_section(value, section).get(name)) for section, name in places]
+            first_number = next((number for number in numbers if number is not None), None)
+            if first_number is not None and not (first_number == 0.0 and key in _NEVER_ZERO):
+                self.gauges[key] = first_number
         self._read_memory(_section(value, "memory"))
         if isinstance(value.get("usage"), dict):
             self._read_library(value["usage"], soc)
@@ -164,7 +164,7 @@ def mean(samples: list[MacmonSample]) -> dict[str, float]:
     """The mean of each key over the samples that have it."""
     keys = dict.fromkeys(key for sample in samples for key in sample.gauges)
     values = {key: [sample.gauges[key] for sample in samples if key in sample.gauges] for key in keys}
-    return {key: sum(found) / len(found) for key, found in values.items()}
+    return {key: sum(numbers) / len(numbers) for key, numbers in values.items()}
 
 
 def _section(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -116,14 +116,14 @@ class Dcgm:
         if not series:
             raise NoSeries(f"{http.HttpAddress(self._urls[0])} responds, but reports no GPU")
         self._update_facts(series)
-        known = len(tick.events)
+        event_count = len(tick.events)
         exported = series
         series = self._of_boards([each for each in series if not is_blank(each.value)])
         series = self._preferences.select(series)
         memory: dict[str, dict[str, float]] = {}
         for each in series:
             self._write(tick, each, memory)
-        self._errors.note(tick, known)
+        self._errors.note(tick, event_count)
         for gpu, throttled in self._throttled.items():
             for end, seconds in throttled.seconds().items():
                 tick.counters[f"gpu.{gpu}.{end}"] = seconds
@@ -140,16 +140,16 @@ class Dcgm:
         if "/api/v1/query" in url:
             yield from _of_query(http.get(url, self._headers).body)
             return
-        found = exposition.Exposition()
+        page = exposition.Exposition()
         series: list[DcgmSeries] = []
 
         def take(sample: exposition.ExpositionSample) -> None:
             if sample.name.startswith(PREFIX) and len(series) < MOST_SERIES:
-                is_total = found.kind(sample.name) == exposition.COUNTER
+                is_total = page.kind(sample.name) == exposition.COUNTER
                 name = sample.name.removeprefix(PREFIX)
                 series.append(DcgmSeries(name, sample.labels, sample.value, is_total))
 
-        parser = exposition.ExpositionParser(take, found=found)
+        parser = exposition.ExpositionParser(take, page=page)
         http.get(url, self._headers, take=parser.feed)
         parser.end()
         yield from series
@@ -310,10 +310,10 @@ def _query_urls(url: str) -> list[str]:
     if not queries and "/api/v1/query" not in path:
         return [url]
     base = path.partition("/api/v1/query")[0].rstrip("/")
-    return [f"{base}/api/v1/query?query={_quoted(http.unquoted(query))}" for query in queries or [ALL_FIELDS]]
+    return [f"{base}/api/v1/query?query={_quote(http.unquoted(query))}" for query in queries or [ALL_FIELDS]]
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.~"
     return "".join(
         letter if letter in plain else "".join(f"%{byte:02X}" for byte in letter.encode()) for letter in text

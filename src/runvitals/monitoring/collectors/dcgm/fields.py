@@ -228,12 +228,12 @@ def of_host(series: Iterable[DcgmSeries], hostname: str) -> list[DcgmSeries]:
     Raises:
         ValueError: they are of several hosts, none of which is ours.
     """
-    known = list(series)
-    hosts = {each.host for each in known} - {""}
+    all_series = list(series)
+    hosts = {each.host for each in all_series} - {""}
     if len(hosts) <= 1:
-        return known
+        return all_series
     short = hostname.partition(".")[0]
-    ours = [each for each in known if each.host.partition(".")[0] in (short, "")]
+    ours = [each for each in all_series if each.host.partition(".")[0] in (short, "")]
     if not any(each.host for each in ours):
         names = ", ".join(sorted(hosts)[:5])
         raise ValueError(f"no series of host {hostname}; there are series of {len(hosts)} hosts ({names} …)")

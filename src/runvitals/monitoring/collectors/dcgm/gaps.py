@@ -44,7 +44,7 @@ class ExporterGaps:
             throttled: the throttled time of each GPU.
             mono_s: the time of the tick.
         """
-        exported, slices = self._exported(series)
+        exported, slices = self._list_exported(series)
         self._known.update(slices)
         missing: dict[int, dict[str, str]] = {}
         for index in slices:
@@ -61,7 +61,7 @@ class ExporterGaps:
         gone = {f"gpu.{index}": GONE for index in sorted(self._known - slices.keys())}
         return {**explain(missing), **gone}
 
-    def _exported(self, series: Iterable[DcgmSeries]) -> tuple[set[str], dict[int, dict[str, None]]]:
+    def _list_exported(self, series: Iterable[DcgmSeries]) -> tuple[set[str], dict[int, dict[str, None]]]:
         """(the keys of these series, the slices of each GPU)."""
         exported: set[str] = set()
         slices: dict[int, dict[str, None]] = {}

@@ -72,16 +72,16 @@ class Ipus:
         if self._info is None:
             self._info = _open(self._folder)
         devices = [
-            {"id": str(place), **{str(name): str(value) for name, value in dict(device).items()}}
-            for place, device in enumerate(self._info.getDevices())
+            {"id": str(position), **{str(name): str(value) for name, value in dict(device).items()}}
+            for position, device in enumerate(self._info.getDevices())
         ]
         if self._repeat.due(tick.mono_s):
             self._written.clear()
         run = self._run.pids(tick.mono_s)
         all_ipus = self._scope.whole_machine
         ours = {device["id"]: readings(device) for device in devices if all_ipus or user(device) in run}
-        for number, found in ours.items():
-            self._write(tick, f"ipu.{number}.", found)
+        for number, numbers in ours.items():
+            self._write(tick, f"ipu.{number}.", numbers)
         self._update_facts(tick, devices, ours)
 
     def _write(self, tick: Tick, prefix: str, numbers: Mapping[str, float]) -> None:
@@ -149,14 +149,14 @@ def _missing(
         absent["ipu"] = f"none of {len(devices)} IPUs is in use"
     names = (*VARYING, *LASTING.values())
     missing = {
-        int(number): {name: "not reported by the board" for name in names if name not in renamed(numbers)}
+        int(number): {name: "not reported by the board" for name in names if name not in rename(numbers)}
         for number, numbers in ours.items()
         if number.isdigit()
     }
     return {**absent, **explain(missing, "IPU")}
 
 
-def renamed(numbers: Mapping[str, float]) -> set[str]:
+def rename(numbers: Mapping[str, float]) -> set[str]:
     """The names in our keys of what a board reports."""
     return {LASTING.get(name, name) for name in numbers}
 

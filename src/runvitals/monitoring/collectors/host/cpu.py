@@ -119,10 +119,10 @@ class Cpu:
         allowed = available_cpus(self._scope, self._cgroup)
         absent: dict[str, str] = {}
         self._cores = []
-        place = size = self._end = self._first = self._last = self._online = 0
+        offset = size = self._end = self._first = self._last = self._online = 0
         for line in self._file.read().split(b"\n"):
             words = line.split()
-            if place == self._end:
+            if offset == self._end:
                 self._next_word = words[0] if words else b""
             name = words[0] if words else b""
             is_core = name.startswith(b"cpu") and name[3:].isdigit()
@@ -131,17 +131,17 @@ class Cpu:
                 if count < LEAST_STATES:
                     absent[name.decode()] = f"its line in {self._file.path} is {line[:80]!r}"
                 elif not is_core:
-                    self._first, self._last = place + 1, place + 1 + count
+                    self._first, self._last = offset + 1, offset + 1 + count
                 else:
                     self._online += 1
                     core = self._core(name)
                     if allowed is None or core.number in allowed:
-                        core.place, core.last = place, place + 1 + count
+                        core.offset, core.last = offset, offset + 1 + count
                         self._cores.append(core)
-                        self._end = place + len(words)
+                        self._end = offset + len(words)
             elif self._last or self._online:
                 break
-            place += len(words)
+            offset += len(words)
             size += len(line)
         self._size = 2 * size + 4096
         if not self._last and "cpu" not in absent:
@@ -206,10 +206,10 @@ class Cpu:
         gauges = tick.gauges
         most = self._most_ticks(self._cores_s, tick.mono_s)
         for core in self._cores:
-            place = core.place
-            if len(words) < core.last or words[place] != core.name:
+            offset = core.offset
+            if len(words) < core.last or words[offset] != core.name:
                 continue
-            ticks = list(map(int, words[place + 1 : core.last]))
+            ticks = list(map(int, words[offset + 1 : core.last]))
             idle = ticks[3] + ticks[4]
             total = sum(ticks)
             elapsed = total - core.total
@@ -248,13 +248,13 @@ class CpuCore:
     ``jumped`` has a reading after it whose counts had jumped.
     """
 
-    __slots__ = ("idle", "jumped", "key", "last", "name", "number", "place", "total")
+    __slots__ = ("idle", "jumped", "key", "last", "name", "number", "offset", "total")
 
     def __init__(self, name: bytes) -> None:
         self.name = name
         self.number = int(name[3:])
         self.key = f"cpu.{self.number}.cpu_percent"
-        self.place = self.last = 0
+        self.offset = self.last = 0
         self.total = UNREAD
         self.idle = 0
         self.jumped: tuple[tuple[int, int], ...] = ()
@@ -274,4 +274,4 @@ def _write_shares(gauges: dict[str, float], spent: list[int], total: int) -> Non
 def _count_times(words: Sequence[bytes]) -> int:
     """Count the numbers after the first word of a line, of the states that we know."""
     times = words[1 : 1 + STATES]
-    return next((place for place, word in enumerate(times) if not word.isdigit()), len(times))
+    return next((position for position, word in enumerate(times) if not word.isdigit()), len(times))

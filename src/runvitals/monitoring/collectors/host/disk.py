@@ -219,8 +219,8 @@ class DiskSum:
         for name, disk in disks.items():
             if name not in paths:
                 paths[_disk_of_path(name)].append(disk)
-        self._alone = [disks[name] for name, found in paths.items() if not found]
-        self._with_paths = [(disks[name], found) for name, found in paths.items() if found]
+        self._alone = [disks[name] for name, disk_paths in paths.items() if not disk_paths]
+        self._with_paths = [(disks[name], disk_paths) for name, disk_paths in paths.items() if disk_paths]
 
 
 def _disk_of_path(name: str) -> str:

@@ -123,7 +123,7 @@ def domain_names(names: dict[str, str]) -> dict[str, str]:
     >>> domain_names({"intel-rapl:0": "package-0", "intel-rapl:0:0": "core", "intel-rapl-mmio:0":
     "package-0"}) {'intel-rapl:0': 'package-0', 'intel-rapl:0:0': 'core-0'}
     """
-    found: dict[str, str] = {}
+    names_by_folder: dict[str, str] = {}
     # "intel-rapl:0" sorts after "intel-rapl-mmio:0", but is kept, because it also has the parts.
     for zone in sorted(names, key=lambda zone: ("mmio" in zone, zone)):
         name = names[zone]
@@ -131,6 +131,6 @@ def domain_names(names: dict[str, str]) -> dict[str, str]:
         if parent in names:
             _, dash, number = names[parent].partition("-")
             name = f"{name}-{number}" if dash else name
-        if name and name not in found.values():
-            found[zone] = name
-    return found
+        if name and name not in names_by_folder.values():
+            names_by_folder[zone] = name
+    return names_by_folder

@@ -72,9 +72,9 @@ class Infiniband:
                 self.absent[f"network.ib.{device}"] = f"its ports cannot be listed: {error.strerror}"
                 continue
             for port in sorted(ports, key=int):
-                found = _port(f"{folder}/{device}", device, port)
-                if found.traffic or found.slow:
-                    self.ports.append(found)
+                counters = _port(f"{folder}/{device}", device, port)
+                if counters.traffic or counters.slow:
+                    self.ports.append(counters)
                 else:
                     self.absent[f"network.ib.{device}.{port}"] = "no counters"
         self._traffic = Every(TRAFFIC_EVERY_S)

@@ -158,7 +158,7 @@ class Meminfo:
         self._tells_available = b"MemAvailable:" in words
         if b"MemTotal:" not in words or not (self._tells_available or b"MemFree:" in words):
             raise Absent(f"{self._file.path} lacks MemTotal, or both MemAvailable and MemFree")
-        wanted = (
+        fields = (
             b"MemTotal:",
             b"MemAvailable:",
             b"Buffers:",
@@ -169,8 +169,8 @@ class Meminfo:
             b"MemFree:",
             b"Shmem:",
         )
-        self._places = [words.index(name) + 1 if name in words else None for name in wanted]
-        self._last = max(place for place in self._places if place is not None) + 1
+        self._places = [words.index(name) + 1 if name in words else None for name in fields]
+        self._last = max(position for position in self._places if position is not None) + 1
         self.total = self.available = self.cached = self.swap_total = self.swap_free = 0
         self.read()
 
@@ -178,7 +178,7 @@ class Meminfo:
         """Read the file again."""
         words = self._file.read().split(None, self._last)
         total, available, buffers, page_cache, slab, swap_total, swap_free, free, shared = [
-            int(words[place]) * 1024 if place is not None else 0 for place in self._places
+            int(words[position]) * 1024 if position is not None else 0 for position in self._places
         ]
         self.cached = buffers + page_cache + slab
         self.total, self.swap_total, self.swap_free = total, swap_total, swap_free

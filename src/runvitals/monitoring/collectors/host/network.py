@@ -113,32 +113,32 @@ class Network:
         labels = [line[: line.rfind(b":") + 1] for line in lines]
         names = [label[:-1].strip().decode("utf-8", "replace") for label in labels]
         counted, shown = choose_interfaces(self._sysfs, [name for name in names if name])
-        known = {nic.name: nic for nic in self._nics}
+        nics_by_name = {nic.name: nic for nic in self._nics}
         before = {nic.name: nic for nic in self._counted}
         self._lines = len(lines)
         self._nics = []
         self._counted = []
-        for place, name in enumerate(names):
+        for position, name in enumerate(names):
             if name not in shown:
                 continue
-            nic = known.get(name) or NetworkInterface(name)
-            nic.line, nic.label = place, labels[place]
+            nic = nics_by_name.get(name) or NetworkInterface(name)
+            nic.line, nic.label = position, labels[position]
             self._nics.append(nic)
             if name not in counted:
                 continue
             self._counted.append(nic)
             if not first and before.pop(name, None) is None:
-                nic.sample({}, lines[place])
+                nic.sample({}, lines[position])
                 self._recv_shift -= nic.recv
                 self._sent_shift -= nic.sent
         for nic in before.values():
             self._sent_shift += nic.sent
             self._recv_shift += nic.recv
-        self._explain(known.keys() | self._gone)
+        self._explain(nics_by_name.keys() | self._gone)
 
-    def _explain(self, known: Set[str]) -> None:
+    def _explain(self, names: Set[str]) -> None:
         """Update `absent`: interfaces that are gone, and what the kernel does not count."""
-        self._gone = known - {nic.name for nic in self._nics}
+        self._gone = names - {nic.name for nic in self._nics}
         absent = {f"network.{name}": "the interface is gone" for name in sorted(self._gone)}
         if not self._nics and not self._gone:
             absent["network"] = f"{self._file.path} lists no interface"

@@ -228,10 +228,10 @@ class RunProcessUsage:
         new = [pid for pid in pids if pid not in self._attached]
         self._attached = pids
         self._limits = Every(LIMITS_EVERY_S)  # the new process may be bound to other CPUs
-        found = [(pid, self._tree.parent_of(pid) or 0) for pid in new if pid not in self._members]
+        started = [(pid, self._tree.parent_of(pid) or 0) for pid in new if pid not in self._members]
         if self._scope.process_tree:
-            found += self._tree.descendants_of(new, self._members)
-        for pid, ppid in found:
+            started += self._tree.descendants_of(new, self._members)
+        for pid, ppid in started:
             member = self._add(pid, ppid, is_new=False)
             if member is not None and not first:
                 self._gone_read -= member.read_bytes

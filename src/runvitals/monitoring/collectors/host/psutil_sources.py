@@ -69,10 +69,10 @@ def memory(scope: Scope) -> PsutilMemory:
 
 def disk(scope: Scope) -> PsutilDisk:
     """Make the collector, from psutil."""
-    found = PsutilDisk(psutil_or_absent())
-    if found.read() is None:
+    collector = PsutilDisk(psutil_or_absent())
+    if collector.read() is None:
         raise Absent("the system does not count disk traffic (on Windows, enable it with `diskperf -y`)")
-    return found
+    return collector
 
 
 def filesystem(scope: Scope) -> Filesystem:
@@ -142,12 +142,12 @@ class PsutilProcesses:
         # Descendants of any member, so that a grandchild stays in the tree when its parent ends.
         for pid in [*new, *self._members]:
             try:
-                found = [self._psutil.Process(pid)]
+                processes = [self._psutil.Process(pid)]
                 if self._scope.process_tree:
-                    found += found[0].children(recursive=True)
+                    processes += processes[0].children(recursive=True)
             except self._psutil.NoSuchProcess:
                 continue
-            for process in found:
+            for process in processes:
                 if process.pid not in self._members and process.pid != os.getpid():
                     self._members[process.pid] = PsutilProcess(process, self._psutil)
 

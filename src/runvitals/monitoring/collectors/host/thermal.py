@@ -116,9 +116,9 @@ def find_sensors(scope: Scope) -> list[PseudoFile]:
             if name == sensor and label.startswith(beginning)
             for path in files
         ]
-        found = _open_all(paths)
-        if found:
-            return found
+        opened = _open_all(paths)
+        if opened:
+            return opened
     return _find_zones(scope)
 
 
@@ -147,9 +147,9 @@ def _find_zones(scope: Scope) -> list[PseudoFile]:
         if zone.startswith("thermal_zone")
     }
     for kind in ZONES:
-        found = _open_all([f"{thermal}/{zone}/temp" for zone in sorted(kinds) if kinds[zone] == kind])
-        if found:
-            return found
+        files = _open_all([f"{thermal}/{zone}/temp" for zone in sorted(kinds) if kinds[zone] == kind])
+        if files:
+            return files
     # Boards name their zones after clusters or cores: "CPU-therm", "cpu0-thermal", "cpuss-0".
     others = [zone for zone, kind in sorted(kinds.items()) if (kind or "").lower().startswith("cpu")]
     return _open_all([f"{thermal}/{zone}/temp" for zone in others])

@@ -107,13 +107,13 @@ class Nvidia:
     def _read(self, tick: Tick) -> None:
         session = self._open(tick)
         self._members.refresh(tick.mono_s)
-        known = len(tick.events)
+        event_count = len(tick.events)
         lost = session.sample(tick)
         for device, reason in lost:
             tick.events.append(
                 _event("device_lost", "error", device.index, f"is lost: {reason}", device.uuid)
             )
-        self._errors.note(tick, known)
+        self._errors.note(tick, event_count)
         if lost:
             self._look.worked()
             self._look.failed(tick.mono_s)
@@ -159,8 +159,8 @@ class Nvidia:
         """Update `facts` and `absent` if they have changed."""
         is_hidden = not any(device.in_use for device in session.devices) and self._members.may_be_hidden()
         absent = explain({device.index: device.missing() for device in session.devices})
-        for place, reason in session.problems.items():
-            absent[f"GPU {place} of the driver's list"] = reason
+        for position, reason in session.problems.items():
+            absent[f"GPU {position} of the driver's list"] = reason
         for uuid in sorted(self._missing_uuids(session)):
             absent[f"gpu.{self._numbers[uuid]}"] = f"lost ({uuid})"
         if is_hidden:

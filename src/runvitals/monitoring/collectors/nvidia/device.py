@@ -55,7 +55,7 @@ class NvidiaGpu:
     """A GPU with its MIG slices. If it is unified, its memory is that of the host.
 
     Args:
-        place: index in the driver's list, which is in PCI bus order.
+        position: index in the driver's list, which is in PCI bus order.
         members: the processes of the run.
 
     ``index`` is the number in its keys: its place when it was first seen.
@@ -66,16 +66,16 @@ class NvidiaGpu:
 
     __slots__ = (
         "_expected", "_nvml", "_prefix", "_process_prefix", "_profile", "_profile_backoff", "_readings",
-        "_recovery", "_usage", "handle", "index", "is_unified", "memory_bytes", "name", "pci", "place",
+        "_recovery", "_usage", "handle", "index", "is_unified", "memory_bytes", "name", "pci", "position",
         "slice_problems", "slices", "uuid",
     )  # fmt: skip
 
-    def __init__(self, nvml: Nvml, place: int, members: RunGpuProcesses) -> None:
+    def __init__(self, nvml: Nvml, position: int, members: RunGpuProcesses) -> None:
         self._nvml = nvml
-        self.place = place
-        self.index = place
+        self.position = position
+        self.index = position
         self.handle = ctypes.c_void_p()
-        nvml.call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(place), ctypes.byref(self.handle))
+        nvml.call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(position), ctypes.byref(self.handle))
         self.uuid = nvml.text("nvmlDeviceGetUUID", self.handle)
         self.name = _text_or_none(nvml, "nvmlDeviceGetName", self.handle) or "NVIDIA GPU"
         self.pci = _pci(nvml, self.handle)
@@ -92,7 +92,7 @@ class NvidiaGpu:
         self._expected = ExpectedReadings((*KEYS, *_PROFILING_KEYS), PATIENCE_S)
         self._recovery = 0
         self.slices, self.slice_problems = mig.slices(nvml, self.handle)
-        self.number(place)
+        self.number(position)
 
     def number(self, index: int) -> None:
         """Set the number used in its keys."""
@@ -166,8 +166,8 @@ class NvidiaGpu:
             missing.update(dict.fromkeys(_PROFILING_KEYS, profile))
         for slice in self.slices:
             missing.update(slice.missing())
-        for place, reason in self.slice_problems.items():
-            missing[f"slice {place}"] = reason
+        for position, reason in self.slice_problems.items():
+            missing[f"slice {position}"] = reason
         return missing
 
     def facts(self) -> dict[str, object]:

@@ -40,7 +40,7 @@ class FieldValues:
     """A set of fields of one device. Fields that the device lacks are left out of the calls for AGAIN_S.
 
     Args:
-        wanted: (field, scope) pairs; the scope is 0, a link number, or ALL_LINKS.
+        fields: (field, scope) pairs; the scope is 0, a link number, or ALL_LINKS.
 
     Example:
         >>> FieldValues([(83, 0), (82, 0)]).read(nvml, handle, mono_s)
@@ -49,8 +49,8 @@ class FieldValues:
 
     __slots__ = ("_buffer", "_count", "_retry_at_s", "_wanted", "missing")
 
-    def __init__(self, wanted: Iterable[tuple[int, int]]) -> None:
-        self._wanted = tuple(wanted)
+    def __init__(self, fields: Iterable[tuple[int, int]]) -> None:
+        self._wanted = tuple(fields)
         self._count = 0
         self._buffer = ctypes.create_string_buffer(0)
         self._retry_at_s = float("-inf")

@@ -104,9 +104,9 @@ class GpmProfile:
         self._newer_s: float | None = None
         nvml.call("nvmlGpmSampleAlloc", ctypes.byref(self._older))
         nvml.call("nvmlGpmSampleAlloc", ctypes.byref(self._newer))
-        wanted = METRICS if gpu_instance is None else SLICE_METRICS
-        self._request = GpmMetricsGet(1, len(wanted))
-        for entry, (number, _, _) in zip(self._request.metrics, wanted, strict=False):
+        metrics = METRICS if gpu_instance is None else SLICE_METRICS
+        self._request = GpmMetricsGet(1, len(metrics))
+        for entry, (number, _, _) in zip(self._request.metrics, metrics, strict=False):
             entry.number = number
 
     def read(self, mono_s: float) -> dict[str, float]:
@@ -140,11 +140,11 @@ class GpmProfile:
         request.older = self._older
         request.newer = self._newer
         self._nvml.call("nvmlGpmMetricsGet", ctypes.byref(request))
-        wanted = METRICS if self._instance is None else SLICE_METRICS
-        found = {}
-        for entry, (_, factor, key) in zip(request.metrics, wanted, strict=False):
+        metrics = METRICS if self._instance is None else SLICE_METRICS
+        values = {}
+        for entry, (_, factor, key) in zip(request.metrics, metrics, strict=False):
             value = entry.value
             # The comparison also drops NaN.
             if entry.code == 0 and 0.0 <= value < 1e12:
-                found[key] = value * factor
-        return found
+                values[key] = value * factor
+        return values

@@ -19,4 +19,4 @@ def windows_library() -> str | None:
     system = os.environ.get("SYSTEMROOT", r"C:\Windows")
     programs = os.environ.get("PROGRAMFILES", r"C:\Program Files")
     places = (rf"{system}\System32\nvml.dll", rf"{programs}\NVIDIA Corporation\NVSMI\nvml.dll")
-    return next((place for place in places if os.path.exists(place)), None)
+    return next((path for path in places if os.path.exists(path)), None)

@@ -125,27 +125,27 @@ def is_enabled(nvml: Nvml, handle: object) -> bool:
 
 def slices(nvml: Nvml, handle: object) -> tuple[list[MigSlice], dict[int, str]]:
     """The slices of a GPU, and place -> error for those that could not be opened. Empty places are normal."""
-    found: list[MigSlice] = []
+    opened: list[MigSlice] = []
     problems: dict[int, str] = {}
     if not is_enabled(nvml, handle):
-        return found, problems
+        return opened, problems
     try:
         places = nvml.uint("nvmlDeviceGetMaxMigDeviceCount", handle)
     except NvmlError as error:
-        return found, {0: error.reason}
-    for place in range(places):
+        return opened, {0: error.reason}
+    for position in range(places):
         child = ctypes.c_void_p()
         try:
             nvml.call(
-                "nvmlDeviceGetMigDeviceHandleByIndex", handle, ctypes.c_uint(place), ctypes.byref(child)
+                "nvmlDeviceGetMigDeviceHandleByIndex", handle, ctypes.c_uint(position), ctypes.byref(child)
             )
             gpu_instance = nvml.uint("nvmlDeviceGetGpuInstanceId", child)
             compute_instance = nvml.uint("nvmlDeviceGetComputeInstanceId", child)
-            found.append(MigSlice(nvml, handle, child, gpu_instance, compute_instance))
+            opened.append(MigSlice(nvml, handle, child, gpu_instance, compute_instance))
         except NvmlError as error:
             if error.code not in (NOT_FOUND, NOT_SUPPORTED, FUNCTION_NOT_FOUND):
-                problems[place] = error.reason
-    return found, problems
+                problems[position] = error.reason
+    return opened, problems
 
 
 def _profile_name(nvml: Nvml, handle: object) -> str:

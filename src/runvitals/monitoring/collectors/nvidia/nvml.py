@@ -95,9 +95,9 @@ def load() -> ctypes.CDLL:
 
         return ctypes.CDLL(windows_library() or "nvml.dll")
     first: OSError | None = None
-    for place in _PATHS:
+    for path in _PATHS:
         try:
-            return ctypes.CDLL(place)
+            return ctypes.CDLL(path)
         except OSError as error:
             first = first or error
     assert first is not None
@@ -132,14 +132,14 @@ class Nvml:
 
     def code(self, function: str, *arguments: Any) -> int:
         """Call, and return the return code; FUNCTION_NOT_FOUND if the library lacks the function."""
-        known = self._functions.get(function)
-        if known is None:
+        symbol = self._functions.get(function)
+        if symbol is None:
             try:
-                known = getattr(self._library, function)
+                symbol = getattr(self._library, function)
             except AttributeError:
                 return FUNCTION_NOT_FOUND
-            self._functions[function] = known
-        return known(*arguments)
+            self._functions[function] = symbol
+        return symbol(*arguments)
 
     def call(self, function: str, *arguments: Any) -> None:
         """Call a function.

@@ -37,11 +37,11 @@ class NvmlSession:
         # Index in the driver's list -> why the GPU could not be opened.
         self.problems: dict[int, str] = {}
         nvml.first(("nvmlInit_v2", "nvmlInit"))
-        for place in range(nvml.uint("nvmlDeviceGetCount_v2")):
+        for position in range(nvml.uint("nvmlDeviceGetCount_v2")):
             try:
-                self.devices.append(NvidiaGpu(nvml, place, members))
+                self.devices.append(NvidiaGpu(nvml, position, members))
             except NvmlError as error:
-                self.problems[place] = error.reason
+                self.problems[position] = error.reason
         _number(self.devices, numbers)
         self.driver = _driver(nvml)
         self._events = self._open_events()
@@ -92,7 +92,7 @@ def _number(devices: list[NvidiaGpu], numbers: dict[str, int]) -> None:
     for device in devices:
         index = numbers.get(device.uuid)
         if index is None:
-            index = device.place if device.place not in taken else max(taken) + 1
+            index = device.position if device.position not in taken else max(taken) + 1
             numbers[device.uuid] = index
             taken.add(index)
         device.number(index)

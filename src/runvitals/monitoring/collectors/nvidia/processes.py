@@ -225,7 +225,7 @@ class GpuProcessUsage:
         self.in_use = bool(ours)
         self._unknown = {}
         if self._is_unified:
-            self.device_values = self._used(listed.values(), "")
+            self.device_values = self._sum_sizes(listed.values(), "")
         if self._members.knows_others:
             self.others = sorted(others)[:MOST_OTHERS]
             memory = total_of(others.values())
@@ -233,9 +233,9 @@ class GpuProcessUsage:
                 self.device_values["otherMemoryBytes"] = memory
             else:
                 self._unknown["otherMemoryBytes"] = UNKNOWN_SUM
-        return self._used(ours.values(), "process.") if ours else {}
+        return self._sum_sizes(ours.values(), "process.") if ours else {}
 
-    def _used(self, sizes: Iterable[float | None], prefix: str) -> dict[str, float]:
+    def _sum_sizes(self, sizes: Iterable[float | None], prefix: str) -> dict[str, float]:
         """Bytes used, and their share of the GPU's memory; nothing if one of the sizes is unknown."""
         used = total_of(sizes)
         if used is None:
@@ -258,12 +258,12 @@ class GpuProcessUsage:
                     raise
                 self._processes = (NvmlProcessInfo * (count.value + 16))()
                 continue
-            found: dict[int, float | None] = {}
+            sizes: dict[int, float | None] = {}
             for process in self._processes[: count.value]:
                 used = None if process.memory_bytes == UNKNOWN_MEMORY else process.memory_bytes
                 # With MIG, a process is listed once for each slice that it uses.
-                found[process.pid] = total_of((found.get(process.pid, 0.0), used))
-            return found
+                sizes[process.pid] = total_of((sizes.get(process.pid, 0.0), used))
+            return sizes
         raise NvmlError(INSUFFICIENT_SIZE, functions[0])
 
     def _busy(self, mono_s: float) -> dict[str, float]:

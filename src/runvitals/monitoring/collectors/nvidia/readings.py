@@ -149,14 +149,14 @@ def try_read(read: Callable[[float], dict[str, float]], backoff: Retries, mono_s
     if not backoff.due(mono_s):
         return {}
     try:
-        found = read(mono_s)
+        values = read(mono_s)
     except NvmlError as error:
         if error.code in DEVICE_GONE:
             raise
         backoff.failed(mono_s, error, for_good=error.code in FOR_GOOD)
         return {}
     backoff.worked()
-    return found
+    return values
 
 
 class NvmlReadings:
@@ -265,10 +265,10 @@ class NvmlReadings:
         except NvmlError as error:
             if error.code not in FOR_GOOD:
                 raise
-            found = self._power_fields.read(self.nvml, self.handle, self.mono_s)
-            if not found:
+            values = self._power_fields.read(self.nvml, self.handle, self.mono_s)
+            if not values:
                 raise
-            milliwatts = found.get(POWER_INSTANT, found.get(POWER_AVERAGE, 0.0))
+            milliwatts = values.get(POWER_INSTANT, values.get(POWER_AVERAGE, 0.0))
         self.values["powerWatts"] = milliwatts / 1000.0
 
     def _sm_clock(self) -> None:
@@ -301,21 +301,21 @@ class NvmlReadings:
         self.throttled.note(bits, self.mono_s)
 
     def _field_values(self) -> None:
-        found = self._fields.read(self.nvml, self.handle, self.mono_s)
-        energy = found.get(ENERGY_MILLIJOULES)
+        values = self._fields.read(self.nvml, self.handle, self.mono_s)
+        energy = values.get(ENERGY_MILLIJOULES)
         if energy is not None:
             self.counters["energyJoules"] = energy / 1000.0
         # Boards without a memory sensor report 0.
-        if 0 < found.get(MEMORY_TEMPERATURE, 0) < 200:
-            self.values["memoryTemp"] = float(found[MEMORY_TEMPERATURE])
-        self.throttled.note_counters(found)
+        if 0 < values.get(MEMORY_TEMPERATURE, 0) < 200:
+            self.values["memoryTemp"] = float(values[MEMORY_TEMPERATURE])
+        self.throttled.note_counters(values)
 
     def _link_fields(self) -> None:
         if self._links is None:
             return
-        found = self._links.read(self.nvml, self.handle, self.mono_s)
+        values = self._links.read(self.nvml, self.handle, self.mono_s)
         for field, unit, key in _FLOWS:
-            total = found.get(field)
+            total = values.get(field)
             if total is None:
                 continue
             before_s, before = self._link_totals.get(field, (self.mono_s, total))
@@ -359,13 +359,13 @@ class NvmlReadings:
         return float(self.nvml.ulong(function, self.handle, kind, _VOLATILE, _DEVICE_MEMORY))
 
     def _slow_field_values(self) -> None:
-        found = self._slow_fields.read(self.nvml, self.handle, self.mono_s)
+        values = self._slow_fields.read(self.nvml, self.handle, self.mono_s)
         for field, key in _SLOW_COUNTERS:
-            if field in found:
-                self.counters[key] = float(found[field])
+            if field in values:
+                self.counters[key] = float(values[field])
         for field, key in _SLOW_GAUGES:
-            if field in found:
-                self.values[key] = float(found[field])
+            if field in values:
+                self.values[key] = float(values[field])
 
     def _pcie_link(self) -> None:
         for function, key in _PCIE_LINK:

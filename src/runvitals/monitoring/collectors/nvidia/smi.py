@@ -121,14 +121,14 @@ class NvidiaSmi:
         A GPU keeps its index when one before it falls off the bus.
         """
         here: list[tuple[SmiGpu, SmiGpuLog]] = []
-        for place, gpu in enumerate(log.gpus):
-            who = identity(gpu) or str(place)
+        for position, gpu in enumerate(log.gpus):
+            who = identity(gpu) or str(position)
             card = self._cards.get(who)
-            if card is None and any(known.is_at(who) for known in self._cards.values()):
+            if card is None and any(other.is_at(who) for other in self._cards.values()):
                 continue  # only its address: a known GPU that is lost, not a new one
             if card is None:
-                taken = {known.index for known in self._cards.values()}
-                card = self._cards[who] = SmiGpu(place if place not in taken else max(taken) + 1, who)
+                taken = {other.index for other in self._cards.values()}
+                card = self._cards[who] = SmiGpu(position if position not in taken else max(taken) + 1, who)
             elif card.is_lost:
                 tick.events.append(_event("device_back", "info", card, "is back"))
             card.is_lost = False

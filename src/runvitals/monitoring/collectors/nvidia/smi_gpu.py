@@ -124,12 +124,12 @@ class SmiGpu:
         self.about = _about(gpu, self.who)
         self.slice_uuids = [part["uuid"] for part in gpu.slices if part.get("uuid", "").startswith("MIG-")]
         self.gauges, self.counters, self.missing = {}, {}, {}
-        for table, found in ((_GAUGES, self.gauges), (_COUNTERS, self.counters)):
+        for table, by_key in ((_GAUGES, self.gauges), (_COUNTERS, self.counters)):
             for key, unit, names in table:
                 values = (_value(fields.get(name), unit) for name in names)
                 value = next((each for each in values if each is not None), None)
                 if value is not None:
-                    found[key] = value
+                    by_key[key] = value
                 else:
                     self.missing[key] = _why_missing(fields, names)
         if not 0.0 < self.gauges.get("memoryTemp", 1.0) < 200.0:
@@ -309,10 +309,10 @@ def _memory(fields: Mapping[str, str]) -> dict[str, float]:
     total = _value(fields.get("fb_memory_usage.total"), "bytes")
     if used is None or total == 0.0:
         return {}
-    found = {"memoryAllocatedBytes": used}
+    sizes = {"memoryAllocatedBytes": used}
     if total is not None:
-        found["memoryAllocated"] = used * 100.0 / total
-    return found
+        sizes["memoryAllocated"] = used * 100.0 / total
+    return sizes
 
 
 def identity(gpu: SmiGpuLog) -> str:

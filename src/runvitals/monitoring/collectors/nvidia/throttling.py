@@ -89,11 +89,11 @@ class ThrottledTime:
         self._bits = bits
         self._read_s = mono_s
 
-    def note_counters(self, found: Mapping[int, float]) -> None:
+    def note_counters(self, values: Mapping[int, float]) -> None:
         """Take the driver's counters, by field. A missing one keeps its value."""
         for field, name in _COUNTERS:
-            if field in found:
-                self.count(name, found[field] / 1e9)
+            if field in values:
+                self.count(name, values[field] / 1e9)
 
     def count(self, name: str, seconds: float) -> None:
         """Set the driver's total for one reason."""

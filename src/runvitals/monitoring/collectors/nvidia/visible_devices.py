@@ -40,12 +40,12 @@ def visible(setting: str | None, gpus: Sequence[VisibleGpu], order: str | None =
     chosen: list[int | str] = []
     is_counted = False
     for word in setting.split(","):
-        found = _named(word.strip(), gpus, chosen)
-        if found is None:
+        device = _find_named(word.strip(), gpus, chosen)
+        if device is None:
             break  # CUDA stops at the first invalid entry
-        if found in chosen:
+        if device in chosen:
             return set()  # a duplicate hides all GPUs
-        chosen.append(found)
+        chosen.append(device)
         is_counted = is_counted or word.strip().isdigit()
     if is_counted and order != "PCI_BUS_ID" and len({gpu.name for gpu in gpus}) > 1:
         return None
@@ -55,16 +55,16 @@ def visible(setting: str | None, gpus: Sequence[VisibleGpu], order: str | None =
 
 def named_slices(pids: Sequence[int], proc: str, gpus: Sequence[VisibleGpu]) -> set[str]:
     """The UUIDs of the MIG slices to which the processes are restricted by name."""
-    found: set[str] = set()
+    slices: set[str] = set()
     for pid in list(pids):
         setting = (environment(proc, pid) or {}).get("CUDA_VISIBLE_DEVICES", "")
         for word in setting.split(","):
-            entry = _named(word.strip(), gpus, [])
+            entry = _find_named(word.strip(), gpus, [])
             if entry is None:
                 break
             if isinstance(entry, str):
-                found.add(entry)
-    return found
+                slices.add(entry)
+    return slices
 
 
 def visible_to(pids: Sequence[int], proc: str, gpus: Sequence[VisibleGpu]) -> set[int] | None:
@@ -81,23 +81,23 @@ def visible_to(pids: Sequence[int], proc: str, gpus: Sequence[VisibleGpu]) -> se
     return shown
 
 
-def _named(word: str, gpus: Sequence[VisibleGpu], chosen: list[int | str]) -> int | str | None:
+def _find_named(word: str, gpus: Sequence[VisibleGpu], chosen: list[int | str]) -> int | str | None:
     """The index of a GPU, or the UUID of a slice, that an entry refers to; None if it is invalid."""
     if word.isdigit():
-        place = int(word)
-        return gpus[place].index if place < len(gpus) else None
+        position = int(word)
+        return gpus[position].index if position < len(gpus) else None
     if word.startswith("GPU-"):
-        found: list[int | str] = [gpu.index for gpu in gpus if gpu.uuid.startswith(word)]
+        matches: list[int | str] = [gpu.index for gpu in gpus if gpu.uuid.startswith(word)]
     elif word.startswith(
         "MIG-GPU-"
     ):  # of drivers before 470: MIG-GPU-<uuid>/<gpu instance>/<compute instance>
         whole = word.removeprefix("MIG-").partition("/")[0]
-        found = [gpu.index for gpu in gpus if gpu.uuid == whole]
+        matches = [gpu.index for gpu in gpus if gpu.uuid == whole]
     elif word.startswith("MIG-"):
-        found = [uuid for gpu in gpus for uuid in gpu.slice_uuids if uuid.startswith(word)]
+        matches = [uuid for gpu in gpus for uuid in gpu.slice_uuids if uuid.startswith(word)]
     else:
         return None
-    return found[0] if len(found) == 1 else None
+    return matches[0] if len(matches) == 1 else None
 
 
 def environment(proc: str, pid: int) -> dict[str, str] | None:

@@ -27,8 +27,8 @@ def probe(scope: Scope) -> OpenMetrics:
     from runvitals.monitoring.collectors.openmetrics.endpoint import ExporterEndpoint, MetricFilters
 
     headers = scope.options.get("openmetrics_headers") or {}
-    wanted = scope.options.get("openmetrics_filters")
-    filters = MetricFilters(wanted) if wanted else None
+    patterns = scope.options.get("openmetrics_filters")
+    filters = MetricFilters(patterns) if patterns else None
     return OpenMetrics([ExporterEndpoint(name, url, headers, filters) for name, url in urls.items()])
 
 

@@ -41,7 +41,7 @@ class MetricFilters:
     """Selects samples: those that at least one filter matches.
 
     Args:
-        wanted: regular expressions to search in ``endpoint.metric``; or a mapping from such expressions to
+        filters: regular expressions to search in ``endpoint.metric``; or a mapping from such expressions to
             {label: expression}, where all labels must exist and match.
 
     Example:
@@ -52,10 +52,10 @@ class MetricFilters:
 
     __slots__ = ("_rules", "_rules_of")
 
-    def __init__(self, wanted: Sequence[str] | Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(self, filters: Sequence[str] | Mapping[str, Mapping[str, str]]) -> None:
         import re  # 1.3 MB, only if filters are set
 
-        labels_of = wanted if hasattr(wanted, "items") else {name: {} for name in wanted}
+        labels_of = filters if hasattr(filters, "items") else {name: {} for name in filters}
         self._rules = [
             (re.compile(name), [(label, re.compile(value)) for label, value in labels.items()])
             for name, labels in labels_of.items()
@@ -90,14 +90,14 @@ class NumberedSeries:
         self._characters = 0
         self.count = 0
 
-    def key(self, found: exposition.Exposition, sample: exposition.ExpositionSample) -> str | None:
+    def key(self, page: exposition.Exposition, sample: exposition.ExpositionSample) -> str | None:
         """The key of a sample, or None if its series is new and a limit on number or length is reached."""
         series = (sample.name, frozenset(sample.labels.items()))
         key = self._keys.get(series)
         if key is None and self.count < MOST_SERIES and self._has_room(sample):
             labels = self._labels.setdefault(sample.name, [])
             if not labels:
-                self._families[sample.name] = found.family(sample.name) or exposition.ExpositionFamily()
+                self._families[sample.name] = page.family(sample.name) or exposition.ExpositionFamily()
             key = self._keys[series] = f"{self._prefix}{sample.name}.{len(labels)}"
             labels.append(sample.labels)
             self.count += 1
@@ -133,10 +133,10 @@ class _Scrape:
     ``samples`` counts all of them, ``tried`` those that pass the filters, ``kept`` those that have a series.
     """
 
-    __slots__ = ("_keeps", "_series", "counters", "found", "gauges", "kept", "samples", "tried")
+    __slots__ = ("_keeps", "_series", "counters", "gauges", "kept", "page", "samples", "tried")
 
     def __init__(self, series: NumberedSeries, keeps: Callable[[exposition.ExpositionSample], bool]) -> None:
-        self.found = exposition.Exposition()
+        self.page = exposition.Exposition()
         self.gauges: dict[str, float] = {}
         self.counters: dict[str, float] = {}
         self.samples = self.tried = self.kept = 0
@@ -146,11 +146,11 @@ class _Scrape:
     def take(self, sample: exposition.ExpositionSample) -> None:
         """Store a sample under its key, if it passes the filters and has one."""
         self.samples += 1
-        kind = self.found.kind(sample.name)
+        kind = self.page.kind(sample.name)
         if kind == exposition.CREATED or not self._keeps(sample):
             return
         self.tried += 1
-        key = self._series.key(self.found, sample)
+        key = self._series.key(self.page, sample)
         if key is None:
             return
         self.kept += 1
@@ -252,21 +252,21 @@ class ExporterEndpoint:
 
     def _scrape(self, scrape: _Scrape) -> None:
         """Parse a response in pieces: one of many MB is never held in memory as a whole."""
-        parser = exposition.ExpositionParser(scrape.take, self._known, found=scrape.found)
+        parser = exposition.ExpositionParser(scrape.take, self._known, page=scrape.page)
         response = http.get(self._address, self._headers, TIMEOUT_S, take=parser.feed)
         parser.end()
-        found = scrape.found
-        if "openmetrics" in response.headers.get("content-type", "") and not found.ended:
+        page = scrape.page
+        if "openmetrics" in response.headers.get("content-type", "") and not page.ended:
             raise ValueError(f"{self._address} sent a truncated response: it has no # EOF")
-        if found.bad and not parser.taken:
-            raise ValueError(f"{self._address} sent no metrics: {found.first_bad}")
+        if page.bad and not parser.taken:
+            raise ValueError(f"{self._address} sent no metrics: {page.first_bad}")
 
     def _notes(self, scrape: _Scrape) -> list[str]:
         """Why a part of the response is not kept."""
         notes = []
-        if scrape.found.bad:
+        if scrape.page.bad:
             # Keep the first text: the next one may have another number in it, and each new text is a record.
-            note = f"some lines could not be parsed, such as {scrape.found.first_bad}"
+            note = f"some lines could not be parsed, such as {scrape.page.first_bad}"
             self._bad_lines = self._bad_lines or note
             notes.append(self._bad_lines)
         else:

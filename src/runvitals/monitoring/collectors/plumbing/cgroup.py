@@ -145,7 +145,7 @@ def locate(scope: Scope) -> Cgroup:
         names, _, path = rest.partition(":")
         for name in names.split(","):
             paths["v2" if number == "0" and not names else name] = path
-    unified = _unified(mounts, paths)
+    unified = _find_unified(mounts, paths)
     return Cgroup(
         cpu=_v1(mounts, paths, "cpu") or _v2(unified, "cpu"),
         cpuset=_v1(mounts, paths, "cpuset") or _v2(unified, "cpuset"),
@@ -270,7 +270,7 @@ def _v1(mounts: Sequence[Mount], paths: dict[str, str], name: str) -> Controller
     return None
 
 
-def _unified(mounts: Sequence[Mount], paths: dict[str, str]) -> Controller | None:
+def _find_unified(mounts: Sequence[Mount], paths: dict[str, str]) -> Controller | None:
     if "v2" not in paths:
         return None
     for mount in mounts:

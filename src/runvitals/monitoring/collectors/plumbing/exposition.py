@@ -142,7 +142,7 @@ class Exposition:
 def parse(
     data: bytes,
     openmetrics: bool | None = None,
-    known: dict[str, tuple[str, dict[str, str]]] | None = None,
+    heads: dict[str, tuple[str, dict[str, str]]] | None = None,
 ) -> Exposition:
     r"""Parse a whole response.
 
@@ -150,7 +150,7 @@ def parse(
         data: UTF-8; invalid bytes become U+FFFD.
         openmetrics: whether times are in seconds (OpenMetrics) or milliseconds; None means OpenMetrics if the
             text ends with ``# EOF``.
-        known: text -> parsed name and labels, from earlier responses of the same exporter; new ones are
+        heads: text -> parsed name and labels, from earlier responses of the same exporter; new ones are
             added. Samples share these labels: do not modify them.
 
     Example:
@@ -160,11 +160,11 @@ def parse(
     """
     if openmetrics is None:
         openmetrics = data.rstrip().endswith(b"# EOF")
-    found = Exposition()
-    parser = ExpositionParser(found.samples.append, HeadCache(known), openmetrics, found)
+    page = Exposition()
+    parser = ExpositionParser(page.samples.append, HeadCache(heads), openmetrics, page)
     parser.feed(data)
     parser.end()
-    return found
+    return page
 
 
 class HeadCache:
@@ -192,9 +192,9 @@ class ExpositionParser:
 
     Args:
         take: called with each sample.
-        known: cache of the same exporter's earlier responses. Samples share these labels: do not modify them.
+        heads: cache of the same exporter's earlier responses. Samples share these labels: do not modify them.
         openmetrics: whether times are in seconds (OpenMetrics) or milliseconds.
-        found: receives everything but the samples; `take` may read it.
+        page: receives everything but the samples; `take` may read it.
 
     Example:
         >>> parser = ExpositionParser(samples.append)
@@ -213,21 +213,21 @@ class ExpositionParser:
         "_skips",
         "_take",
         "_ticks_per_second",
-        "found",
+        "page",
         "taken",
     )
 
     def __init__(
         self,
         take: Callable[[ExpositionSample], None],
-        known: HeadCache | None = None,
+        heads: HeadCache | None = None,
         openmetrics: bool = False,
-        found: Exposition | None = None,
+        page: Exposition | None = None,
     ) -> None:
-        self.found = Exposition() if found is None else found
+        self.page = Exposition() if page is None else page
         self.taken = 0
         self._take = take
-        self._known = known or HeadCache()
+        self._known = heads or HeadCache()
         self._ticks_per_second = 1.0 if openmetrics else 1000.0
         self._number = 0
         self._rest = b""
@@ -261,7 +261,7 @@ class ExpositionParser:
         if len(rest) > LONGEST_LINE:
             if not self._skips:
                 shown = rest[:LONGEST_LINE].decode("utf-8", "replace")
-                _note_bad(self.found, self._number + 1, shown, f"longer than {LONGEST_LINE} bytes")
+                _note_bad(self.page, self._number + 1, shown, f"longer than {LONGEST_LINE} bytes")
             self._skips = True
             rest = b""
         self._rest = rest
@@ -269,59 +269,59 @@ class ExpositionParser:
     def _line(self, line: str) -> None:
         self._number += 1
         line = line.strip(" \t\r" if self._number > 1 else " \t\r\ufeff")
-        found = self.found
+        page = self.page
         if not line:
             return
-        if found.ended:
+        if page.ended:
             if not self._over:
-                _note_bad(found, self._number, line, "text after # EOF")
+                _note_bad(page, self._number, line, "text after # EOF")
             self._over = True
             return
         try:
             if line[0] == "#":
-                _comment(found, line)
+                _comment(page, line)
                 return
             sample = _sample(line, self._ticks_per_second, self._known)
         except ValueError as error:
-            _note_bad(found, self._number, line, str(error))
+            _note_bad(page, self._number, line, str(error))
             return
         self.taken += 1
         self._take(sample)
 
 
-def _note_bad(found: Exposition, number: int, line: str, fault: str) -> None:
-    found.bad += 1
-    if not found.first_bad:
+def _note_bad(page: Exposition, number: int, line: str, fault: str) -> None:
+    page.bad += 1
+    if not page.first_bad:
         shown = line if len(line) <= _LONGEST_SHOWN else line[: _LONGEST_SHOWN - 1] + "…"
-        found.first_bad = f"line {number}, {shown!r}: {fault}"
+        page.first_bad = f"line {number}, {shown!r}: {fault}"
 
 
-def _comment(found: Exposition, line: str) -> None:
+def _comment(page: Exposition, line: str) -> None:
     parts = line[1:].split(None, 1)
     if len(parts) < 2:
-        found.ended = parts == ["EOF"]
+        page.ended = parts == ["EOF"]
         return
     word, rest = parts
     if word not in ("HELP", "TYPE", "UNIT"):
         return
-    name, at = _quoted(rest, 0) if rest[0] == '"' else _word(rest)
+    name, at = _read_quoted(rest, 0) if rest[0] == '"' else _word(rest)
     text = rest[at:].strip(" \t")
     if word == "TYPE":
         text = text.lower()  # some libraries write COUNTER
         text = "unknown" if text == "untyped" else text
         if text not in _TYPES:
             raise ValueError(f"unknown type {text!r}")
-    family = found.families.get(name)
+    family = page.families.get(name)
     if family is None:
-        if len(found.families) >= _MOST_FAMILIES:
-            found.forget(next(iter(found.families)))
-        family = found.families[name] = ExpositionFamily()
+        if len(page.families) >= _MOST_FAMILIES:
+            page.forget(next(iter(page.families)))
+        family = page.families[name] = ExpositionFamily()
     if word == "TYPE":
         family.type = text
     elif word == "UNIT":
         family.unit = text
     else:
-        family.help = _unescaped(text[:_LONGEST_HELP])
+        family.help = _unescape(text[:_LONGEST_HELP])
 
 
 def _word(text: str) -> tuple[str, int]:
@@ -329,15 +329,15 @@ def _word(text: str) -> tuple[str, int]:
     return word, len(word)
 
 
-def _sample(line: str, ticks_per_second: float, known: HeadCache) -> ExpositionSample:
+def _sample(line: str, ticks_per_second: float, heads: HeadCache) -> ExpositionSample:
     head = line[: line.rfind("}") + 1]
-    if head in known.heads:
-        name, labels = known.heads[head]
+    if head in heads.heads:
+        name, labels = heads.heads[head]
         return ExpositionSample(name, labels, *_value_and_time(_numbers(line, len(head)), ticks_per_second))
     sample, at = _new_sample(line, ticks_per_second)
     # The last brace may be that of an exemplar.
     if head and at == len(head):
-        known.add(head, sample.name, sample.labels)
+        heads.add(head, sample.name, sample.labels)
     return sample
 
 
@@ -401,7 +401,7 @@ def _labels(line: str, at: int, labels: dict[str, str]) -> tuple[str, int]:
         if line[at : at + 1] == "}":
             return metric, at + 1
         if line[at : at + 1] == '"':
-            name, at = _quoted(line, at)
+            name, at = _read_quoted(line, at)
             at = _skip(line, at, " \t")
             if line[at : at + 1] != "=":
                 if metric or labels:
@@ -420,7 +420,7 @@ def _labels(line: str, at: int, labels: dict[str, str]) -> tuple[str, int]:
             raise ValueError(f"the value of label {name!r} is not quoted")
         if name in labels:
             raise ValueError(f"duplicate label {name!r}")
-        labels[name], at = _quoted(line, at)
+        labels[name], at = _read_quoted(line, at)
         at = _next_label(line, at)
 
 
@@ -441,7 +441,7 @@ def _skip(line: str, at: int, signs: str) -> int:
     return at
 
 
-def _quoted(line: str, at: int) -> tuple[str, int]:
+def _read_quoted(line: str, at: int) -> tuple[str, int]:
     """The text in the quotes that open at `at`, and the index behind them."""
     start = at + 1
     end = line.find('"', start)
@@ -450,7 +450,7 @@ def _quoted(line: str, at: int) -> tuple[str, int]:
     if end < 0:
         raise ValueError("unterminated quotes")
     text = line[start:end]
-    return (_unescaped(text) if "\\" in text else text), end + 1
+    return (_unescape(text) if "\\" in text else text), end + 1
 
 
 def _is_escaped(line: str, start: int, end: int) -> bool:
@@ -460,7 +460,7 @@ def _is_escaped(line: str, start: int, end: int) -> bool:
     return (end - before) % 2 == 1
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     r"""Replace ``\\``, ``\"`` and ``\n`` by their characters; a backslash before another character stays."""
     if "\\" not in text:
         return text

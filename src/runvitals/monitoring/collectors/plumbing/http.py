@@ -69,9 +69,9 @@ class HttpAddress:
                 f"invalid URL {_without_secrets(url)!r}: expected http://, https:// or http+unix://"
             )
         end = min((at for at in (rest.find(sign) for sign in "/?#") if at >= 0), default=len(rest))
-        place, target = rest[:end], rest[end:].partition("#")[0]
+        authority, target = rest[:end], rest[end:].partition("#")[0]
         self.target = target if target.startswith("/") else f"/{target}"
-        user, _, self.host_header = place.rpartition("@")
+        user, _, self.host_header = authority.rpartition("@")
         self.user = unquoted(user)
         self.host, self.port = self._host_and_port(url)
         if any(ord(letter) <= 32 or ord(letter) > 126 for letter in self.host_header + self.target):
@@ -178,8 +178,8 @@ def unquoted(text: str) -> str:
 
 def _without_secrets(url: str) -> str:
     scheme, sign, rest = url.partition("://")
-    place, slash, path = rest.partition("/")
-    return f"{scheme}{sign}{place.rpartition('@')[2]}{slash}{path.partition('?')[0]}"
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}{sign}{authority.rpartition('@')[2]}{slash}{path.partition('?')[0]}"
 
 
 def _reason(error: Exception) -> str:
@@ -232,7 +232,7 @@ def _connect(address: HttpAddress, until_s: float) -> ByteStream:
         except OSError as error:
             problem = error
             continue
-        return _encrypted(sock, address.host, until_s) if address.scheme == "https" else sock
+        return _encrypt(sock, address.host, until_s) if address.scheme == "https" else sock
     raise problem
 
 
@@ -247,7 +247,7 @@ def _try(family: int, where: object, until_s: float) -> _socket.socket:
     return sock
 
 
-def _encrypted(sock: _socket.socket, host: str, until_s: float) -> ByteStream:
+def _encrypt(sock: _socket.socket, host: str, until_s: float) -> ByteStream:
     import socket  # 5 MB together with `ssl`, only for https
     import ssl
 
@@ -278,10 +278,10 @@ class _ResponseReader:
         if status != 200:
             where = f" (to {headers['location']}, which is not followed)" if "location" in headers else ""
             raise HttpError(f"responded with status {status}{where}")
-        pieces = self._limited(self._body(headers))
+        pieces = self._limit(self._body(headers))
         encoding = headers.get("content-encoding", "identity").lower()
         if encoding == "gzip":
-            pieces = self._limited(_uncompressed(pieces))
+            pieces = self._limit(_decompress(pieces))
         elif encoding != "identity":
             raise HttpError(f"used the content encoding {encoding!r}; expected gzip or none")
         if take is None:
@@ -372,7 +372,7 @@ class _ResponseReader:
         if size > self._limit_bytes:
             raise HttpError(f"sent more than {self._limit_bytes} bytes")
 
-    def _limited(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def _limit(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         total = 0
         for piece in pieces:
             total += len(piece)
@@ -380,7 +380,7 @@ class _ResponseReader:
             yield piece
 
 
-def _uncompressed(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _decompress(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Decompress gzip, of one or several members, into pieces of limited size."""
     unpacker = zlib.decompressobj(wbits=31)
     for piece in pieces:

@@ -30,7 +30,7 @@ def find(output: bytes) -> Any:
         {'card0': {'GPU use (%)': '7'}}
     """
     text = text_of(output)
-    found: Any = None
+    longest_value: Any = None
     longest = end = 0
     for start in _starts(text):
         if start < end:
@@ -47,9 +47,9 @@ def find(output: bytes) -> Any:
             raise ValueError(f"invalid JSON in the output: {error}: {first_lines(output)}") from None
         is_data = isinstance(value, dict) or (isinstance(value, list) and _objects(value))
         if is_data and end - start > longest:
-            found, longest = value, end - start
+            longest_value, longest = value, end - start
     if longest:
-        return found
+        return longest_value
     lines = first_lines(output)
     raise ValueError("the output is empty" if lines == "nothing" else f"no JSON in the output: {lines}")
 

@@ -75,13 +75,13 @@ def _scan(folder: str) -> dict[str, list[PciDevice]]:
         addresses = sorted(os.listdir(folder))
     except OSError:  # no PCI bus, or a container hides it
         return {}
-    found: dict[str, list[PciDevice]] = {}
+    devices: dict[str, list[PciDevice]] = {}
     for address in addresses:
         base_class = _read(f"{folder}/{address}/class")[2:4]
         if base_class in _COMPUTING:
             vendor = _read(f"{folder}/{address}/vendor")[2:6]
-            found.setdefault(vendor, []).append(PciDevice(address, base_class))
-    return found
+            devices.setdefault(vendor, []).append(PciDevice(address, base_class))
+    return devices
 
 
 def _read(path: str) -> str:

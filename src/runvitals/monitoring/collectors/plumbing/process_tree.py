@@ -70,13 +70,13 @@ class ProcessTree:
         self._seen = seen if last else b""
         if self._live:
             candidates = self._of_our_sessions(candidates, members)
-        return self._related(candidates, members)
+        return self._find_related(candidates, members)
 
     def descendants_of(self, roots: Iterable[int], members: Container[int]) -> list[tuple[int, int]]:
         """(PID, parent's PID) of all descendants of newly attached processes, parents before children."""
-        known = set(roots)
-        self._note_sessions(known)
-        return [pair for pair in self._related(self._pids(), known) if pair[0] not in members]
+        pids = set(roots)
+        self._note_sessions(pids)
+        return [pair for pair in self._find_related(self._pids(), pids) if pair[0] not in members]
 
     def parent_of(self, pid: int) -> int | None:
         """The parent's PID, or None if there is no such process."""
@@ -87,23 +87,27 @@ class ProcessTree:
         fields = text[text.rfind(")") + 1 :].split(None, 2)
         return int(fields[1]) if len(fields) > 1 else None
 
-    def _related(self, candidates: Iterable[int], members: Container[int]) -> list[tuple[int, int]]:
+    def _find_related(self, candidates: Iterable[int], members: Container[int]) -> list[tuple[int, int]]:
         parents: dict[int, int] = {}
         for pid in candidates:
             if pid != self._excluded and pid not in members:
                 parent = self.parent_of(pid)
                 if parent is not None:
                     parents[pid] = parent
-        found: dict[int, int] = {}
+        parents_of_new: dict[int, int] = {}
         grown = True
         while grown:
             grown = False
             for pid, parent in parents.items():
-                if pid not in found and (parent in members or parent in found) and self._is_process(pid):
-                    found[pid] = parent
+                if (
+                    pid not in parents_of_new
+                    and (parent in members or parent in parents_of_new)
+                    and self._is_process(pid)
+                ):
+                    parents_of_new[pid] = parent
                     grown = True
-        self._note_sessions(found)
-        return list(found.items())
+        self._note_sessions(parents_of_new)
+        return list(parents_of_new.items())
 
     def _of_our_sessions(self, candidates: Iterable[int], members: Container[int]) -> list[int]:
         """The PIDs that are alive and in a session of the tree, or lead their own session.

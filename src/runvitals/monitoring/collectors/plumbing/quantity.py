@@ -143,7 +143,9 @@ def amount(value: object, unit: str, default: str | None = None) -> float | None
         default = str(value.get("unit") or default or "") or None
         value = value.get("value")
     if isinstance(value, list):
-        return next((found for each in value if (found := amount(each, unit, default)) is not None), None)
+        return next(
+            (converted for each in value if (converted := amount(each, unit, default)) is not None), None
+        )
     if isinstance(value, str):
         parts = split(value)
         if parts is None:

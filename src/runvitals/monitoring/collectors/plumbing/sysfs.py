@@ -73,9 +73,9 @@ def names(folder: str) -> list[str]:
 def hwmon(device: str) -> str | None:
     """The sensors' folder of a device."""
     numbers = [name.removeprefix("hwmon") for name in names(f"{device}/hwmon")]
-    found = [int(number) for number in numbers if number.isdigit()]
+    numbers_of_folders = [int(number) for number in numbers if number.isdigit()]
     # The first one is the card's. i915 has more for the tiles.
-    return f"{device}/hwmon/hwmon{min(found)}" if found else None
+    return f"{device}/hwmon/hwmon{min(numbers_of_folders)}" if numbers_of_folders else None
 
 
 def labelled(sensors: str, kind: str, label: str) -> str | None:

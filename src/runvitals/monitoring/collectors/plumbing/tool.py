@@ -84,7 +84,7 @@ class Tool:
                 than 0 (the message then has the first line of its error output); or a killed one does not
                 end.
         """
-        if not _gone(self._killed, mono_s, self.argv[0]):
+        if not _has_ended(self._killed, mono_s, self.argv[0]):
             return None
         self._killed = None
         output = self._collect(self._child, mono_s) if self._child is not None else None
@@ -191,7 +191,7 @@ class StreamingTool:
 
     def _read(self, mono_s: float) -> list[bytes]:
         if self._child is None:
-            if _gone(self._killed, mono_s, self.argv[0]) and self._backoff.due(mono_s):
+            if _has_ended(self._killed, mono_s, self.argv[0]) and self._backoff.due(mono_s):
                 self._killed = None
                 self._start(mono_s)
             return []
@@ -234,7 +234,7 @@ class StreamingTool:
         self._backoff.failed(mono_s)
 
 
-def _gone(killed: Child | None, mono_s: float, program: str) -> bool:
+def _has_ended(killed: Child | None, mono_s: float, program: str) -> bool:
     """Whether a killed child has ended. While one is stuck in a driver, another would get stuck too."""
     if killed is None or killed.killed_s is None or killed.ended():
         return True

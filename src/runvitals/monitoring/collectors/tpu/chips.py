@@ -71,16 +71,16 @@ def find_chips(scope: Scope) -> list[TpuChip]:
         functions.setdefault(address.rpartition(".")[0], []).append((address, generation))
     nodes = accel_nodes(scope)
     chips = []
-    for place, first in enumerate(each[0] for each in functions.values()):
+    for position, first in enumerate(each[0] for each in functions.values()):
         address, (name, memory_gib, devices) = first
         group = _iommu_group(scope, address)
-        node = nodes[place] if place < len(nodes) else f"/dev/vfio/{group}" if group else ""
-        chips.append(TpuChip(place, address, node, name, memory_gib, devices))
+        node = nodes[position] if position < len(nodes) else f"/dev/vfio/{group}" if group else ""
+        chips.append(TpuChip(position, address, node, name, memory_gib, devices))
     if not chips:
-        chips = [TpuChip(place, "", node) for place, node in enumerate(nodes)]
+        chips = [TpuChip(position, "", node) for position, node in enumerate(nodes)]
     chips.sort(key=lambda chip: (_number(chip.node), chip.pci))
-    for place, chip in enumerate(chips):
-        chip.index = place
+    for position, chip in enumerate(chips):
+        chip.index = position
     return chips
 
 
@@ -90,8 +90,8 @@ def accel_nodes(scope: Scope) -> list[str]:
         names = os.listdir(scope.path("/dev"))
     except OSError:  # no /dev in this root
         return []
-    found = [name for name in names if name.startswith("accel") and name[5:].isdigit()]
-    return [f"/dev/{name}" for name in sorted(found, key=_number)]
+    nodes = [name for name in names if name.startswith("accel") and name[5:].isdigit()]
+    return [f"/dev/{name}" for name in sorted(nodes, key=_number)]
 
 
 def users(chips: Iterable[TpuChip], pids: Iterable[int], proc: str = "/proc") -> set[str]:
@@ -124,15 +124,15 @@ def _on_bus(scope: Scope) -> list[tuple[str, tuple[str, int, int]]]:
         addresses = sorted(os.listdir(folder))
     except OSError:  # no PCI, or a container that hides it
         return []
-    found = []
+    chips = []
     for address in addresses:
         if read_text(f"{folder}/{address}/vendor") == VENDOR:
             device = read_text(f"{folder}/{address}/device") or ""
             subsystem = read_text(f"{folder}/{address}/subsystem_device") or ""
             generation = GENERATIONS.get((device, subsystem)) or GENERATIONS.get((device, ""))
             if generation is not None:
-                found.append((address, generation))
-    return found
+                chips.append((address, generation))
+    return chips
 
 
 def _iommu_group(scope: Scope, address: str) -> str:

@@ -94,22 +94,22 @@ class Tpu:
         names = [*metrics.OF_DEVICES, metrics.QUEUE]
         if self._distributions.due(tick.mono_s):
             names += metrics.DISTRIBUTIONS
-        found: dict[str, list[TpuReading]] = {}
+        by_metric: dict[str, list[TpuReading]] = {}
         for runtime in self._runtimes:
             for name, readings in runtime.read(names, tick.mono_s).items():
-                found.setdefault(name, []).extend(readings)
-        self._number(found)
-        self._write_devices(tick, found)
-        for reading in found.get(metrics.QUEUE, ()):
+                by_metric.setdefault(name, []).extend(readings)
+        self._number(by_metric)
+        self._write_devices(tick, by_metric)
+        for reading in by_metric.get(metrics.QUEUE, ()):
             if reading.value is not None:
                 tick.gauges[f"tpu.hloQueueSize.{metrics.label(reading.labels) or 0}"] = reading.value
         for name, (key, unit) in metrics.DISTRIBUTIONS.items():
-            self._write_distributions(tick, name, key, unit, found.get(name, ()))
+            self._write_distributions(tick, name, key, unit, by_metric.get(name, ()))
         if self._users.due(tick.mono_s):
             self._used = users(self._chips, self._run.pids(tick.mono_s), self._proc)
-        self._update_facts(tick, bool(found))
+        self._update_facts(tick, bool(by_metric))
 
-    def _number(self, found: Mapping[str, Sequence[TpuReading]]) -> None:
+    def _number(self, readings: Mapping[str, Sequence[TpuReading]]) -> None:
         """Learn the device ids.
 
         Programs that start one after another must not shift the indices if the ids themselves show which
@@ -118,7 +118,7 @@ class Tpu:
         ids = {
             reading.device
             for name in (metrics.MEMORY_USED, metrics.MEMORY_TOTAL)
-            for reading in found.get(name, ())
+            for reading in readings.get(name, ())
             if reading.device is not None
         }
         on_host = len(self._chips) * self._per_chip
@@ -126,8 +126,8 @@ class Tpu:
             ids.update(self._ids)
             self._ids = list(range(on_host)) if ids and max(ids) < on_host else sorted(ids)
 
-    def _write_devices(self, tick: Tick, found: Mapping[str, Sequence[TpuReading]]) -> None:
-        by_metric = {name: _of_devices(found.get(name, ())) for name in metrics.OF_DEVICES}
+    def _write_devices(self, tick: Tick, readings: Mapping[str, Sequence[TpuReading]]) -> None:
+        by_metric = {name: _of_devices(readings.get(name, ())) for name in metrics.OF_DEVICES}
         devices = sorted(by_metric[metrics.MEMORY_USED] or by_metric[metrics.MEMORY_TOTAL])
         for name, key in metrics.OF_DEVICES.items():
             for index, value in self._by_index(by_metric[name], devices).items():
@@ -147,10 +147,12 @@ class Tpu:
         """
         reported = sorted(of_device)
         if len(devices) == 2 * len(reported) and (self._per_chip == 2 or not self._chips):
-            of_device = {device: of_device[reported[place // 2]] for place, device in enumerate(devices)}
+            of_device = {
+                device: of_device[reported[position // 2]] for position, device in enumerate(devices)
+            }
         if not self._ids:  # a runtime without memory metrics
-            return {place: of_device[device] for place, device in enumerate(reported)}
-        place_of = {device: place for place, device in enumerate(self._ids)}
+            return {position: of_device[device] for position, device in enumerate(reported)}
+        place_of = {device: position for position, device in enumerate(self._ids)}
         return {place_of[device]: value for device, value in of_device.items() if device in place_of}
 
     def _write_distributions(
@@ -211,7 +213,7 @@ class Tpu:
         else:
             del fact["count"]
         if self._ids:
-            fact["devices"] = [{"index": place, "id": device} for place, device in enumerate(self._ids)]
+            fact["devices"] = [{"index": position, "id": device} for position, device in enumerate(self._ids)]
         for variable, name in (("TPU_ACCELERATOR_TYPE", "accelerator_type"), ("TPU_WORKER_ID", "worker_id")):
             if self._environ.get(variable):
                 fact[name] = self._environ[variable]

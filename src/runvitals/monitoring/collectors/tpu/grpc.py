@@ -96,10 +96,10 @@ class GrpcConnection:
                 self._connect()
             return self._send_request(method, message)
         except TimeoutError:
-            raise self._timed_out() from None
+            raise self._time_out() from None
         except GrpcRejected as error:
             if error.status == DEADLINE_EXCEEDED:  # the server knows our deadline, and its clock was ahead
-                raise self._timed_out() from None
+                raise self._time_out() from None
             raise
         except ConnectionRefusedError:
             self.close()
@@ -114,7 +114,7 @@ class GrpcConnection:
             self.close()
             raise GrpcError(f"port {self.port} {error}") from None
 
-    def _timed_out(self) -> GrpcError:
+    def _time_out(self) -> GrpcError:
         self.close()
         return GrpcError(f"port {self.port} did not respond within {self.timeout_s:g} s")
 
@@ -249,7 +249,7 @@ class GrpcConnection:
 
     def _block(self, flags: int, payload: bytes) -> list[tuple[str, str]]:
         """Decode a complete header block. Blocks of other streams too, since later blocks refer to them."""
-        block = _unpadded(flags, payload)
+        block = _remove_padding(flags, payload)
         if flags & HAS_PRIORITY:
             block = block[5:]
         while not flags & END_HEADERS:
@@ -264,7 +264,7 @@ class GrpcConnection:
             # Grant the window again right away: a response is small, and read completely.
             self._send(_more(0, len(payload)))
         if stream == self._stream:
-            body += _unpadded(flags, payload)
+            body += _remove_padding(flags, payload)
         if len(body) > _LARGEST_MESSAGE:
             raise GrpcError(f"sent a response of more than {_LARGEST_MESSAGE} bytes")
 
@@ -288,7 +288,7 @@ def _number(payload: bytes, size: int) -> int:
     return int.from_bytes(payload[:size], "big") & 0x7FFFFFFF
 
 
-def _unpadded(flags: int, payload: bytes) -> bytes:
+def _remove_padding(flags: int, payload: bytes) -> bytes:
     if not flags & PADDED:
         return payload
     if not payload or payload[0] >= len(payload):
@@ -309,13 +309,13 @@ def _message(headers: Mapping[str, str], body: bytes) -> bytes:
     if not status.isdecimal():
         raise GrpcError(f"responded without a valid grpc-status: {status!r}")
     if int(status) != OK:
-        raise GrpcRejected(int(status), _unquoted(headers.get("grpc-message", ""))[:200])
+        raise GrpcRejected(int(status), _unquote(headers.get("grpc-message", ""))[:200])
     if len(body) < 5 or body[0] != 0 or int.from_bytes(body[1:5], "big") != len(body) - 5:
         raise GrpcError("sent an incomplete or compressed message")
     return body[5:]
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     """Decode a gRPC message text, in which non-ASCII bytes are percent-encoded."""
     first, *others = text.split("%")
     data = first.encode("latin-1", "replace")

@@ -112,10 +112,10 @@ class HpackDecoder:
     def _entry(self, index: int) -> tuple[str, str]:
         if 0 < index <= len(_STATIC):
             return _STATIC[index - 1]
-        place = index - len(_STATIC) - 1
-        if index == 0 or place >= len(self._table):
+        position = index - len(_STATIC) - 1
+        if index == 0 or position >= len(self._table):
             raise HpackError(f"invalid index {index} in a table of {len(_STATIC) + len(self._table)} entries")
-        return self._table[place]
+        return self._table[position]
 
     def _literal(self, block: bytes, position: int, bits: int) -> tuple[tuple[str, str], int]:
         index, position = _integer(block, position, bits)
@@ -200,7 +200,9 @@ def _codes() -> dict[tuple[int, int], int]:
     """(bits, code) -> byte. Takes 30 kB, created for the first Huffman-coded string."""
     if not _table:
         code, before = 0, 0
-        for length, symbol in sorted((int(digit, 36), place) for place, digit in enumerate(_CODE_LENGTHS)):
+        for length, symbol in sorted(
+            (int(digit, 36), position) for position, digit in enumerate(_CODE_LENGTHS)
+        ):
             code <<= length - before
             _table[length, code] = symbol
             code += 1

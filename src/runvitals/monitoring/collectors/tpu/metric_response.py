@@ -87,9 +87,9 @@ class TpuDistribution:
             return None
         rank = total * percent / 100.0
         below = 0.0
-        for place, count in enumerate(self.counts):
+        for position, count in enumerate(self.counts):
             if count and below + count >= rank:
-                lower, upper = self._edges(place)
+                lower, upper = self._edges(position)
                 value = lower + (upper - lower) * (rank - below) / count
                 return value if self.largest is None else min(value, self.largest)
             below += count
@@ -114,11 +114,11 @@ class TpuDistribution:
         mean = (self.mean * self.count - earlier.mean * earlier.count) / count if count else 0.0
         return TpuDistribution(count, mean, self.bounds, counts)
 
-    def _edges(self, place: int) -> tuple[float, float]:
+    def _edges(self, position: int) -> tuple[float, float]:
         """The bounds of a bucket. The outer bounds of the first and last bucket are estimated."""
-        lower = self.bounds[place - 1] if place else min(0.0, self.bounds[0])
-        if place < len(self.bounds):
-            return lower, self.bounds[place]
+        lower = self.bounds[position - 1] if position else min(0.0, self.bounds[0])
+        if position < len(self.bounds):
+            return lower, self.bounds[position]
         return lower, lower if self.largest is None else max(lower, self.largest)
 
 
@@ -143,14 +143,14 @@ def readings(message: bytes) -> list[TpuReading]:
     Raises:
         WireError: the response is invalid.
     """
-    found = []
+    values = []
     for number, kind, metric in protobuf.fields(message):
         if (number, kind) != (1, protobuf.LENGTH):
             continue
         for inner, inner_kind, reading in protobuf.fields(_bytes(metric)):
             if (inner, inner_kind) == (3, protobuf.LENGTH):
-                found.append(_reading(_bytes(reading)))
-    return found
+                values.append(_reading(_bytes(reading)))
+    return values
 
 
 def _reading(message: bytes) -> TpuReading:
@@ -253,7 +253,7 @@ def _bounds(message: bytes) -> list[float]:
         if number == 2:
             return _exponential(size, first, second)
         if number == 4:
-            return [second + first * place for place in range(min(size, 4096) + 1)]
+            return [second + first * position for position in range(min(size, 4096) + 1)]
     return []
 
 

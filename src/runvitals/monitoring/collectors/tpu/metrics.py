@@ -61,27 +61,27 @@ def label(labels: Mapping[str, LabelValue]) -> str:
 
 def distributions(readings: Sequence[TpuReading]) -> dict[str, TpuDistribution]:
     """Distributions by label; those with the same label are added."""
-    found: dict[str, TpuDistribution] = {}
+    by_key: dict[str, TpuDistribution] = {}
     for reading in readings:
         distribution = reading.distribution
         if distribution is None or not distribution.count:
             continue
         name = label(reading.labels)
-        before = found.get(name)
+        before = by_key.get(name)
         both = distribution if before is None else before.plus(distribution)
         if both is not None:  # if the buckets differ, keep the first
-            found[name] = both
-    return found
+            by_key[name] = both
+    return by_key
 
 
 def write(gauges: dict[str, float], key: str, unit: str, name: str, distribution: TpuDistribution) -> None:
     """Write the mean and the percentiles of a distribution."""
-    place = f"tpu.{key}.{name}." if name else f"tpu.{key}."
-    gauges[f"{place}mean{unit}"] = distribution.mean
+    prefix = f"tpu.{key}.{name}." if name else f"tpu.{key}."
+    gauges[f"{prefix}mean{unit}"] = distribution.mean
     for percentile, percent in PERCENTILES.items():
         value = distribution.percentile(percent)
         if value is not None:
-            gauges[f"{place}{percentile}{unit}"] = value
+            gauges[f"{prefix}{percentile}{unit}"] = value
 
 
 def _plain(text: str) -> str:

@@ -55,18 +55,18 @@ class TpuRuntime:
             if mono_s >= self._offer_at_s:
                 self._offered = self._supported_metrics()
                 self._offer_at_s = mono_s + OFFER_S
-            found = {}
+            by_metric = {}
             for name in names:
                 if self._offered is None or name in self._offered:
                     readings = self._read_metric(name)
                     if readings:
-                        found[name] = readings
+                        by_metric[name] = readings
         except (GrpcError, GrpcRejected, protobuf.Malformed) as error:
             self._fail(error, mono_s)
             return {}
         self._backoff.worked()
         self.failure = ""
-        return found
+        return by_metric
 
     def _fail(self, error: Exception, mono_s: float) -> None:
         self._connection.close()

@@ -54,20 +54,20 @@ class RunningTotals:
         """
         if is_code(value):
             return
-        place = source, key
-        last = self._last.get(place)
-        self._last[place] = value
+        counter = source, key
+        last = self._last.get(counter)
+        self._last[counter] = value
         if last is None:
             last = 0.0 if from_zero else value
         elif value < last:
-            self._counts_periods.add(place)
-        self.add(key, value if place in self._counts_periods else value - last)
+            self._counts_periods.add(counter)
+        self.add(key, value if counter in self._counts_periods else value - last)
 
     def forget(self, kept: Container[object]) -> None:
         """Drop the last numbers of sources that have ended: a new one may have the same name."""
-        for place in [place for place in self._last if place[0] not in kept]:
-            del self._last[place]
-            self._counts_periods.discard(place)
+        for counter in [counter for counter in self._last if counter[0] not in kept]:
+            del self._last[counter]
+            self._counts_periods.discard(counter)
 
     def write(self, counters: dict[str, float]) -> None:
         """Write the sums into the counters."""

@@ -45,7 +45,7 @@ def describe(
     fact: dict[str, object] = {
         ours: hardware[theirs] for theirs, ours in _HARDWARE.items() if theirs in hardware
     }
-    devices = _merged(driver.get("devices", ()), listed)
+    devices = _merge(driver.get("devices", ()), listed)
     if not fact and not devices:
         return {}
     fact = {"vendor": "AWS", **fact}
@@ -73,7 +73,7 @@ def describe(
     return fact
 
 
-def _merged(driver: Sequence[Mapping[str, Any]], listed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _merge(driver: Sequence[Mapping[str, Any]], listed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Merge devices by index. If both report a value, that of neuron-ls is used."""
     merged: dict[int, dict[str, Any]] = {}
     for device in (*driver, *listed):

@@ -58,9 +58,9 @@ class HeldReadings:
                 ):
                     del sections[section]
             held[identity] = sections
-            found = {name: entry[name] for name in ("pid", "tag") if name in entry}
-            found.update((section, values) for section, (_, values) in sections.items())
-            complete.append(found)
+            process = {name: entry[name] for name in ("pid", "tag") if name in entry}
+            process.update((section, values) for section, (_, values) in sections.items())
+            complete.append(process)
         self._held = held
         return complete
 
@@ -76,7 +76,7 @@ def write(gauges: dict[str, float], processes: Iterable[Process]) -> None:
     for process in processes:
         for core, numbers in process.get("cores", {}).items():
             before = cores.get(core)
-            cores[core] = numbers if before is None else _merged(before, numbers)
+            cores[core] = numbers if before is None else _merge(before, numbers)
         memory = process.get("memory", {})
         _memory(gauges, memory, "trn.")
         for use, size in memory.get("host_uses", {}).items():
@@ -147,7 +147,7 @@ def write_system(gauges: dict[str, float], system: Mapping[str, Any]) -> None:
         gauges[f"trn.memory_info.{key}"] = size
 
 
-def _merged(before: dict[str, Any], numbers: dict[str, Any]) -> dict[str, Any]:
+def _merge(before: dict[str, Any], numbers: dict[str, Any]) -> dict[str, Any]:
     """Merge one core of two processes. Nearly always one of them does not use it."""
     if not any(numbers.values()) and before.keys() >= numbers.keys():
         return before
@@ -185,8 +185,8 @@ def _add(gauges: dict[str, float], key: str, value: float) -> None:
 
 def _sum(values: Iterable[float]) -> float:
     """The sum; if one is a code for "no value", that code, which the monitor recognizes."""
-    known = list(values)
-    return next((value for value in known if is_code(value)), None) or sum(known)
+    numbers = list(values)
+    return next((value for value in numbers if is_code(value)), None) or sum(numbers)
 
 
 def _most(gauges: dict[str, float], key: str, value: float) -> None:

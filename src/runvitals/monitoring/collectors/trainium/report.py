@@ -129,15 +129,15 @@ def _process(entry: dict[str, Any]) -> dict[str, Any]:
         return {**process, "error": str(error)}
     groups = _object(entry.get("report"))
     errors: dict[str, str] = {}
-    found = {section: _group(groups, names, errors) for section, names in GROUPS.items()}
+    by_section = {section: _group(groups, names, errors) for section, names in GROUPS.items()}
     sections = {
-        "cores": _cores(found["cores"]),
-        "memory": _memory(found["memory"]),
-        "vcpu": _numbers(_object(found["vcpu"].get("vcpu_usage"))),
-        "execution": _execution(found["execution"]),
+        "cores": _cores(by_section["cores"]),
+        "memory": _memory(by_section["memory"]),
+        "vcpu": _numbers(_object(by_section["vcpu"].get("vcpu_usage"))),
+        "execution": _execution(by_section["execution"]),
         "ecc": _ecc(_group(groups, _ECC, errors)),
         "errors": errors,
-        "periods": _periods(found),
+        "periods": _periods(by_section),
     }
     process.update({name: section for name, section in sections.items() if section})
     return process
@@ -170,13 +170,13 @@ def _cores(group: dict[str, Any]) -> dict[int, dict[str, Any]]:
 
 def _physical(group: dict[str, Any]) -> dict[int, float]:
     """The physical cores of a logical one, listed as `nc_v3.0` in a key such as `v3d`."""
-    found: dict[int, float] = {}
+    uses: dict[int, float] = {}
     for name, numbers in group.items():
         index = _index(name.rpartition(".")[2])
         utilization = _number(_object(numbers).get("neuroncore_utilization"))
         if index is not None and utilization is not None:
-            found[index] = utilization
-    return found
+            uses[index] = utilization
+    return uses
 
 
 def _memory(group: dict[str, Any]) -> dict[str, Any]:
@@ -236,8 +236,8 @@ def _ecc(group: dict[str, Any]) -> dict[int, dict[str, float]]:
 
 def _system(groups: dict[str, Any], report: dict[str, Any]) -> None:
     errors = report["errors"]
-    found = {section: _group(groups, names, errors) for section, names in SYSTEM_GROUPS.items()}
-    vcpu, memory = found["vcpu"], _numbers(found["memory"])
+    by_section = {section: _group(groups, names, errors) for section, names in SYSTEM_GROUPS.items()}
+    vcpu, memory = by_section["vcpu"], _numbers(by_section["memory"])
     memory.pop("period", None)
     sections = {
         "vcpu": _numbers(_object(vcpu.get("average_usage"))),
@@ -248,7 +248,7 @@ def _system(groups: dict[str, Any], report: dict[str, Any]) -> None:
         },
         "memory": memory,
         "ecc": _ecc(_group(groups, _ECC, errors)),
-        "periods": _periods(found),
+        "periods": _periods(by_section),
     }
     report["system"].update({name: section for name, section in sections.items() if section})
     switches = _number(vcpu.get("context_switch_count"))
@@ -284,9 +284,9 @@ def _group(groups: dict[str, Any], names: tuple[str, ...], errors: dict[str, str
     return {}
 
 
-def _periods(found: dict[str, dict[str, Any]]) -> dict[str, float]:
+def _periods(sections: dict[str, dict[str, Any]]) -> dict[str, float]:
     """The measured period of each section's group, if reported."""
-    periods = {section: _number(group.get("period")) for section, group in found.items()}
+    periods = {section: _number(group.get("period")) for section, group in sections.items()}
     return {section: period_s for section, period_s in periods.items() if period_s is not None}
 
 

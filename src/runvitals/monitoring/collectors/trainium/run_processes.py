@@ -59,12 +59,12 @@ class RunProcessFilter:
     @property
     def cores(self) -> set[int]:
         """The cores that the run has used."""
-        found: set[int] = set()
+        indices: set[int] = set()
         for process in self.processes:
             cores = process["cores"]
             if process["run"] and isinstance(cores, list):
-                found.update(cores)
-        return found
+                indices.update(cores)
+        return indices
 
     def _is_own(self, process: dict[str, Any], run: set[int]) -> bool:
         pid, tag = process.get("pid"), process.get("tag", "")

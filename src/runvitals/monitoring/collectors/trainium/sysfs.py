@@ -43,7 +43,7 @@ class NeuronDevice:
     def __init__(self, index: int, folder: str) -> None:
         self.index = index
         self.folder = folder
-        self._cores = _numbered(folder, "neuron_core")
+        self._cores = _list_numbered(folder, "neuron_core")
 
     @property
     def core_count(self) -> int:
@@ -53,8 +53,8 @@ class NeuronDevice:
 
     def errors(self) -> dict[str, float]:
         """Kind -> number of memory errors since the driver was loaded."""
-        found = {kind: _total(f"{self.folder}/stats/hardware/{kind}") for kind in ECC}
-        return {kind: count for kind, count in found.items() if count is not None}
+        totals = {kind: _total(f"{self.folder}/stats/hardware/{kind}") for kind in ECC}
+        return {kind: count for kind, count in totals.items() if count is not None}
 
     def power_percent(self) -> float | None:
         """Read the mean power of the last minute, in per cent of the maximum.
@@ -69,11 +69,11 @@ class NeuronDevice:
 
     def core_memory(self) -> dict[int, MemoryUse]:
         """Core of this device -> its memory in use now."""
-        found = {
+        uses = {
             core: MemoryUse(f"{self.folder}/{name}/stats/memory_usage/device_mem")
             for core, name in self._cores.items()
         }
-        return {core: use for core, use in found.items() if use.total is not None}
+        return {core: use for core, use in uses.items() if use.total is not None}
 
     def host_memory(self) -> MemoryUse:
         """The host's memory in use now."""
@@ -85,7 +85,7 @@ class NeuronDevice:
             "serial": read_text(f"{self.folder}/info/serial_number"),
             "name": read_text(f"{self.folder}/info/architecture/device_name"),
             "architecture": read_text(f"{self.folder}/info/architecture/arch_type"),
-            "connected_to": _connected(f"{self.folder}/connected_devices"),
+            "connected_to": _read_connected(f"{self.folder}/connected_devices"),
         }
         fact: dict[str, object] = {name: value for name, value in values.items() if value}
         return {"index": self.index, **fact, "cores": self.core_count}
@@ -99,8 +99,8 @@ class MemoryUse:
     def __init__(self, folder: str) -> None:
         # Beside the folders of the uses there are the files of the folder's own counter.
         names = [name for name in sysfs.names(folder) if name not in _COUNTER]
-        found = {name: _total(f"{folder}/{name}") for name in names}
-        self.uses = {name: size for name, size in found.items() if size is not None}
+        totals = {name: _total(f"{folder}/{name}") for name in names}
+        self.uses = {name: size for name, size in totals.items() if size is not None}
         self.total = sum(self.uses.values()) if self.uses else _total(folder)
 
 
@@ -111,7 +111,9 @@ def find_folder(scope: Scope) -> str | None:
 
 def find_devices(folder: str) -> list[NeuronDevice]:
     """The current devices, sorted by number."""
-    return [NeuronDevice(index, f"{folder}/{name}") for index, name in _numbered(folder, "neuron").items()]
+    return [
+        NeuronDevice(index, f"{folder}/{name}") for index, name in _list_numbered(folder, "neuron").items()
+    ]
 
 
 def instance_type(devices: Sequence[NeuronDevice]) -> str | None:
@@ -169,12 +171,12 @@ def _number(text: str | None) -> float | None:
     return number if number - number == 0.0 and number >= 0.0 else None
 
 
-def _connected(path: str) -> list[int]:
+def _read_connected(path: str) -> list[int]:
     words = (read_text(path) or "").replace(",", " ").split()
     return [int(word) for word in words if word.isdigit()]
 
 
-def _numbered(folder: str, prefix: str) -> dict[int, str]:
+def _list_numbered(folder: str, prefix: str) -> dict[int, str]:
     try:
         names = os.listdir(folder)
     except OSError:

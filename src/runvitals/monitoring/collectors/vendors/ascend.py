@@ -80,9 +80,9 @@ def _chip(heads: Sequence[str], cells: Sequence[str]) -> Row:
     words = cells[0].split()
     values = _values(heads, _CHIP, cells)
     row: Row = {"chip": int(words[0]), "pci": cells[1], "load": values.get("aicore", "NA")}
-    place = _place("phy-id", heads[0].split())
-    if place < len(words):
-        row["index"] = words[place]
+    position = _place("phy-id", heads[0].split())
+    if position < len(words):
+        row["index"] = words[position]
     pairs = [values[name].partition("/") for name in ("hbm-usage", "memory-usage") if name in values]
     if pairs:
         row["used"], _, row["total"] = pairs[0] if pairs[0][2] != "0" else pairs[-1]
@@ -104,9 +104,9 @@ def _values(heads: Sequence[str], usual: Sequence[str], cells: Sequence[str]) ->
         # If some are missing, those of the other kind, numbers or pairs, are still known.
         for kind in (False, True):
             titles = [name.partition("(")[0] for name in names if ("usage" in name) is kind]
-            found = [part for part in parts if ("/" in part) is kind]
-            if len(titles) == len(found):
-                values |= zip(titles, found, strict=True)
+            matching = [part for part in parts if ("/" in part) is kind]
+            if len(titles) == len(matching):
+                values |= zip(titles, matching, strict=True)
     return values
 
 

@@ -20,14 +20,14 @@ def rows(output: bytes) -> list[Row]:
     text = text_of(output)
     if drawn := grid(text, ("card", "mlu")):
         return drawn
-    found = tree(text, "Card ")
-    for row in found:
+    cards = tree(text, "Card ")
+    for row in cards:
         row["index"] = str(row[""]).split()[0].rstrip(":") if row[""] else ""
         row["healthy"] = healthy(row.get("Health State.Device", ""))
         if all(part in row for part in _ADDRESS):
             domain, bus, device, function = (str(row[part]) for part in _ADDRESS)
             row["pci"] = f"{domain}:{bus}:{device}.{function}"
-    return found
+    return cards
 
 
 CAMBRICON = Vendor(

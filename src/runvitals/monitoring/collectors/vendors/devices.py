@@ -142,7 +142,7 @@ class KnownDevices:
             readings: the readings of each device.
             names: names of the identifying values in a row, such as `{"index": ("id",)}`.
         """
-        found: dict[int, VendorDevice] = {}
+        by_index: dict[int, VendorDevice] = {}
         identities = [(_identity(row, names), row) for row in rows]
         self._count([identity for identity, _ in identities])
         for position, (identity, row) in enumerate(identities):
@@ -153,9 +153,9 @@ class KnownDevices:
                 if value is not None:
                     (device.counters if reading.counter else device.gauges)[reading.key] = value
             complete(device)
-            if index not in found or found[index].has_no_readings:
-                found[index] = device
-        return [found[index] for index in sorted(found)]
+            if index not in by_index or by_index[index].has_no_readings:
+                by_index[index] = device
+        return [by_index[index] for index in sorted(by_index)]
 
     def changes(self, devices: Iterable[VendorDevice], offset: int) -> list[dict[str, object]]:
         """Events for devices that are missing since the last output, or have come back."""

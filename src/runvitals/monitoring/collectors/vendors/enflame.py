@@ -22,14 +22,14 @@ _ADDRESS = ("PCIe Info.Domain", "PCIe Info.Bus", "PCIe Info.Dev", "PCIe Info.Fun
 def rows(output: bytes) -> list[Row]:
     """Parse the output: a row for each device."""
     text = text_of(output)
-    found = tree(text, "DEV ID ")
-    for row in found:
+    cards = tree(text, "DEV ID ")
+    for row in cards:
         row["index"] = row[""]
         row["healthy"] = healthy(row.get("Device Info.Health", ""))
         if all(part in row for part in _ADDRESS):
             domain, bus, device, function = (str(row[part]) for part in _ADDRESS)
             row["pci"] = f"{domain}:{bus}:{device}.{function}"
-    return found or grid(text, _NUMBERED) or columns(text, _NUMBERED)
+    return cards or grid(text, _NUMBERED) or columns(text, _NUMBERED)
 
 
 ENFLAME = Vendor(

@@ -61,8 +61,8 @@ def commas(line: str, count: int) -> list[str]:
         cells[-1] += first
         cells += others
     wider = line.split(", ")
-    found = wider if len(cells) > count == len(wider) else cells
-    return [cell.strip(' "') for cell in found]
+    fields = wider if len(cells) > count == len(wider) else cells
+    return [cell.strip(' "') for cell in fields]
 
 
 _WELL = (
@@ -97,9 +97,9 @@ def without_unknown(text: str) -> str:
         >>> without_unknown("3  [Not Supported]  12 / 64 MiB  ERR!  [N/A]%")
         '3  N/A              12 / 64 MiB  N/A   N/A%'
     """
-    text = _with_na(text, _bracketed(text))
+    text = _with_na(text, _find_bracketed(text))
     small = text.lower()
-    return _with_na(text, [place for wordy in _WORDY for place in _places(small, wordy)])
+    return _with_na(text, [span for wordy in _WORDY for span in _places(small, wordy)])
 
 
 def _with_na(text: str, places: Iterable[tuple[int, int]]) -> str:
@@ -116,7 +116,7 @@ def _places(text: str, part: str) -> Iterator[tuple[int, int]]:
         start = text.find(part, start + len(part))
 
 
-def _bracketed(text: str) -> Iterator[tuple[int, int]]:
+def _find_bracketed(text: str) -> Iterator[tuple[int, int]]:
     """Find words in brackets: "[Unknown Error]", not "[3]"."""
     start = text.find("[")
     while start >= 0:
@@ -155,8 +155,8 @@ def flat(value: object, prefix: str = "") -> Row:
 
 def objects(value: object) -> list[Row]:
     """The JSON objects of a list, or a single one, each as one row."""
-    found = value if isinstance(value, list) else [value]
-    return [flat(each) for each in found if isinstance(each, dict)]
+    entries = value if isinstance(value, list) else [value]
+    return [flat(each) for each in entries if isinstance(each, dict)]
 
 
 def tree(text: str, start: str) -> list[Row]:

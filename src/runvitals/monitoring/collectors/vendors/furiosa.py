@@ -27,14 +27,14 @@ def rows(output: bytes) -> list[Row]:
         _add_derived(row, _mean_share(str(row.get("Core Utilization") or row.get("PE Utilization") or "")))
     if drawn:
         return drawn
-    found = objects(lenient_json.find(output))
-    for row in found:
+    entries = objects(lenient_json.find(output))
+    for row in entries:
         name = str(row.get("dev_name") or row.get("device") or row.get("npu") or "")
         number = name.removeprefix("npu")
         if number.isdigit():
             row["index"] = number
         _add_derived(row, _mean_load(row.get("pe_utilizations")))
-    return found
+    return entries
 
 
 def _add_derived(row: Row, load: float | None) -> None:

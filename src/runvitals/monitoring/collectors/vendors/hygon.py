@@ -23,15 +23,15 @@ def rows(output: bytes) -> list[Row]:
     if drawn:
         return drawn
     answer = lenient_json.find(output)
-    found = []
+    cards = []
     for name, card in answer.items() if isinstance(answer, dict) else ():
         number = name.strip().lower().removeprefix("card")
         if number.isdigit() and isinstance(card, dict):
-            found.append({**_named(flat(card)), "index": number})
-    return found
+            cards.append({**_name_fields(flat(card)), "index": number})
+    return cards
 
 
-def _named(card: Row) -> Row:
+def _name_fields(card: Row) -> Row:
     """Uniform names: releases differ in capitals, and report memory in B or MiB."""
     row: Row = {}
     for title, value in card.items():

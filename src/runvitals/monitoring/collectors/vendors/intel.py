@@ -55,14 +55,14 @@ def probe(scope: Scope) -> CompositeSource:
 def find_cards(scope: Scope) -> list[IntelGpu]:
     """The GPUs with the driver xe or i915, by PCI address."""
     drm = scope.path("/sys/class/drm")
-    found: dict[str, tuple[str, str]] = {}
+    folders: dict[str, tuple[str, str]] = {}
     for name in sysfs.names(drm):
         driver = sysfs.link_name(f"{drm}/{name}/device/driver")
         if name.startswith("card") and name[4:].isdigit() and driver in ("xe", "i915"):
-            found[pci.normal(sysfs.link_name(f"{drm}/{name}/device"))] = (f"{drm}/{name}", driver)
+            folders[pci.normal(sysfs.link_name(f"{drm}/{name}/device"))] = (f"{drm}/{name}", driver)
     start = first_index(scope, "intel")
     return [
-        IntelGpu(start + number, address, *found[address]) for number, address in enumerate(sorted(found))
+        IntelGpu(start + number, address, *folders[address]) for number, address in enumerate(sorted(folders))
     ]
 
 
@@ -119,9 +119,9 @@ class IntelGpu:
                 device.gauges[POWER] = watts
         # If it has never slept, this counts nothing: power saving is off, for example in a virtual machine.
         idle = [rate.of(rate.total.read() or None, mono_s) for rate in self._awake]
-        known = [share for share in idle if share is not None]
-        if known:
-            device.gauges["gpu"] = 100.0 - 100.0 * sum(known) / len(known)
+        shares = [share for share in idle if share is not None]
+        if shares:
+            device.gauges["gpu"] = 100.0 - 100.0 * sum(shares) / len(shares)
         complete(device)
         return device
 
@@ -175,14 +175,14 @@ def _idle_files(folder: str) -> list[sysfs.SysfsLevel]:
 
     Of the first engine group of each tile, or of all.
     """
-    found = []
+    levels = []
     for tile in sysfs.names(f"{folder}/device"):
         if tile.startswith("tile") and tile[4:].isdigit():
             groups = [name for name in sysfs.names(f"{folder}/device/{tile}") if name[:2] == "gt"]
             places = [f"{name}/gtidle/idle_residency_ms" for name in groups]
             level = sysfs.first(f"{folder}/device/{tile}", places, 1e-3)
-            found += [level] if level is not None else []
-    if found:
-        return found
+            levels += [level] if level is not None else []
+    if levels:
+        return levels
     older = sysfs.first(folder, ("gt/gt0/rc6_residency_ms", "power/rc6_residency_ms"), 1e-3)
     return [older] if older is not None else []

@@ -36,8 +36,8 @@ def module_watts(watts: Mapping[str, float | None]) -> float | None:
         if watts.get(name) is not None:
             return watts[name]
     parts = [value for name, value in watts.items() if not name.startswith(_FED_BY_OTHERS)]
-    known = [value for value in parts if value is not None]
-    return sum(known) if known and len(known) == len(parts) else None
+    rails = [value for value in parts if value is not None]
+    return sum(rails) if rails and len(rails) == len(parts) else None
 
 
 def gpu_watts(watts: Mapping[str, float | None]) -> float | None:
@@ -75,28 +75,28 @@ def find_meters(folder: str) -> list[RailMeter]:
     Those of the input and of the GPU's rail, or, without a meter of the input, those of all rails that it
     feeds. Each read uses a slow bus.
     """
-    found = _all_meters(folder)
-    names = [name for name in INPUTS if name in found][:1]
+    meters = _all_meters(folder)
+    names = [name for name in INPUTS if name in meters][:1]
     if not names:
-        return [meter for name, meter in found.items() if not name.startswith(_FED_BY_OTHERS)]
-    names += [name for name in GPU_RAILS if name in found][:1]
-    return [found[name] for name in names]
+        return [meter for name, meter in meters.items() if not name.startswith(_FED_BY_OTHERS)]
+    names += [name for name in GPU_RAILS if name in meters][:1]
+    return [meters[name] for name in names]
 
 
 def _all_meters(folder: str) -> dict[str, RailMeter]:
     """INA3221s with three rails each, and the input's meter, by the rails' names."""
-    found: dict[str, RailMeter] = {}
+    meters: dict[str, RailMeter] = {}
     for name in sysfs.names(folder):
         sensors = f"{folder}/{name}"
         kind = read_text(f"{sensors}/name") or ""
         if kind in _INPUT_METERS:
             power = sysfs.first(sensors, ("power1_input",), 1e-6)
             if power is not None:
-                found.setdefault(INPUTS[0], RailMeter(INPUTS[0], [power]))
+                meters.setdefault(INPUTS[0], RailMeter(INPUTS[0], [power]))
         elif kind.startswith("ina3221"):
             for meter in _rails(sensors):
-                found[meter.name] = meter
-    return found
+                meters[meter.name] = meter
+    return meters
 
 
 def _rails(sensors: str) -> list[RailMeter]:

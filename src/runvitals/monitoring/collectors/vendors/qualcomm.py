@@ -23,19 +23,21 @@ _FIRST_RESERVATION, _GREATEST = 100, 9999
 
 def rows(output: bytes) -> list[Row]:
     """A row for each chip. Names are in lower case; the unit in brackets is moved behind the number."""
-    found: list[tuple[int, Row]] = []
+    numbered_rows: list[tuple[int, Row]] = []
     for line in text_of(output).splitlines():
         words = line.split()
         number = whole(words[1].rstrip(":"), _GREATEST) if len(words) == 2 and words[0] == "QID" else None
         if number is not None:
-            found.append((number, {"index": number}))
+            numbered_rows.append((number, {"index": number}))
             continue
         head, colon, value = line.strip().partition(":")
-        if found and colon:
+        if numbered_rows and colon:
             name, _, unit = head.partition("(")
             unit = unit.rstrip(") ").lower()
-            found[-1][1].setdefault(name.strip().lower(), f"{value.strip()} {_UNITS.get(unit, unit)}".strip())
-    chips = [row for number, row in found if number < _FIRST_RESERVATION]
+            numbered_rows[-1][1].setdefault(
+                name.strip().lower(), f"{value.strip()} {_UNITS.get(unit, unit)}".strip()
+            )
+    chips = [row for number, row in numbered_rows if number < _FIRST_RESERVATION]
     for row in chips:
         _complete(row)
     return chips

@@ -23,10 +23,10 @@ def rows(output: bytes) -> list[Row]:
     if drawn:
         return drawn
     answer = lenient_json.find(output)
-    found = objects(answer.get("devices", []) if isinstance(answer, dict) else answer)
-    for row in found:
+    entries = objects(answer.get("devices", []) if isinstance(answer, dict) else answer)
+    for row in entries:
         row["healthy"] = healthy(row.get("status", ""))
-    return found
+    return entries
 
 
 REBELLIONS = Vendor(

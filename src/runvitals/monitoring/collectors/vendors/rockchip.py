@@ -34,9 +34,9 @@ def probe(scope: Scope) -> Rockchip:
     """The processor's NPU. Raises Absent if its driver has no files."""
     devfreq = npu_folder(scope)
     places = [scope.path(folder) for folder in (DEBUG, PROC)]
-    load = next((file for place in places if (file := open_if_there(f"{place}/load"))), None)
+    load = next((file for path in places if (file := open_if_there(f"{path}/load"))), None)
     if devfreq is None and load is None:
-        if any(os.path.exists(place) for place in places):
+        if any(os.path.exists(path) for path in places):
             raise Absent(f"the load of the Rockchip NPU is {NO_LOAD}")
         raise Absent(f"no Rockchip NPU: there is no {DEBUG}, no {PROC} and no NPU in /sys/class/devfreq")
     return Rockchip(scope, load, devfreq)
@@ -120,8 +120,8 @@ def mean_load(text: str) -> float | None:
     (4.0, 7.0)
     """
     words = [split(word.rstrip(",")) for word in text.replace(":", ": ").replace(" %", "%").split()]
-    found = [word[0] for word in words if word is not None and word[1] == "%" and 0.0 <= word[0] <= 100.0]
-    return sum(found) / len(found) if found else None
+    loads = [word[0] for word in words if word is not None and word[1] == "%" and 0.0 <= word[0] <= 100.0]
+    return sum(loads) / len(loads) if loads else None
 
 
 def devfreq_load(text: str) -> float | None:

@@ -53,17 +53,19 @@ def grid(text: str, numbered: Sequence[str]) -> list[Row]:
     """
     rows: list[Row] = []
     headings: Lines = []
-    place = 0
+    last_column = 0
     for group in _groups(text.translate(_DRAWN)):
         for part in _parts(group, numbered):
             lines = part
-            found = _column(part, numbered)
-            if found is not None:
-                place = found
-                head, lines = _separate(part, place, numbered)
+            column = _column(part, numbered)
+            if column is not None:
+                last_column = column
+                head, lines = _separate(part, last_column, numbered)
                 headings = [] if _is_about_processes(head) else head
             if headings:
-                rows += [_row(headings, record, place) for record in _records(headings, lines, place)]
+                rows += [
+                    _row(headings, record, last_column) for record in _records(headings, lines, last_column)
+                ]
     return rows
 
 
@@ -79,16 +81,16 @@ def columns(text: str, numbered: Sequence[str]) -> list[Row]:
     rows: list[Row] = []
     headings: list[tuple[int, str]] = []
     for line in text.splitlines():
-        words = _placed(without_unknown(line.replace("*", " ")))
+        words = _locate_words(without_unknown(line.replace("*", " ")))
         first = words[0][1] if words else ""
         if first.lower() in numbered and len(words) > 1:
             headings = words
         elif headings and first.isdigit() and 2 * len(words) >= len(headings):
-            found = {
+            cells = {
                 heading.partition("(")[0]: _with_units(heading.lower(), [str(word)])[0]
                 for heading, word in _under(headings, words).items()
             }
-            rows.append({**found, "index": first})
+            rows.append({**cells, "index": first})
     return rows
 
 
@@ -128,18 +130,18 @@ def _parts(group: Lines, numbered: Sequence[str]) -> Iterator[Lines]:
     """
     start = 0
     for number, cells in enumerate(group):
-        place = _column([cells], numbered)
-        if place is not None and any(_has_number(before, place) for before in group[start:number]):
+        column = _column([cells], numbered)
+        if column is not None and any(_has_number(before, column) for before in group[start:number]):
             yield group[start:number]
             start = number
     yield group[start:]
 
 
-def _separate(part: Lines, place: int, numbered: Sequence[str]) -> tuple[Lines, Lines]:
+def _separate(part: Lines, column: int, numbered: Sequence[str]) -> tuple[Lines, Lines]:
     """The lines of the heading, and the lines of devices that follow without a ruler."""
-    width = len(next(cells for cells in part if _begins(cells, place, numbered)))
+    width = len(next(cells for cells in part if _begins(cells, column, numbered)))
     lines = [cells for cells in part if len(cells) == width]
-    end = next((number for number, cells in enumerate(lines) if _has_number(cells, place)), len(lines))
+    end = next((number for number, cells in enumerate(lines) if _has_number(cells, column)), len(lines))
     return lines[:end], lines[end:]
 
 
@@ -169,14 +171,14 @@ def _whole_lines(text: str) -> Iterator[str]:
 def _column(group: Lines, numbered: Sequence[str]) -> int | None:
     """The column of device indices, if a group is the heading of a table; None for other groups."""
     for cells in group:
-        for place in range(len(cells) if len(cells) > 1 else 0):
-            if _begins(cells, place, numbered):
-                return place
+        for column in range(len(cells) if len(cells) > 1 else 0):
+            if _begins(cells, column, numbered):
+                return column
     return None
 
 
-def _begins(cells: Sequence[str], place: int, numbered: Sequence[str]) -> bool:
-    heading = cells[place].lower().split() if place < len(cells) else []
+def _begins(cells: Sequence[str], column: int, numbered: Sequence[str]) -> bool:
+    heading = cells[column].lower().split() if column < len(cells) else []
     return len(cells) > 1 and bool(heading) and heading[0] in numbered
 
 
@@ -185,20 +187,20 @@ def _is_about_processes(group: Lines) -> bool:
     return not words.isdisjoint(("pid", "process", "processes", "processes:"))
 
 
-def _records(headings: Lines, group: Lines, place: int) -> Iterator[Lines]:
+def _records(headings: Lines, group: Lines, column: int) -> Iterator[Lines]:
     """The lines of each device: as many as the heading has, or more if cells continue."""
     lines = [cells for cells in group if len(cells) == len(headings[0])]
     starts: list[int] = []
     for number, cells in enumerate(lines):
-        if _number(cells[place]) and (not starts or number - starts[-1] >= len(headings)):
+        if _number(cells[column]) and (not starts or number - starts[-1] >= len(headings)):
             starts.append(number)
     # The index may be in the middle of the lines of its device.
     for start, end in zip([0, *starts[1:]], [*starts[1:], len(lines)], strict=True) if starts else ():
         yield lines[start:end]
 
 
-def _has_number(cells: Sequence[str], place: int) -> bool:
-    return place < len(cells) and bool(_number(cells[place]))
+def _has_number(cells: Sequence[str], column: int) -> bool:
+    return column < len(cells) and bool(_number(cells[column]))
 
 
 def _number(cell: str) -> str:
@@ -208,28 +210,28 @@ def _number(cell: str) -> str:
     return digits if digits.isdigit() else ""
 
 
-def _row(headings: Lines, record: Lines, place: int) -> Row:
+def _row(headings: Lines, record: Lines, column: int) -> Row:
     raw: Row = {}
-    row: Row = _name(headings[0], record, place)
+    row: Row = _name(headings[0], record, column)
     if len(record) != len(headings):
-        headings, record = [_joined(headings)], [_joined(record)]
+        headings, record = [_join(headings)], [_join(record)]
     for head_cells, cells in zip(headings, record, strict=True):
         for number, (heading, cell) in enumerate(zip(head_cells, cells, strict=True)):
             if not heading:
                 continue
             raw.setdefault(heading, cell)
-            if number == place and "index" not in row:
+            if number == column and "index" not in row:
                 row["index"] = _number(cell)
-            for name, value in _recognized(heading, cell).items():
+            for name, value in _recognize(heading, cell).items():
                 row.setdefault(name, value)
     return {**raw, **row}
 
 
-def _joined(lines: Lines) -> list[str]:
+def _join(lines: Lines) -> list[str]:
     return [" ".join(part for part in parts if part) for parts in zip(*lines, strict=True)]
 
 
-def _name(headings: Sequence[str], record: Lines, place: int) -> Row:
+def _name(headings: Sequence[str], record: Lines, column: int) -> Row:
     """The name in a device's first line.
 
     It stands between the index of the device or its board, and the mode that some tools put into the same
@@ -239,7 +241,7 @@ def _name(headings: Sequence[str], record: Lines, place: int) -> Row:
         titles, words = heading.lower().split(), record[0][number].split()
         if "name" not in titles:
             continue
-        before = titles.index("name") if number == place or (words and words[0].isdigit()) else 0
+        before = titles.index("name") if number == column or (words and words[0].isdigit()) else 0
         behind = len(titles) - titles.index("name") - 1
         words = [word for word in words[before : len(words) - behind] if word != "/"]
         words += [
@@ -249,7 +251,7 @@ def _name(headings: Sequence[str], record: Lines, place: int) -> Row:
     return {}
 
 
-def _recognized(heading: str, cell: str) -> Row:
+def _recognize(heading: str, cell: str) -> Row:
     small = heading.lower().replace(" (", "(")
     words = _with_units(small, _words(cell))
     row: Row = {}
@@ -309,14 +311,14 @@ def _with_units(heading: str, words: Sequence[str]) -> list[str]:
     for before, word in zip(["/", *words], words, strict=False):
         behind = places[-1] if places else 0
         places.append(behind if "/" in (before, word) else behind + 1)
-    known = {unit for unit in units if unit in _UNITS}
-    if max(places, default=0) == 0 and len(known) == 1:
-        units = list(known)
+    known_units = {unit for unit in units if unit in _UNITS}
+    if max(places, default=0) == 0 and len(known_units) == 1:
+        units = list(known_units)
     elif len(units) != max(places, default=0) + 1:
         return list(words)
     return [
-        word + units[place] if units[place] in _UNITS and _is_bare(word) else word
-        for place, word in zip(places, words, strict=True)
+        word + units[position] if units[position] in _UNITS and _is_bare(word) else word
+        for position, word in zip(places, words, strict=True)
     ]
 
 
@@ -354,17 +356,17 @@ def _of_unit(units: Mapping[str, float], words: Sequence[str]) -> str:
 def _at(what: str, heading: str, words: Sequence[str]) -> str:
     """The bare number in a cell at the position of its name in the heading."""
     titles = heading.replace("/", " / ").split()
-    place = next((place for place, word in enumerate(titles) if what in word), len(words))
-    return words[place] if place < len(words) and _is_bare(words[place]) else ""
+    position = next((position for position, word in enumerate(titles) if what in word), len(words))
+    return words[position] if position < len(words) and _is_bare(words[position]) else ""
 
 
 def _power(heading: str, words: Sequence[str]) -> tuple[str, str]:
     """Draw and limit: "87W / 600W", "105W  300W" under a heading with a cap, "51W"."""
     if any("temp" in title and ("pwr" in title or "power" in title) for title in heading.split()):
         return _of_unit(_WATTS, words) or _at("power", heading, words) or _at("pwr", heading, words), ""
-    for place in range(1, len(words) - 1):
-        pair = words[place - 1], words[place + 1]
-        if words[place] == "/" and (
+    for position in range(1, len(words) - 1):
+        pair = words[position - 1], words[position + 1]
+        if words[position] == "/" and (
             any(_has_unit(word, _WATTS) for word in pair) or _are_bare(pair, heading)
         ):
             return pair
@@ -389,9 +391,9 @@ def _are_bare(pair: Sequence[str], heading: str) -> bool:
 
 def _memory(heading: str, words: Sequence[str]) -> Row:
     """Used and total: "826/65536MiB", "0.0B / 15.7GiB", "2MiB(16384MiB)"; or a single size."""
-    for place in range(1, len(words) - 1):
-        used, total = words[place - 1], words[place + 1]
-        if words[place] != "/":
+    for position in range(1, len(words) - 1):
+        used, total = words[position - 1], words[position + 1]
+        if words[position] != "/":
             continue
         if _has_unit(total, _BYTES) or _has_unit(used, _BYTES) or _are_bare((used, total), heading):
             if _is_bare(used):
@@ -422,7 +424,7 @@ def _per_cent(what: str, heading: str, words: Sequence[str]) -> str:
     return shares[0] if shares else _at(what, heading, words)
 
 
-def _placed(line: str) -> list[tuple[int, str]]:
+def _locate_words(line: str) -> list[tuple[int, str]]:
     """The words of a line with their positions."""
     words: list[tuple[int, str]] = []
     end = 0
