@@ -129,7 +129,12 @@ def _last_id(connection: Connection, table: str) -> int:
         )
         return int(found.scalar() or 0)
     sequence = connection.execute(text(f"SELECT pg_get_serial_sequence('{table}', 'id')")).scalar()
-    return int(connection.execute(text(f"SELECT last_value FROM {sequence}")).scalar() or 0)
+    return int(
+        connection.execute(
+            text(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}")
+        ).scalar()
+        or 0
+    )
 
 
 def _continue_after(connection: Connection, table: str, last: int) -> None:
