@@ -56,6 +56,7 @@ class SupervisedThread:
         self._thread = threading.Thread(target=self._run, name=f"runvitals-{name}", daemon=True)
 
     def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
     def close(self, longest_wait_s: float | None = None) -> None:

@@ -24,7 +24,8 @@ class BucketAddress(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> BucketAddress:
-        """
+        """Read the address of a bucket.
+
         Raises:
             ValueError: not an address of a bucket.
         """

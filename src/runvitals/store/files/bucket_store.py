@@ -75,11 +75,13 @@ class BucketFileStore:
         return f"{self._address.prefix}{sha256[:2]}/{sha256}"
 
     def take(self, sha256: str, path: str) -> None:
+        """Keep the content of a file on this machine, which no longer exists afterwards."""
         with self._failing(f"did not store {sha256}"):
             self._client.upload_file(path, self._address.bucket, self._key(sha256), Config=self._transfer)
         os.unlink(path)
 
     def open(self, sha256: str) -> BinaryIO:
+        """Open a content at its beginning; the caller closes it."""
         key = self._key(sha256)
         with self._failing(f"did not return {sha256}"):
             size = self._client.head_object(Bucket=self._address.bucket, Key=key)["ContentLength"]
@@ -92,6 +94,7 @@ class BucketFileStore:
             return found["Body"]
 
     def remove(self, digests: Collection[str]) -> None:
+        """Remove those of some contents that are there."""
         keys = iter([{"Key": self._key(sha256)} for sha256 in digests])
         while some := list(islice(keys, _REMOVED_AT_ONCE)):
             with self._failing("did not remove contents"):
@@ -104,6 +107,7 @@ class BucketFileStore:
                 )
 
     def contents(self) -> Iterator[StoredContent]:
+        """Iterate over all contents, in any order."""
         pages = self._client.get_paginator("list_objects_v2")
         with self._failing("cannot be listed"):
             for page in pages.paginate(Bucket=self._address.bucket, Prefix=self._address.prefix):
@@ -139,15 +143,19 @@ class BucketContent(io.RawIOBase):
         self._body: Any = None
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
+        """Return True."""
         return True
 
     def tell(self) -> int:
+        """Return the position."""
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move the position; the next read begins a request there."""
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
         at = max(0, start + offset)
         if at != self._at:
@@ -156,6 +164,7 @@ class BucketContent(io.RawIOBase):
         return at
 
     def readinto(self, buffer: Any) -> int:
+        """Read some bytes from the position on."""
         if self._at >= self._size or not len(buffer):
             return 0
         if self._body is None:
@@ -171,6 +180,7 @@ class BucketContent(io.RawIOBase):
         return len(found)
 
     def close(self) -> None:
+        """End the request that is open."""
         self._close_body()
         super().close()
 

@@ -17,13 +17,13 @@ CONTENTS = "contents"
 
 
 class FolderFileStore:
-    """A `FileStore` in a folder, which must be on the same file system as what `take` is given.
+    r"""A `FileStore` in a folder, which must be on the same file system as what `take` is given.
 
     Example:
         >>> files = FolderFileStore("/store/files")
         >>> files.take(sha256, "/store/uploads/7-4e5f")
         >>> files.open(sha256).read(4)
-        b'\\x89PNG'
+        b'\x89PNG'
     """
 
     def __init__(self, folder: str) -> None:
@@ -36,6 +36,7 @@ class FolderFileStore:
         return os.path.join(self.folder, sha256[:2], sha256)
 
     def take(self, sha256: str, path: str) -> None:
+        """Keep the content of a file on this machine, which no longer exists afterwards."""
         target = self._path(sha256)
         parent = os.path.dirname(target)
         if not os.path.isdir(parent):
@@ -45,14 +46,17 @@ class FolderFileStore:
         sync_folder(parent)
 
     def open(self, sha256: str) -> BinaryIO:
+        """Open a content at its beginning; the caller closes it."""
         return os.fdopen(open_file(self._path(sha256)), "rb")
 
     def remove(self, digests: Collection[str]) -> None:
+        """Remove those of some contents that are there."""
         for sha256 in digests:
             with suppress(FileNotFoundError):
                 os.unlink(self._path(sha256))
 
     def contents(self) -> Iterator[StoredContent]:
+        """Iterate over all contents, in any order."""
         for part in sorted(os.listdir(self.folder)):
             try:
                 entries = list(os.scandir(os.path.join(self.folder, part)))

@@ -56,22 +56,26 @@ class FsspecFileStore:
         return f"{self._root}{sha256[:2]}/{sha256}"
 
     def take(self, sha256: str, path: str) -> None:
+        """Keep the content of a file on this machine, which no longer exists afterwards."""
         key = self._key(sha256)
         with self._failing(f"did not store {sha256}"):
             self._filesystem.put_file(path, key)
         os.unlink(path)
 
     def open(self, sha256: str) -> BinaryIO:
+        """Open a content at its beginning; the caller closes it."""
         key = self._key(sha256)
         with self._failing(f"did not return {sha256}"):
             return cast(BinaryIO, self._filesystem.open(key, "rb"))
 
     def remove(self, digests: Collection[str]) -> None:
+        """Remove those of some contents that are there."""
         for key in map(self._key, digests):
             with self._failing("did not remove contents"), suppress(FileNotFoundError):
                 self._filesystem.rm_file(key)
 
     def contents(self) -> Iterator[StoredContent]:
+        """Iterate over all contents, in any order."""
         with self._failing("cannot be listed"):
             found = self._filesystem.find(self._root, detail=True)
         for path, about in found.items():

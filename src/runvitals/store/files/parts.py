@@ -122,6 +122,7 @@ class FileParts:
         self.end(key, run_id)
 
     def is_finished(self, key: str, run_id: int | None) -> bool:
+        """Return whether the file of a run was completed."""
         return os.path.exists(self._marker(key, run_id) + _FINISHED)
 
     def _marker(self, key: str, run_id: int | None) -> str:

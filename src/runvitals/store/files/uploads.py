@@ -54,8 +54,10 @@ class Uploads:
     def append(
         self, run_id: int, sha256: str, size: int, offset: int, piece: bytes, keep: Callable[[str], None]
     ) -> bool:
-        """Add a piece; whether the file is complete, and so was kept. An empty piece completes a file of
-        which everything has arrived, and that the server was killed before it kept.
+        """Add a piece; return whether the file is complete, and so was kept.
+
+        An empty piece completes a file of which everything has arrived, and that the server was killed before
+        it kept.
 
         Args:
             size: of the whole file.

@@ -1,0 +1,1 @@
+"""Stores of samples: the interface, SQLite, ClickHouse and cold storage."""

@@ -81,7 +81,8 @@ class SampleBatch:
     body: bytes | None = field(default=None, repr=False)
 
     def check(self) -> None:
-        """
+        """Check that the batch can be stored.
+
         Raises:
             ValueError: names the batch, what is wrong, and what is allowed.
         """
@@ -280,15 +281,18 @@ class SampleStore(Protocol):
     def read_buckets(
         self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
     ) -> ReadResult[SeriesBuckets]:
-        """The series on a bucket grid; `runvitals.base.buckets.grid` computes one for a range and a number of
-        points."""
+        """Read the series on a bucket grid.
+
+        `runvitals.base.buckets.grid` computes one for a range and a number of points.
+        """
 
     def active_runs(self, since_ms: int) -> list[int]:
         """The ids, ascending, of the runs with a sample at or after this time."""
 
     def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
-        """The newest values of runs, of these metrics or all, in the order given; runs without values are
-        left out.
+        """Return the newest values of runs, of these metrics or all, in the order given.
+
+        Runs without values are left out.
         """
 
     def stored_batches(self, run: int) -> Mapping[int, Sequence[tuple[int, int]]]:
@@ -298,8 +302,9 @@ class SampleStore(Protocol):
         """The time of the last sample of each of these runs that has any, ms UTC; gaps count."""
 
     def sizes(self, runs: Sequence[int]) -> dict[int, int]:
-        """How many bytes the samples of each of these runs take; runs without samples are left out. This may
-        take seconds for thousands of runs.
+        """Return how many bytes the samples of each of these runs take.
+
+        Runs without samples are left out. This may take seconds for thousands of runs.
 
         Raises:
             StoreError: a file cannot be read.

@@ -25,17 +25,30 @@ class MigratableStore(Protocol):
     """What both stores can do, beside what every sample store can."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the kind of store."""
+
     @property
-    def pairing(self) -> Pairing | None: ...
+    def pairing(self) -> Pairing | None:
+        """The pairing with a metadata store; None if there is none yet."""
+
     @property
-    def is_new(self) -> bool: ...
-    def pair(self, pairing: Pairing) -> None: ...
+    def is_new(self) -> bool:
+        """Whether nothing was ever stored."""
+
+    def pair(self, pairing: Pairing) -> None:
+        """Pair the store with a metadata store."""
+
     def read(
         self, runs: Sequence[int], metrics: Sequence[int] | None, t0_ms: int, t1_ms: int
-    ) -> ReadResult[SeriesSamples]: ...
-    def delete(self, runs: Sequence[int]) -> None: ...
-    def flush(self) -> None: ...
+    ) -> ReadResult[SeriesSamples]:
+        """Read the samples of series as they were written."""
+
+    def delete(self, runs: Sequence[int]) -> None:
+        """Delete everything about these runs."""
+
+    def flush(self) -> None:
+        """Seal everything that was appended."""
 
     def runs(self) -> list[int]:
         """The ids of the runs that have samples or stored batches, ascending."""

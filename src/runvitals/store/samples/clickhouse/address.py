@@ -40,7 +40,8 @@ class ClickHouseAddress:
 
 
 def parse_address(address: str, environment: Mapping[str, str] = os.environ) -> ClickHouseAddress:
-    """
+    """Read the address of a ClickHouse server.
+
     Args:
         environment: contains the password, if there is one.
 

@@ -1,5 +1,6 @@
-"""The threads that store batches: one gathers them and inserts them together, another stores those that wait
-on the disk.
+"""The threads that store batches.
+
+One gathers them and inserts them together, another stores those that wait on the disk.
 
 While ClickHouse cannot store anything, batches are acknowledged once they are on this machine's disk.
 """
@@ -83,6 +84,7 @@ class ClickHouseCommits:
         )
 
     def start(self) -> None:
+        """Start both threads."""
         self.thread.start()
         self.waiting_thread.start()
 

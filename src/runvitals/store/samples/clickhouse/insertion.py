@@ -25,6 +25,7 @@ _IDENTITY = np.dtype([("run", "<i8"), ("writer", "<i8"), ("seq", "<i8")])
 
 
 def identity(batch: SampleBatch) -> Identity:
+    """Return what tells a batch from every other."""
     return batch.run, batch.writer, batch.seq
 
 

@@ -44,7 +44,8 @@ class Preparation:
         return self._features
 
     def check_done(self) -> None:
-        """
+        """Refuse to go on before the preparation is done.
+
         Raises:
             StoreUnavailable: it is not done.
         """

@@ -57,6 +57,7 @@ class ClickHouseReader:
     def read(
         self, runs: Sequence[int], metrics: Sequence[int] | None, t0_ms: int, t1_ms: int
     ) -> ReadResult[SeriesSamples]:
+        """Read the samples of series as they were written."""
         series = self._samples(runs, metrics, t0_ms, t1_ms)
         return ReadResult(_in_order(runs, series), [])
 
@@ -78,6 +79,7 @@ class ClickHouseReader:
     def read_buckets(
         self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
     ) -> ReadResult[SeriesBuckets]:
+        """Read the series on a bucket grid."""
         t0_ms, t1_ms = on.t0_ms, on.t0_ms + on.count * on.width_ms - 1
         if not runs or (metrics is not None and not metrics):
             return ReadResult([], [])
@@ -109,12 +111,14 @@ class ClickHouseReader:
         return buckets
 
     def active_runs(self, since_ms: int) -> list[int]:
+        """Return the ids, ascending, of the runs with a sample at or after this time."""
         rows = self._clickhouse.select(
             f"SELECT DISTINCT run FROM extents WHERE last >= {since_ms} ORDER BY run", _RUN
         )
         return [int(run) for run in rows["run"]]
 
     def last_times(self, runs: Sequence[int]) -> dict[int, int]:
+        """Return the time of the last sample of each run that has any, ms UTC."""
         times: dict[int, int] = {}
         for some in _parts(runs):
             rows = self._clickhouse.select(
@@ -124,6 +128,7 @@ class ClickHouseReader:
         return times
 
     def latest(self, runs: Sequence[int], metrics: Collection[int] | None) -> list[LatestSample]:
+        """Return the newest values of runs, of these metrics or all."""
         if metrics is not None and not metrics:
             return []
         found: dict[int, LatestSample] = {}

@@ -64,7 +64,8 @@ class Features:
 
 
 def features(clickhouse: ClickHouse) -> Features:
-    """
+    """Return what this version of ClickHouse can do.
+
     Raises:
         StoreError: the server is too old.
     """
@@ -120,7 +121,8 @@ def _exists(clickhouse: ClickHouse, table: str) -> bool:
 
 
 def _check_layout(clickhouse: ClickHouse) -> None:
-    """
+    """Check that the tables are made for the layout that the address names.
+
     Raises:
         StoreError: the tables are those of a cluster and the address names none, or the other way round.
     """

@@ -12,6 +12,7 @@ SAMPLES = "samples FINAL"
 
 
 def listed(ids: Iterable[int]) -> str:
+    """Write ids for an SQL list."""
     return ",".join(map(str, ids))
 
 

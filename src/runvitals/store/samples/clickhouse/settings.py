@@ -11,7 +11,8 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ClickHouseSettings:
-    """
+    """Sizes and times of the ClickHouse store.
+
     Args:
         gather_s: batches are gathered this long before they are inserted together; every INSERT makes files
             that ClickHouse must merge.

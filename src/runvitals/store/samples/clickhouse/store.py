@@ -123,6 +123,7 @@ class ClickHouseStore:
 
     @property
     def capabilities(self) -> Capabilities:
+        """The rules of the interface that this store guarantees."""
         fsync = self.is_prepared and self._preparation.features.fsync
         return Capabilities(
             durable_ack=fsync, exact_float64=True, read_after_write_ms=0, atomic_batches=False
@@ -136,7 +137,8 @@ class ClickHouseStore:
         return self._preparation.pending is None
 
     def check_prepared(self) -> None:
-        """
+        """Refuse to go on before ClickHouse has been reached.
+
         Raises:
             StoreUnavailable: ClickHouse has not been reached, so that the store cannot be paired yet.
         """
@@ -192,26 +194,33 @@ class ClickHouseStore:
     # Migration from and to other stores (see `store.samples.migration`)
 
     def runs(self) -> list[int]:
+        """Return the ids of the runs with samples."""
         return import_export.runs(self.clickhouse)
 
     def days(self, run: int) -> list[int]:
+        """Return the days on which a run has samples."""
         return import_export.days(self.clickhouse, run)
 
     def stored_batches(self, run: int) -> dict[int, list[tuple[int, int]]]:
+        """Return the ranges of a run's batches that are stored, by writer."""
         return import_export.stored_batches(self.clickhouse, run)
 
     def put(self, run: int, series: Sequence[SeriesSamples]) -> None:
+        """Store the series of a run that another store had."""
         import_export.put(self.clickhouse, run, series)
 
     def put_batches(self, run: int, stored: Mapping[int, Sequence[tuple[int, int]]]) -> None:
+        """Record the batches of a run that another store had."""
         import_export.put_batches(self.clickhouse, run, stored)
 
     # Writing
 
     def append(self, batches: Sequence[SampleBatch]) -> CommitAck:
+        """Store batches, and wait until they are durable."""
         return self.submit(batches).result()
 
     def submit(self, batches: Sequence[SampleBatch]) -> Future[CommitAck]:
+        """Store batches without waiting for the result."""
         try:
             for batch in batches:
                 batch.check()
@@ -227,20 +236,25 @@ class ClickHouseStore:
     def read(
         self, runs: Sequence[int], metrics: Sequence[int] | None, t0_ms: int, t1_ms: int
     ) -> ReadResult[SeriesSamples]:
+        """Read the samples of series as they were written."""
         return self._reader.read(runs, metrics, t0_ms, t1_ms)
 
     def read_buckets(
         self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
     ) -> ReadResult[SeriesBuckets]:
+        """Read the series on a bucket grid."""
         return self._reader.read_buckets(runs, metrics, on)
 
     def active_runs(self, since_ms: int) -> list[int]:
+        """Return the ids, ascending, of the runs with a sample at or after this time."""
         return self._reader.active_runs(since_ms)
 
     def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
+        """Return the newest values of runs, of these metrics or all."""
         return self._reader.latest(runs, metrics)
 
     def last_times(self, runs: Sequence[int]) -> dict[int, int]:
+        """Return the time of the last sample of each run that has any, ms UTC."""
         return self._reader.last_times(runs)
 
     def sizes(self, runs: Sequence[int]) -> dict[int, int]:
@@ -263,22 +277,26 @@ class ClickHouseStore:
         bucket_ms: int | None = None,
         group_by: Mapping[int, int] | None = None,
     ) -> ReadResult[MetricAggregate]:
+        """Aggregate a metric over runs, by group and bucket."""
         query = AggregateQuery(metric, frozenset(runs), t0_ms, t1_ms, bucket_ms, group_by)
         return aggregate(self.clickhouse, query)
 
     # Deleting and maintenance
 
     def delete(self, runs: Sequence[int]) -> None:
+        """Delete everything about these runs."""
         if runs:
             with self._removing:
                 self._removal.delete(runs)
                 self._insertion.forget(runs)
 
     def drop_before(self, t_ms: int) -> None:
+        """Delete the samples older than `t_ms`."""
         with self._removing:
             self._removal.drop_before(t_ms)
 
     def shrink_to(self, size_bytes: int) -> None:
+        """Delete the oldest samples until the store uses at most `size_bytes`, as far as possible."""
         with self._removing:
             self._removal.shrink_to(size_bytes)
 
@@ -336,6 +354,7 @@ class ClickHouseStore:
         return StoreStats(runs, samples, 0, 0, self._removal.size_bytes(), None)
 
     def close(self) -> None:
+        """Finish submitted batches and close the store. Closing twice has no effect."""
         if not self._closed:
             self._closed = True
             self._commits.close()

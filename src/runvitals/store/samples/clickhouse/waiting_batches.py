@@ -71,6 +71,7 @@ class WaitingBatches:
 
     @property
     def bytes(self) -> int:
+        """The size of the batches that wait."""
         with self._lock:
             return sum(self._sizes.values())
 
@@ -158,6 +159,7 @@ class WaitingBatches:
                 return []
 
     def close(self) -> None:
+        """Close the file; an error is only logged."""
         with self._lock:
             try:
                 self._connection.close()
@@ -191,7 +193,8 @@ def _pack(accepted: Sequence[AcceptedBatch]) -> bytes:
 
 
 def _unpack(packed: bytes) -> list[AcceptedBatch]:
-    """
+    """Read the batches of a row.
+
     Raises:
         ValueError, struct.error: the row is damaged.
     """

@@ -1,5 +1,7 @@
-"""The background thread of cold storage: moves old chunks there, fetches what other threads want to read, and
-removes objects that are not needed any more.
+"""The background thread of cold storage.
+
+It moves old chunks there, fetches what other threads want to read, and removes objects that are not needed
+any more.
 
 It waits for the bucket, so no other thread has to. What it changes in month files and the log, it lets the
 threads do that own them.
@@ -41,7 +43,8 @@ log = logging.getLogger("runvitals.store")
 
 
 class ColdMover:
-    """
+    """The thread that moves chunks to cold storage and reads them from there.
+
     Args:
         owner: changes month files; has the thread that changes the log.
         clock_ms: the time now, ms UTC.
@@ -64,6 +67,7 @@ class ColdMover:
         storage.wake = self._event.set
 
     def start(self) -> None:
+        """Start the thread."""
         self.thread.start()
 
     def close(self) -> None:
@@ -199,8 +203,9 @@ class ColdMover:
         self._call_log(lambda log: noted_objects.note(log, digests, now_ms))
 
     def remove_unused(self) -> int:
-        """Note the objects that no chunk needs, and remove those that were noted a week ago. Returns how many
-        were removed.
+        """Note the objects that no chunk needs, and remove those that were noted a week ago.
+
+        Returns how many were removed.
 
         Raises:
             StoreError: they could not be removed.

@@ -20,6 +20,7 @@ TABLES = ("cold_address", "noted_object")
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
+    """Create the tables of noted objects."""
     for statement in _CREATE:
         connection.execute(statement)
 

@@ -58,6 +58,7 @@ class ObjectCheck:
                 self.lost[sha256] = _CONTENT
 
     def read(self, place: ColdPlace) -> bytes:
+        """Return the bytes at a place, and remember an object that is lost."""
         if place.sha256 in self.lost:
             raise ColdLost(f"the object {place.sha256} is lost")
         try:
@@ -67,6 +68,7 @@ class ObjectCheck:
             raise
 
     def forget(self, place: ColdPlace) -> None:
+        """Fetch the object again when it is read next."""
         self._storage.forget(place)
 
     def reasons(self, sizes: Mapping[str, int]) -> dict[str, list[str]]:

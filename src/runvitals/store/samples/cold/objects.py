@@ -1,7 +1,7 @@
-"""Objects of cold storage: files with the values of many chunks, and a list of them at the end.
+r"""Objects of cold storage: files with the values of many chunks, and a list of them at the end.
 
     size   content
-    8      "RVCOLD1\\n"
+    8      "RVCOLD1\n"
     …      encoded values and times, one after the other
     …      the list: JSON, compressed by zstd
     16     the size of the list, compressed and not, little-endian

@@ -36,7 +36,8 @@ class ColdReader(Protocol):
     """Reads from objects of cold storage."""
 
     def read(self, place: ColdPlace) -> bytes:
-        """
+        """Return the bytes of an object that are at a place.
+
         Raises:
             ColdLost: the object is missing or damaged.
             ColdUnavailable: it cannot be read at present.

@@ -33,7 +33,8 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class ColdSettings:
-    """
+    """Where cold storage is, and what is moved there.
+
     Args:
         address: `s3://BUCKET/PREFIX`, `gs://…`, `az://…`, or the absolute path of an existing folder.
         after_ms: chunks that ended longer ago are moved there; None: only read what was moved before.
@@ -123,6 +124,7 @@ class ColdStorage:
         raise ColdUnavailable(f"{self.settings.address}: the cache of {self._cache} is too small")
 
     def forget(self, place: ColdPlace) -> None:
+        """Fetch the object again when it is read next."""
         with suppress(FileNotFoundError):
             os.unlink(self._path(place.sha256))
 
@@ -375,7 +377,9 @@ class CachedOnly:
         self._storage = storage
 
     def read(self, place: ColdPlace) -> bytes:
+        """Return the bytes at a place, if its object is on this machine."""
         return self._storage.read_cached(place)
 
     def forget(self, place: ColdPlace) -> None:
+        """Fetch the object again when it is read next."""
         self._storage.forget(place)

@@ -40,8 +40,9 @@ def aggregate(reader: Reader, query: AggregateQuery) -> ReadResult[MetricAggrega
 
 
 class _RunExtent(NamedTuple):
-    """A run in a month file: its first and last time, whether it has chunks, and the days that are read from
-    the roll-up.
+    """A run in a month file.
+
+    Its first and last time, whether it has chunks, and the days that are read from the roll-up.
     """
 
     t0: int

@@ -29,6 +29,7 @@ class AggregateQuery:
     group_by: Mapping[int, int] | None
 
     def grid(self) -> Grid:
+        """The buckets of the query; one without a width."""
         if self.bucket_ms is None:
             return Grid(self.t0, max(self.t1 - self.t0 + 1, 1), 1)
         first = self.t0 // self.bucket_ms

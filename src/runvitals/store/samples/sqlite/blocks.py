@@ -41,6 +41,7 @@ class Group:
     values: Floats
 
     def part(self, rows: slice | NDArray[np.bool_]) -> Group:
+        """Return some of the rows."""
         return Group(self.metrics, self.t[rows], self.values[rows])
 
 

@@ -139,6 +139,7 @@ def _until_unreadable(path: str, problems: Iterator[Problem]) -> Iterator[Proble
 
 
 def check_pages(connection: sqlite3.Connection, path: str) -> Iterator[Problem]:
+    """Yield what SQLite finds wrong in a file."""
     for (text,) in connection.execute("PRAGMA integrity_check"):
         if text != "ok":
             yield Problem(path, text)

@@ -1,5 +1,6 @@
-"""Chunk summaries: the number of values, minimum, maximum, mean and last value, stored with each chunk so
-that it need not be decoded.
+"""Chunk summaries: the number of values, minimum, maximum, mean and last value.
+
+They are stored with each chunk so that it need not be decoded.
 
 Stored as bytes, because SQLite stores NaN as NULL and -0.0 as 0.
 """
@@ -43,6 +44,7 @@ def summarize(t: Integers, values: Floats) -> Summaries:
 
 
 def unpack(summaries: Sequence[bytes]) -> Summaries:
+    """Unpack summaries into an array."""
     return np.frombuffer(b"".join(summaries), DTYPE)
 
 

@@ -30,6 +30,7 @@ class Chunk(NamedTuple):
 
     @property
     def is_cold(self) -> bool:
+        """Whether its values are in cold storage."""
         return self.data < 0
 
 
@@ -99,7 +100,7 @@ class ChunkDecoder:
         self._times: dict[int, Integers] = {}
 
     def times(self, chunk: Chunk) -> Integers:
-        """ms UTC.
+        """Return the times of a chunk, ms UTC.
 
         Raises:
             CorruptData: the chunk is damaged.
@@ -114,7 +115,8 @@ class ChunkDecoder:
         return times
 
     def values(self, chunk: Chunk) -> Floats:
-        """
+        """Return the values of a chunk.
+
         Raises:
             CorruptData: the chunk is damaged.
             ColdUnavailable: it is in cold storage, and cannot be read at present.
@@ -195,9 +197,11 @@ class ChunkWriter:
             self._next_data += 1
 
     def remove(self, chunks: Iterable[Chunk]) -> None:
+        """Note chunks to be removed by `write`."""
         self._removed.extend(chunks)
 
     def write(self) -> None:
+        """Remove and insert the noted chunks."""
         removed, execute = self._removed, self._connection.executemany
         if not removed and not self._added:
             return

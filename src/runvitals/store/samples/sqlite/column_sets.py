@@ -27,7 +27,8 @@ def read_columns(connection: sqlite3.Connection) -> dict[int, Columns]:
 
 @lru_cache(maxsize=1024)
 def unpack_columns(packed: bytes | None) -> Columns:
-    """
+    """Return the columns of a packed set.
+
     Args:
         packed: None if the row of the set is missing.
 

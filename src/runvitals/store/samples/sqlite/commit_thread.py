@@ -76,6 +76,7 @@ class CommitThread:
         )
 
     def start(self) -> None:
+        """Start the thread."""
         self.thread.start()
 
     def submit(self, batches: Sequence[SampleBatch]) -> Future[CommitAck]:

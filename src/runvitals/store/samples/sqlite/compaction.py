@@ -1,5 +1,7 @@
-"""Compaction: merges the chunks of runs that were sealed often, or that are no longer written to, and updates
-their day roll-up.
+"""Compaction: merges small chunks.
+
+They are those of runs that were sealed often, or that are no longer written to. Also updates their day
+roll-up.
 """
 
 from __future__ import annotations
@@ -77,8 +79,10 @@ def _to_merge(chunks_of_series: Sequence[Chunk], max_ticks: int) -> Iterator[lis
 def _due(
     connection: sqlite3.Connection, seals: int, quiet_since_ms: int, excluded: Collection[int]
 ) -> tuple[int, bool] | None:
-    """A run that was sealed at least `seals` times since it was compacted, or not since `quiet_since_ms`, and
-    whether it is the latter.
+    """Return a run that is to be compacted, and whether it has been quiet.
+
+    It was sealed at least `seals` times since it was compacted, or not since `quiet_since_ms`, and then it is
+    quiet.
     """
     row = connection.execute(
         """SELECT run, sealed_ms < ?2 FROM run WHERE seals > 0 AND (seals >= ?1 OR sealed_ms < ?2)

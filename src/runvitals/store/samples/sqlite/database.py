@@ -55,6 +55,7 @@ class Format:
 
     @property
     def version(self) -> int:
+        """The version of the newest files."""
         return 1 + len(self.migrations)
 
 
@@ -113,7 +114,8 @@ def _create(path: str, file_format: Format) -> None:
 
 
 class FileConnection(sqlite3.Connection):
-    """
+    """A connection to a file of the store.
+
     Attributes:
         immutable: SQLite assumes that the file never changes; later writes are not visible.
         generation: how often the month file had been deleted when it was opened (see `MonthFiles`).
@@ -147,7 +149,8 @@ def open_for_reading(path: str, file_format: Format) -> FileConnection:
 
 
 def _check_kind(path: str) -> None:
-    """
+    """Check that the path and its companions are files.
+
     Raises:
         DamagedFile: what is at the path is no file: a folder, or a pipe, which would be waited for.
         StoreError: the same of one of its companion files.

@@ -1,5 +1,6 @@
-"""The day roll-up: a summary per metric, day and run, so that a query over a fleet and a month reads 31 rows
-per run instead of its chunks.
+"""The day roll-up: a summary per metric, day and run.
+
+With it, a query over a fleet and a month reads 31 rows per run instead of its chunks.
 
 Days of runs with chunks are rolled up when they are over. A write to a rolled-up day removes its summaries.
 """
@@ -25,6 +26,7 @@ def day_of(t_ms: int) -> int:
 
 
 def days_of(month: Month) -> range:
+    """Return the days of a month."""
     return range(day_of(start_ms(month)), day_of(start_ms(month + 1)))
 
 

@@ -1,6 +1,7 @@
-"""Ensures that a single process writes to a folder, with a lock on `store.lock` that the kernel releases when
-the process ends. The folder itself is locked, too, where the file system can do that: users delete what they
-take for a stale lock file.
+"""Ensures that a single process writes to a folder.
+
+It holds a lock on `store.lock`, which the kernel releases when the process ends. The folder itself is locked,
+too, where the file system can do that: users delete what they take for a stale lock file.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class FolderLock:
             raise _not_writable(folder, error) from error
 
     def close(self) -> None:
+        """Release the lock."""
         os.close(self._fd)
         if self._folder_fd is not None:
             os.close(self._folder_fd)

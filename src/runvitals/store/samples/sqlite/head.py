@@ -164,6 +164,7 @@ class Heads:
             }
 
     def runs(self) -> list[int]:
+        """Return the runs with samples in memory."""
         with self._lock:
             return list(self._growing.keys() | self._sealing.keys())
 
@@ -179,8 +180,9 @@ class Heads:
             return list(self._sealing.values())
 
     def detach(self, run: int) -> Head | None:
-        """Detach a run's head, to be sealed; or return the one detached before if it is not sealed yet. None
-        if there is none.
+        """Detach a run's head, to be sealed; or return the one detached before if it is not sealed yet.
+
+        None if there is none.
         """
         with self._lock:
             if run not in self._sealing and run in self._growing:
@@ -216,9 +218,11 @@ class Heads:
 
     @property
     def bytes(self) -> int:
+        """The bytes of the samples in memory."""
         return self._bytes
 
     @property
     def samples(self) -> int:
+        """The number of samples in memory."""
         with self._lock:
             return sum(head.samples for head in (*self._growing.values(), *self._sealing.values()))

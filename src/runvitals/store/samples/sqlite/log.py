@@ -247,8 +247,9 @@ class Log:
         self._sealed.update(upto)
 
     def trim(self, needed_seq: int | None) -> bool:
-        """Delete some of the rows before `needed_seq` (None: all, and empty the last). Returns whether there
-        are more.
+        """Delete some of the rows before `needed_seq` (None: all, and empty the last).
+
+        Returns whether there are more.
         """
         needed = self.last_seq if needed_seq is None else min(needed_seq, self.last_seq)
         bytes_freed = rows = 0
@@ -294,6 +295,7 @@ class Log:
         self._sealed.pop(run, None)
 
     def delete_done(self, run: int) -> None:
+        """Record that a run was deleted from all files."""
         with database.store_errors(self.path):
             self.connection.execute("UPDATE deleted SET done=1 WHERE run=?", (run,))
 
@@ -308,6 +310,7 @@ class Log:
             database.release_free_pages(self.connection)
 
     def close(self) -> None:
+        """Close the file."""
         self.connection.close()
 
 

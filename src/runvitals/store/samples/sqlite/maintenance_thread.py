@@ -40,7 +40,8 @@ log = logging.getLogger("runvitals.store")
 
 
 class MaintenanceThread:
-    """
+    """The thread that seals, compacts and deletes.
+
     Args:
         log: written to by the commit thread, which is started and closed together with this one.
         clock_ms: the time now, ms UTC.
@@ -80,6 +81,7 @@ class MaintenanceThread:
         return self._problem or self.thread.problem or commits.thread.problem or commits.problem
 
     def start(self) -> None:
+        """Start the commit thread and this one."""
         self.commit_thread.start()
         self.thread.start()
 
@@ -270,6 +272,7 @@ class MaintenanceThread:
         self.commit_thread.call(Log.release_free_pages)
 
     def delete(self, runs: Iterable[int]) -> None:
+        """Delete everything about these runs."""
         for run in dict.fromkeys(runs):
             self.commit_thread.call(lambda log, run=run: self._delete_unsealed(log, run))  # type: ignore[misc]
             self.delete_from_months(run)
@@ -280,17 +283,20 @@ class MaintenanceThread:
         self._heads.drop(run)
 
     def delete_from_months(self, run: int) -> None:
+        """Delete runs from the month files that can be read."""
         for month in self._months.existing():
             with suppress(DamagedFile), self._months.writing(month) as connection:
                 retention.delete_run(connection, month, run)
         self._reader.forget_latest([run])
 
     def drop_before(self, t_ms: int) -> None:
+        """Delete the samples older than `t_ms`."""
         retention.drop_before(self._months, t_ms)
         self._record_months()
         self._reader.forget_latest(None)
 
     def shrink_to(self, size_bytes: int, size: Callable[[], int]) -> None:
+        """Delete the oldest samples until the store uses at most `size_bytes`, as far as possible."""
         self.flush()
         self.commit_thread.call(Log.release_free_pages)
         retention.shrink_to(self._months, size_bytes, size)

@@ -75,12 +75,14 @@ Month = int
 
 
 def month_of(t_ms: int) -> Month:
+    """Return the month of a time."""
     moment = datetime.fromtimestamp(t_ms // 1000, timezone.utc)
     return (moment.year - _EPOCH_YEAR) * 12 + moment.month - 1
 
 
 @lru_cache(maxsize=4096)
 def start_ms(month: Month) -> int:
+    """Return when a month begins, ms UTC."""
     year, index = divmod(month, 12)
     if _EPOCH_YEAR + year > 9999:
         return END_OF_TIME_MS
@@ -140,10 +142,12 @@ class MonthFiles:
                 self._existing.add(month)
 
     def path(self, month: Month) -> str:
+        """Return the path of a month's file."""
         year, index = divmod(month, 12)
         return os.path.join(self.folder, f"samples-{_EPOCH_YEAR + year:04d}-{index + 1:02d}.db")
 
     def existing(self) -> list[Month]:
+        """Return the months that have a file."""
         with self._lock:
             return sorted(self._existing)
 
@@ -391,6 +395,7 @@ class MonthFiles:
         return size
 
     def close(self) -> None:
+        """Close all connections that are not in use."""
         with self._lock:
             idle = [connection for connections in self._idle.values() for connection in connections]
             self._idle.clear()

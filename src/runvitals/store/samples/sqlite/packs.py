@@ -30,10 +30,12 @@ class Pack(NamedTuple):
 
     @property
     def samples(self) -> int:
+        """The number of samples, gaps included."""
         return self.ticks * len(self.metrics)
 
     def block(self) -> Block:
-        """
+        """Return the samples of a pack.
+
         Raises:
             CorruptData: the pack is damaged.
         """
@@ -65,8 +67,9 @@ class Pack(NamedTuple):
 
 
 class SameShapePacks(NamedTuple):
-    """Packs of the same shape, each of a different run. `column` is the index of the requested metric among
-    `columns`.
+    """Packs of the same shape, each of a different run.
+
+    `column` is the index of the requested metric among `columns`.
     """
 
     columns: int
@@ -133,4 +136,5 @@ def add(connection: sqlite3.Connection, run: int, groups: Iterable[Group]) -> No
 
 
 def remove(connection: sqlite3.Connection, packs: Iterable[Pack]) -> None:
+    """Delete packs."""
     connection.executemany("DELETE FROM pack WHERE id=?", [(pack.id,) for pack in packs])

@@ -61,6 +61,7 @@ class Reader:
     def read(
         self, runs: Sequence[int], metrics: Sequence[int] | None, t0: int, t1: int
     ) -> ReadResult[SeriesSamples]:
+        """Read the samples of series as they were written."""
         parts: dict[tuple[int, int], list[tuple[Integers, Floats]]] = {}
 
         def visit(month: RunMonth) -> None:
@@ -77,6 +78,7 @@ class Reader:
     def read_buckets(
         self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
     ) -> ReadResult[SeriesBuckets]:
+        """Read the series on a bucket grid."""
         parts: dict[tuple[int, int], list[Buckets]] = {}
 
         def visit(month: RunMonth) -> None:
@@ -92,8 +94,9 @@ class Reader:
     def _visit(
         self, runs: Sequence[int], t0: int, t1: int, visit: Callable[[RunMonth], None]
     ) -> list[DamagedData]:
-        """Call `visit` for each run in each month of a range, in order of time. Returns what could not be
-        read.
+        """Call `visit` for each run in each month of a range, in order of time.
+
+        Returns what could not be read.
 
         If reading a file fails, `visit` is called again for the same run and month, with the samples in
         memory only.
@@ -154,8 +157,9 @@ class Reader:
 
     @contextmanager
     def connection(self, month: Month, damaged: list[DamagedData]) -> Iterator[sqlite3.Connection | None]:
-        """A connection to a month file; None if it does not exist or could not be opened, which is added to
-        `damaged`.
+        """Yield a connection to a month file.
+
+        None if it does not exist or could not be opened, which is added to `damaged`.
         """
         with ExitStack() as stack:
             connection = None
@@ -168,6 +172,7 @@ class Reader:
             yield connection
 
     def active_runs(self, since_ms: int) -> list[int]:
+        """Return the ids, ascending, of the runs with a sample at or after this time."""
         in_memory = self.heads.blocks(self.heads.runs())
         active = {
             run
@@ -185,6 +190,7 @@ class Reader:
         return sorted(active)
 
     def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
+        """Return the newest values of runs, of these metrics or all."""
         wanted = None if metrics is None else frozenset(metrics)
         in_memory = self.heads.blocks(runs, wanted)
         on_disk = self._latest_on_disk(runs, wanted)
@@ -192,6 +198,7 @@ class Reader:
         return [latest for latest in samples if latest is not None]
 
     def last_times(self, runs: Sequence[int]) -> dict[int, int]:
+        """Return the time of the last sample of each run that has any, ms UTC."""
         times = self.heads.last_times(runs)
         for month in reversed(self.months.existing()):
             unknown = [run for run in runs if run not in times]
@@ -243,8 +250,9 @@ class Reader:
     def _load_latest(
         self, runs: Sequence[int], wanted: frozenset[int] | None
     ) -> tuple[dict[int, LatestSample | None], bool]:
-        """The newest values in the files, and whether all files could be read. Older files are read only for
-        metrics that newer ones do not contain.
+        """Read the newest values in the files, and whether all files could be read.
+
+        Older files are read only for metrics that newer ones do not contain.
         """
         is_complete = True
         newest: dict[int, list[_Newest]] = {run: [] for run in runs}
@@ -259,8 +267,9 @@ class Reader:
         return {run: _newest_of_all(run, parts) for run, parts in newest.items()}, is_complete
 
     def _without_overwritten(self, latest: LatestSample, blocks: Sequence[Block]) -> _Newest:
-        """The newest values in the files. Where a write in memory may have replaced one by a gap, the value
-        before it.
+        """Return the newest values in the files.
+
+        Where a write in memory may have replaced one by a gap, it is the value before it.
         """
         start = min((int(block.t.min()) for block in blocks), default=None)
         if start is None or int(latest.t.max()) < start:

@@ -37,8 +37,9 @@ Report = Callable[[str], None]
 
 
 def repair_log(folder: str, report: Report) -> None:
-    """Create a new log if it is missing or damaged, with the readable rows of the old one. Damaged rows that
-    are set aside in it get a file of their own.
+    """Create a new log if it is missing or damaged, with the readable rows of the old one.
+
+    Damaged rows that are set aside in it get a file of their own.
     """
     path = os.path.join(folder, log.NAME)
     if not os.path.exists(path):
@@ -54,8 +55,9 @@ def repair_log(folder: str, report: Report) -> None:
 
 
 def _move_damaged_rows(path: str, file_format: database.Format, report: Report) -> None:
-    """Move damaged parts that a server set aside in a file to another file, so that they are no longer
-    reported.
+    """Move damaged parts that a server set aside in a file to another file.
+
+    They are no longer reported then.
     """
     with closing(database.open_for_writing(path, file_format)) as connection, database.store_errors(path):
         (count,) = connection.execute("SELECT count(*) FROM damaged").fetchone()

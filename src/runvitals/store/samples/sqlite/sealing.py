@@ -97,8 +97,9 @@ class _RunSealing:
                 yield Group(metrics, group.t[rows], group.values[rows][:, columns]), gaps[rows]
 
     def _merge_series(self, metric: int, group: Group, column: int) -> Integers:
-        """Merge samples of one series. Returns for each sample the number of chunks before it, or -1 if it
-        was merged into a chunk.
+        """Merge samples of one series.
+
+        Returns for each sample the number of chunks before it, or -1 if it was merged into a chunk.
         """
         t, values = group.t, group.values[:, column]
         existing = chunks.in_range(self._connection, self._run, metric, int(t[0]), int(t[-1]))

@@ -22,8 +22,9 @@ _NO_GROUP = -1
 
 
 class _JoinedTimes:
-    """The times of some chunks and of unchunked samples (of packs and memory), merged once for all series
-    that share them.
+    """The times of some chunks and of unchunked samples (of packs and memory).
+
+    They are merged once for all series that share them.
     """
 
     def __init__(self, parts: Sequence[Integers], unchunked: Integers | None, lo: int, hi: int) -> None:
@@ -128,8 +129,9 @@ class RunMonth:
                 yield metric, samples[0].t, samples[1]
 
     def buckets(self, metrics: Collection[int], on: Grid) -> Iterator[tuple[int, list[Buckets]]]:
-        """Yield (metric, buckets) of the metrics that have samples in the range. The buckets are in parts, in
-        order of time, to be combined.
+        """Yield (metric, buckets) of the metrics that have samples in the range.
+
+        The buckets are in parts, in order of time, to be combined.
         """
         unchunked = self._unchunked(metrics)
         for metric in metrics:

@@ -9,7 +9,8 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
-    """
+    """Sizes and times of the SQLite store.
+
     Args:
         chunk_ticks: ticks (distinct times) of a run that are kept in memory and in the log before they are
             sealed, and the approximate length of chunks.

@@ -184,6 +184,7 @@ class SqliteChunks:
         self.close()
 
     def close(self) -> None:
+        """Finish submitted batches and close the store. Closing twice has no effect."""
         if not self._closed:
             self._closed = True
             if self._mover is not None:
@@ -196,9 +197,11 @@ class SqliteChunks:
     # Writing
 
     def append(self, batches: Sequence[SampleBatch]) -> CommitAck:
+        """Store batches, and wait until they are durable."""
         return self.submit(batches).result()
 
     def submit(self, batches: Sequence[SampleBatch]) -> Future[CommitAck]:
+        """Store batches without waiting for the result."""
         try:
             for batch in batches:
                 self._check(batch)
@@ -219,23 +222,29 @@ class SqliteChunks:
     def read(
         self, runs: Sequence[int], metrics: Sequence[int] | None, t0_ms: int, t1_ms: int
     ) -> ReadResult[SeriesSamples]:
+        """Read the samples of series as they were written."""
         return self._reader.read(runs, metrics, t0_ms, t1_ms)
 
     def read_buckets(
         self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
     ) -> ReadResult[SeriesBuckets]:
+        """Read the series on a bucket grid."""
         return self._reader.read_buckets(runs, metrics, on)
 
     def active_runs(self, since_ms: int) -> list[int]:
+        """Return the ids, ascending, of the runs with a sample at or after this time."""
         return self._reader.active_runs(since_ms)
 
     def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
+        """Return the newest values of runs, of these metrics or all."""
         return self._reader.latest(runs, metrics)
 
     def last_times(self, runs: Sequence[int]) -> dict[int, int]:
+        """Return the time of the last sample of each run that has any, ms UTC."""
         return self._reader.last_times(runs)
 
     def sizes(self, runs: Sequence[int]) -> dict[int, int]:
+        """Return how many bytes the samples of each run take."""
         return run_sizes(self._months, self._heads, runs)
 
     def aggregate(
@@ -247,21 +256,26 @@ class SqliteChunks:
         bucket_ms: int | None = None,
         group_by: Mapping[int, int] | None = None,
     ) -> ReadResult[MetricAggregate]:
+        """Aggregate a metric over runs, by group and bucket."""
         query = AggregateQuery(metric, frozenset(runs), t0_ms, t1_ms, bucket_ms, group_by)
         return aggregate.aggregate(self._reader, query)
 
     # Deleting and maintenance
 
     def delete(self, runs: Sequence[int]) -> None:
+        """Delete everything about these runs."""
         self._maintenance.call(lambda: self._maintenance.delete(runs))
 
     def drop_before(self, t_ms: int) -> None:
+        """Delete the samples older than `t_ms`."""
         self._maintenance.call(lambda: self._maintenance.drop_before(t_ms))
 
     def shrink_to(self, size_bytes: int) -> None:
+        """Delete the oldest samples until the store uses at most `size_bytes`, as far as possible."""
         self._maintenance.call(lambda: self._maintenance.shrink_to(size_bytes, self._size))
 
     def flush(self) -> None:
+        """Seal everything that was appended."""
         self._maintenance.call(self._maintenance.flush)
 
     def compact(self) -> None:
@@ -277,8 +291,9 @@ class SqliteChunks:
         return self._mover.move() if self._mover is not None else 0
 
     def remove_unused_objects(self) -> int:
-        """Remove what cold storage need not keep any more now instead of later. Returns how many objects were
-        removed.
+        """Remove what cold storage need not keep any more now instead of later.
+
+        Returns how many objects were removed.
 
         Raises:
             StoreError: they could not be removed.
@@ -286,6 +301,7 @@ class SqliteChunks:
         return self._mover.remove_unused() if self._mover is not None else 0
 
     def stats(self) -> StoreStats:
+        """Return statistics and problems, for operators."""
         # Memory before the files: samples that are sealed meanwhile are counted twice rather than not at all.
         runs, unsealed, samples = set(self._heads.runs()), self._heads.samples, 0
         warnings = [

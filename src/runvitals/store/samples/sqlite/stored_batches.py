@@ -98,8 +98,9 @@ class _Writer:
 
 
 class StoredBatches:
-    """The stored batches of every writer: in the table `mark`, and the newest ranges of those that write in
-    memory too.
+    """The stored batches of every writer.
+
+    They are in the table `mark`, and the newest ranges of writers that write are in memory too.
 
     A relay numbers a batch by its first record, so its numbers have gaps, and each of its deliveries is a
     range: some hundred thousand a week. Only the newest ones are kept in memory.

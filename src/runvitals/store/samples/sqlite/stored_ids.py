@@ -15,7 +15,8 @@ from runvitals.store.samples.sqlite.month_files import MonthFiles
 
 @dataclass(slots=True)
 class StoredIds:
-    """
+    """What a store holds, as ids of the metadata store.
+
     Args:
         pairing: the pairing with a metadata store; None if there is none yet.
         is_new: nothing was ever stored.
