@@ -38,6 +38,7 @@ class LoggedArtifact:
 
     @property
     def digest(self) -> str:
+        """The digest of its contents."""
         return str(next(iter(self.parts.values()))["digest"])
 
     def entries(self) -> list[ArtifactEntry]:
@@ -75,8 +76,10 @@ class ArtifactRecords:
 def artifact_records(
     run_id: str, project: str, entity: str | None, records: Iterable[Record]
 ) -> ArtifactRecords:
-    """What the records of a run say about artifacts. One of which a part is missing is left out: it is being
-    written, or the writer died."""
+    """Collect what the records of a run say about artifacts.
+
+    One of which a part is missing is left out: it is being written, or the writer died.
+    """
     logged: dict[str, LoggedArtifact] = {}
     used = []
     for record in records:

@@ -39,6 +39,7 @@ class Console:
         self.cut = False  # whether older output was dropped
 
     def add(self, piece: ConsoleText) -> None:
+        """Add a piece, and drop the oldest ones that exceed the size."""
         self._pieces.append(piece)
         self._size += len(piece.text)
         while self._size > self._max_size and len(self._pieces) > 1:

@@ -100,8 +100,9 @@ class WriterFileEnds:
                 self._schemas[schema_id] = keys
 
     def _readable(self, tail: Sequence[frames.Frame]) -> bool:
-        """Whether the newest sample can be unpacked. Not if its schema, or the start of a long record, is
-        before the tail.
+        """Return whether the newest sample can be unpacked.
+
+        It cannot if its schema, or the start of a long record, is before the tail.
         """
         newest = next((frame for frame in reversed(tail) if frame.type == frames.SAMPLE), None)
         if newest is None:
@@ -109,8 +110,9 @@ class WriterFileEnds:
         return int.from_bytes(newest.payload[:4], "little") in self._schemas
 
     def _decode(self, read: Sequence[frames.Frame]) -> Iterator[Record]:
-        """The records that describe the run, without duplicates: only the newest sample, and only the
-        `log()` rows since the summary was last written.
+        """Decode the records that describe the run, without duplicates.
+
+        Only the newest sample, and only the `log()` rows since the summary was last written.
         """
         last_summary = max((frame.seq for frame in read if _has_summary(frame)), default=-1)
         newest: Record | None = None

@@ -23,7 +23,8 @@ def is_glob(text: str) -> bool:
 
 
 def check_globs(texts: Sequence[str]) -> None:
-    """
+    """Check the length and the number of globs.
+
     Raises:
         ValueError: a text that is too long, or too many globs among them.
     """
@@ -57,6 +58,7 @@ class Glob:
         self._last = re.compile(last, re.DOTALL) if others else None
 
     def __call__(self, text: str) -> bool:
+        """Return whether the whole text matches."""
         if self._last is None:
             return self._first.fullmatch(text) is not None
         match = self._first.match(text)

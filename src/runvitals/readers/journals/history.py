@@ -64,6 +64,7 @@ class History:
 
     @property
     def nbytes(self) -> int:
+        """The bytes in memory, approximately."""
         return 24 * len(self.times) + sum(16 * len(values) for _, values in self._columns.values())
 
 

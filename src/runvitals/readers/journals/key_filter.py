@@ -48,6 +48,7 @@ class KeyFilter:
         self._globs = [Glob(text) for text in globs if not _is_mlflow_glob(text)]
 
     def __call__(self, key: str) -> bool:
+        """Return whether a key is selected; every key is if there are no patterns."""
         if not self.patterns or key in self._keys:
             return True
         mlflow_names = mlflow_spellings(key)

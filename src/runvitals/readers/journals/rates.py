@@ -52,8 +52,9 @@ def between(t0_ms: int, value0: float, t1_ms: int, value1: float, factor: float)
 
 
 def derive(t: Any, values: Any, factor: float) -> tuple[Any, Any]:
-    """(times, rates) of a counter's samples, one for each but the first: numpy arrays for arrays, lists for
-    lists.
+    """Return (times, rates) of a counter's samples, one for each but the first.
+
+    They are numpy arrays for arrays, lists for lists.
 
     Example:
         >>> derive([0, 1000, 2000, 3000], [0.0, 5.0, 1.0, 2.0], 1.0)

@@ -29,8 +29,10 @@ _FUTURE_MS = 24 * 3600 * 1000
 
 @dataclass(slots=True)
 class WriterStatus:
-    """A writer, as its records describe it. `ending` is None until it has recorded one; `clock` is the clock
-    of its times if it belongs to this machine's current boot.
+    """A writer, as its records describe it.
+
+    `ending` is None until it has recorded one; `clock` is the clock of its times if it belongs to this
+    machine's current boot.
     """
 
     name: str
@@ -64,6 +66,7 @@ class MergedSection:
         self._set_ms: dict[str, int] = {}
 
     def update(self, values: dict[str, Any], time_ms: int) -> None:
+        """Set the values that are not older than those there."""
         for key, value in values.items():
             if time_ms >= self._set_ms.get(key, time_ms):
                 self.values[key] = value

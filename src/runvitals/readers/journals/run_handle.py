@@ -57,12 +57,14 @@ def checked_names(names: str) -> str:
 
 
 def now_ms() -> int:
+    """Return the time, ms UTC."""
     return time.time_ns() // 1_000_000
 
 
 class OpenRun:
-    """A run of this machine, as of when it was opened or last refreshed. `history` and `console` read the
-    journal anew.
+    """A run of this machine, as of when it was opened or last refreshed.
+
+    `history` and `console` read the journal anew.
 
     Attributes:
         id: run id.
@@ -137,8 +139,9 @@ class OpenRun:
         return columns.in_mlflow() if checked_names(names) == "mlflow" else columns
 
     def statistics(self, *patterns: str, names: Names = "runvitals") -> list[Statistics]:
-        """Statistics of each matching series: count, min, max, mean, percentiles, last value. Arguments as in
-        `metrics`.
+        """Return statistics of each matching series: count, min, max, mean, percentiles, last value.
+
+        Arguments as in `metrics`.
 
         Example:
             >>> [(each.key, each.mean, each.unit) for each in run.statistics("cpu")]

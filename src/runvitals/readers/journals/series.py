@@ -163,6 +163,7 @@ class SampleTable:
         return self._places[key]
 
     def column(self, key: str) -> Column:
+        """Return the values of one key."""
         index, numpy = self.place(key), numpy_or_none()
         if numpy is None:
             return self.rows[index :: len(self.keys)].tolist()
@@ -180,6 +181,7 @@ class WriterSamples:
         self._of_key: dict[str, list[SampleTable]] = {}
 
     def add(self, record: Record) -> None:
+        """Add a sample to the table of its keys."""
         table = self._table
         if table is None or record.keys is not self._keys:
             keys = tuple(record.keys)
@@ -195,10 +197,12 @@ class WriterSamples:
 
     @property
     def nbytes(self) -> int:
+        """The bytes in memory, approximately."""
         return sum(8 * (2 * len(table.times) + len(table.rows)) for table in self.tables.values())
 
     @property
     def keys(self) -> dict[str, None]:
+        """The keys that have samples, in the order in which they appeared."""
         return dict.fromkeys(self._of_key)
 
     def count_after(self, seq: int) -> int:
@@ -291,6 +295,7 @@ class RunSamples:
         self.writers: dict[str, WriterSamples] = {}
 
     def add(self, record: Record) -> None:
+        """Add a sample to those of its writer."""
         writer = self.writers.get(record.writer)
         if writer is None:
             writer = self.writers[record.writer] = WriterSamples(record.writer)
@@ -298,6 +303,7 @@ class RunSamples:
 
     @property
     def nbytes(self) -> int:
+        """The bytes in memory, approximately."""
         return sum(writer.nbytes for writer in self.writers.values())
 
     def columns(self, groups: Groups, wanted: Callable[[str], bool]) -> Columns:
@@ -341,8 +347,9 @@ class RunSamples:
     def _selected(
         self, groups: Groups, wanted: Callable[[str], bool]
     ) -> Iterator[tuple[str, str, list[WriterSamples], list[tuple[str, bool, Rate | None]]]]:
-        """(host, role, writers, keys) of each group. Of a key: whether it is selected itself, and its rate if
-        that is.
+        """Return (host, role, writers, keys) of each group.
+
+        Of a key: whether it is selected itself, and its rate if that is.
         """
         is_wanted = cache(wanted)  # hosts have the same keys; a filter of many globs takes 10 µs for a key
         for (host, role), names in groups.items():

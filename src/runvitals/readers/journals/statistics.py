@@ -87,8 +87,10 @@ def percentile(ordered: Any, percent: float) -> float:
 
 
 def grown(values: Any) -> float:
-    """A counter's total increase. A decrease is a reset; the increase between the last sample before the
-    reset and the reset itself is unknown and not included.
+    """Return a counter's total increase.
+
+    A decrease is a reset; the increase between the last sample before the reset and the reset itself is
+    unknown and not included.
     """
     if isinstance(values, list):
         return float(sum(later - before for before, later in pairwise(values) if later > before))

@@ -56,8 +56,9 @@ class Client:
         filter: str = "",
         mongo_filter: Mapping[str, Any] | None = None,
     ) -> Iterator[RemoteRun]:
-        """Iterate over runs, by default newest first. Fetches pages as needed; runs that start meanwhile do
-        not shift the pages.
+        """Iterate over runs, by default newest first.
+
+        Fetches pages as needed; runs that start meanwhile do not shift the pages.
 
         Args:
             project: only runs of this project.

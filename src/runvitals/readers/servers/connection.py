@@ -148,6 +148,7 @@ class ApiConnection:
             raise _unknown(error) from None
 
     def close(self) -> None:
+        """Close the connection to the server."""
         self._web.close()
 
     def _call(self, method: str, path: str, body: bytes | None) -> Any:

@@ -158,8 +158,10 @@ class RemoteRun:
         return self._table("/metrics", parameters)
 
     def history_table(self, *names: str, rank: int | None = None) -> pyarrow.Table:
-        """The rows of `history` as one table: `step`, `t` (ms UTC), `host`, `rank`, and a column per name.
-        Requires pyarrow, like `table`.
+        """Return the rows of `history` as one table.
+
+        Its columns are `step`, `t` (ms UTC), `host`, `rank`, and one per name. Requires pyarrow, like
+        `table`.
         """
         return self._table("/history", [("keys", names), ("rank", rank), ("resolution", "raw")])
 
@@ -176,15 +178,17 @@ class RemoteRun:
     def statistics(
         self, *patterns: str, t0: int | None = None, t1: int | None = None, names: Names = "runvitals"
     ) -> list[Statistics]:
-        """Statistics of each matching series: count, min, max, mean, percentiles, last value. Arguments as in
-        `metrics`.
+        """Return statistics of each matching series: count, min, max, mean, percentiles, last value.
+
+        Arguments as in `metrics`.
         """
         parameters = [("keys", patterns), ("t0", t0), ("t1", t1), *_names(names)]
         return responses.statistics(self._connection.get_of_run(self.id, "/statistics", parameters))
 
     def history(self, *names: str, rank: int | None = None) -> list[LoggedRow]:
-        """The numbers of all `log()` rows, from all ranks, ordered by time. An infinity is NaN here; use
-        `history_table` for infinities.
+        """Return the numbers of all `log()` rows, from all ranks, ordered by time.
+
+        An infinity is NaN here; use `history_table` for infinities.
 
         Args:
             names: logged names, with dots for nested dictionaries; default: all.
@@ -241,8 +245,9 @@ class RemoteRun:
         return b"".join(self._files.parts(file))
 
     def download(self, file: NamedContent, path: str | os.PathLike[str]) -> None:
-        """Download a saved file, or the file of an item of `media`. The file has its name only when it is
-        complete.
+        """Download a saved file, or the file of an item of `media`.
+
+        The file has its name only when it is complete.
 
         Args:
             path: of the file to write; one that exists is replaced.

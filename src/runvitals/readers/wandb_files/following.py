@@ -101,9 +101,10 @@ class WandbFollower:
 
 @dataclass(frozen=True, slots=True)
 class WandbFile:
-    """What a list shows of a `.wandb` file. `exit_code` is None without a recorded end. `last` has the newest
-    value of each system metric near the end of the file, by the label of the machine; `summary` has what was
-    set there of the summary.
+    """What a list shows of a `.wandb` file.
+
+    `exit_code` is None without a recorded end. `last` has the newest value of each system metric near the end
+    of the file, by the label of the machine; `summary` has what was set there of the summary.
     """
 
     path: str

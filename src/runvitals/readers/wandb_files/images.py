@@ -75,7 +75,7 @@ class WandbImages:
 
 
 def _gathered(data: dict[str, Any]) -> dict[str, Any]:
-    """The entries of a row, with those of an image in one: newer versions write `img.path`, `img.width` …"""
+    """The entries of a row, with those of an image in one: newer versions write `img.path` and others."""
     types = (key for key, value in data.items() if key.endswith(_TYPE) and value in _KINDS)
     names = [key.removesuffix(_TYPE) for key in types]
     if not names:

@@ -155,6 +155,7 @@ class RunImporter:
         self._monitor("")  # needed even without system metrics: it records the end
 
     def write(self, path: str) -> None:
+        """Write the records of a file to journals."""
         ended: RunExit | None = None
         for record in _read(path, self._result):
             if isinstance(record, RunExit):
@@ -231,8 +232,9 @@ class RunImporter:
         self._note(frames.INFO, self._last_ms, machine=clean)
 
     def end(self, ended: RunExit | None, written_s: float) -> None:
-        """Write how the run ended, unless it may still be running: it has no end, and the file was written to
-        a short time ago.
+        """Write how the run ended, unless it may still be running.
+
+        It may if it has no end, and the file was written to a short time ago.
         """
         if ended is None and time.time() - written_s < CRASHED_AFTER_S:
             return  # the run may still be running

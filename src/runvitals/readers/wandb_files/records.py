@@ -1,6 +1,7 @@
-"""Decodes the records of a `.wandb` file: messages of type `wandb_internal.Record` with a run's metrics,
-rows, output, definitions of metrics and end. Other messages are ignored. The field numbers are the same in
-W&B 0.16 to 0.31.
+"""Decodes the records of a `.wandb` file.
+
+They are messages of type `wandb_internal.Record` with a run's metrics, rows, output, definitions of metrics
+and end. Other messages are ignored. The field numbers are the same in W&B 0.16 to 0.31.
 
 https://github.com/wandb/wandb/blob/main/wandb/proto/wandb_internal.proto
 """
@@ -89,8 +90,9 @@ class MachineInfo:
 
 @dataclass(frozen=True, slots=True)
 class WandbMetric:
-    """What `define_metric` chose for a metric, or for those that match a pattern: fields as in the section
-    `metrics` of a journal.
+    """What `define_metric` chose for a metric, or for those that match a pattern.
+
+    The fields are as in the section `metrics` of a journal.
     """
 
     name: str
@@ -181,8 +183,9 @@ def _item(data: bytes) -> tuple[str, Any]:
 
 
 def _short_item(data: bytes) -> tuple[str, Any] | None:
-    """An entry with a key and JSON that are both short, as nearly all are: 8 times as fast as `_item`. None
-    for another, also for an invalid one.
+    """Read an entry with a key and JSON that are both short, as nearly all are.
+
+    This is 8 times as fast as `_item`. None for another, also for an invalid one.
     """
     if len(data) < 2 or data[0] != _KEY_TAG or not 0 < data[1] < 0x80:
         return None

@@ -52,8 +52,9 @@ class TransactionLog:
         self.cut = False
 
     def records(self) -> Iterator[bytes]:
-        """The payload of each record, in order. Damage loses the rest of its block. Called again, those that
-        were written since.
+        """Yield the payload of each record, in order.
+
+        Damage loses the rest of its block. Called again, it yields those that were written since.
         """
         pieces: list[bytes] = []
         self.cut = False

@@ -28,8 +28,9 @@ _DEFAULT_INTERVAL_S = 10.0
 def import_mlflow(
     store: MlflowStore, directory: str, project: str | None = None, run_id: str | None = None, team: str = ""
 ) -> Iterator[ImportReport]:
-    """Import the runs of a store. Runs that exist already are left alone, so an import that was interrupted
-    goes on where it ended.
+    """Import the runs of a store.
+
+    Runs that exist already are left alone, so an import that was interrupted goes on where it ended.
 
     Args:
         store: where MLflow keeps them.

@@ -1,5 +1,6 @@
-"""Reads the messages of an event file. The format is described at the destination `tensorboard`, which writes
-it.
+"""Reads the messages of an event file.
+
+The format is described at the destination `tensorboard`, which writes it.
 """
 
 from __future__ import annotations
@@ -160,8 +161,10 @@ def _read_tensor(tag: str, plugin: str, tensor: Fields, event: LoggedEvent) -> N
 
 
 def _old_histogram(message: Fields) -> tuple[list[float], list[float]]:
-    """Counts and edges of a histogram as PyTorch writes it: right edges, of which the last may be the largest
-    number."""
+    """Return counts and edges of a histogram as PyTorch writes it.
+
+    It has right edges, of which the last may be the largest number.
+    """
     limits, counts = _doubles(message, 6), _doubles(message, 7)
     low, high = _double(message, 1), _double(message, 2)
     used = [number for number, count in enumerate(counts) if count]

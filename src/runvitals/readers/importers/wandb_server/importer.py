@@ -43,8 +43,10 @@ def import_wandb(
     run_id: str | None = None,
     team: str = "",
 ) -> Iterator[ImportReport]:
-    """Import the runs of a project. Runs that exist already are left alone, and so are runs that are still
-    running on the server, so the import can be repeated.
+    """Import the runs of a project.
+
+    Runs that exist already are left alone, and so are runs that are still running on the server, so the
+    import can be repeated.
 
     Args:
         server: where they are.

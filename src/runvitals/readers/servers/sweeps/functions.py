@@ -159,7 +159,8 @@ def page_url(server: str, address: SweepAddress) -> str:
 
 
 def _server(settings: Mapping[str, Any]) -> str:
-    """
+    """Return the address of the server to which runs are delivered.
+
     Raises:
         ValueError: there is none to which runs are delivered.
     """

@@ -24,7 +24,8 @@ class SweepAddress(NamedTuple):
 
     @classmethod
     def parsed(cls, text: str, entity: str | None, project: str) -> SweepAddress:
-        """
+        """Read an address as users write it.
+
         Args:
             entity, project: where the sweep is if the text does not say.
 
@@ -145,6 +146,7 @@ class ServerSweeps:
         return answers.state(row)
 
     def close(self) -> None:
+        """Close the connection to the server."""
         self._connection.close()
 
 

@@ -41,7 +41,8 @@ class AssignedRun(NamedTuple):
     def of(
         cls, sweep: str, entity: str | None, project: str, run_id: str, parameters: Mapping[str, Any]
     ) -> AssignedRun:
-        """
+        """Describe a run with the parameters that a sweep chose.
+
         Raises:
             ValueError: the parameters are too large for an environment.
         """
@@ -68,8 +69,9 @@ class Training(Protocol):
 
 
 class FunctionTraining:
-    """Calls a function in this process, which calls `init()`. Stopping it is as Ctrl-C: `on_stop()` or
-    `KeyboardInterrupt`.
+    """Calls a function in this process, which calls `init()`.
+
+    Stopping it is as Ctrl-C: `on_stop()` or `KeyboardInterrupt`.
     """
 
     def __init__(self, function: Callable[[], object]) -> None:
@@ -77,6 +79,7 @@ class FunctionTraining:
         self._stopped = threading.Event()
 
     def execute(self, assigned: AssignedRun) -> bool:
+        """Call the function with the run's environment, which is restored afterwards."""
         before = {name: os.environ.get(name) for name in assigned.environ}
         os.environ.update(assigned.environ)
         self._stopped.clear()
@@ -109,6 +112,7 @@ class FunctionTraining:
         return exit_code == 0 or self._stopped.is_set()
 
     def stop(self) -> None:
+        """Interrupt the function; a second call has no effect."""
         if not self._stopped.is_set():
             self._stopped.set()
             os.kill(os.getpid(), signal.SIGINT)
@@ -118,7 +122,8 @@ class ProgramTraining:
     """Starts a program. Stopping it sends INT, after 30 seconds KILL."""
 
     def __init__(self, configuration: Mapping[str, Any]) -> None:
-        """
+        """Check that the configuration's command can be made.
+
         Raises:
             ValueError: the configuration names no program, or an unknown placeholder.
         """
@@ -128,6 +133,7 @@ class ProgramTraining:
         self._stops = 0
 
     def execute(self, assigned: AssignedRun) -> bool:
+        """Start the program, and wait until it has ended."""
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(dict(assigned.parameters), file)
             file.flush()
@@ -157,6 +163,7 @@ class ProgramTraining:
             self._process.wait()
 
     def stop(self) -> None:
+        """Interrupt the program; kill it if it was asked for 30 seconds."""
         process = self._process
         if process is None or process.poll() is not None:
             return

@@ -105,8 +105,9 @@ class Api:
         )
 
     def artifact(self, name: str, type: str | None = None) -> Artifact:
-        """The version of an artifact with this name: `name:alias`, `project/name:alias` or
-        `entity/project/name:alias`.
+        """Return the version of an artifact with this name.
+
+        The name is `name:alias`, `project/name:alias` or `entity/project/name:alias`.
 
         Raises:
             ArtifactNotFound: there is none (a `wandb.errors.CommError` and a LookupError).

@@ -84,8 +84,10 @@ class ApiRun:
         pandas: bool = True,
         stream: str = "default",
     ) -> Any:
-        """Rows of `log()`, or with `stream="events"` the system metrics, at most `samples` of them, evenly
-        chosen. A data frame of pandas if `pandas`, else a list of mappings.
+        """Return rows of `log()`, or with `stream="events"` the system metrics.
+
+        At most `samples` of them, evenly chosen, as a data frame of pandas if `pandas`, else as a list of
+        mappings.
 
         Args:
             samples: the most rows.
