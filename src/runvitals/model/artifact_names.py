@@ -70,7 +70,8 @@ def is_version(alias: str) -> bool:
 
 
 def checked_aliases(aliases: Collection[str]) -> list[str]:
-    """
+    """Return the aliases, each once, if they are valid.
+
     Raises:
         ValueError: one of them is invalid, or there are too many.
     """
@@ -80,7 +81,8 @@ def checked_aliases(aliases: Collection[str]) -> list[str]:
 
 
 def checked_tags(tags: Collection[str]) -> list[str]:
-    """
+    """Return the tags, each once, if they are valid.
+
     Raises:
         ValueError: one of them is invalid, or there are too many.
     """
@@ -139,7 +141,8 @@ def checked_reference(reference: str, digest: str) -> str:
 
 
 def checked_description(text: str) -> str:
-    """
+    """Return the description, without NUL, if it is short enough.
+
     Raises:
         ValueError: it is too long.
     """

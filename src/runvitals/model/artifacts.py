@@ -70,7 +70,8 @@ class ArtifactAddress:
 
     @classmethod
     def parsed(cls, text: str) -> ArtifactAddress:
-        """
+        """Read an address as users write it.
+
         Raises:
             ValueError: it names no artifact.
 

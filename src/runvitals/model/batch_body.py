@@ -1,5 +1,6 @@
-"""Times and values of a batch as bytes: the format in which clients send them and the sample store keeps
-them.
+"""Times and values of a batch as bytes.
+
+Clients send them in this format, and the sample store keeps them in it.
 
     offset  size  content
     0       1     packing: 0 none, 1 zstd (one frame), 2 zlib
@@ -70,8 +71,9 @@ def unpack(body: bytes | memoryview, columns: int) -> tuple[Integers, Floats]:
 def unpack_column(
     bodies: Sequence[bytes], rows: int, columns: int, column: int
 ) -> tuple[Integers, Floats] | None:
-    """Unpack the times and one column of many bodies of the same shape. Returns arrays of shape (bodies,
-    rows).
+    """Unpack the times and one column of many bodies of the same shape.
+
+    Returns arrays of shape (bodies, rows).
 
     Returns None if a body has a different shape, is damaged or is not packed with zstd: then unpack them one
     by one.

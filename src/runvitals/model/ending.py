@@ -88,6 +88,7 @@ class ProcessExit:
 
     @property
     def known(self) -> bool:
+        """Whether the exit code or the signal is known."""
         return self.exit_code is not None or self.signal is not None
 
     @property

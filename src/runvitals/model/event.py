@@ -10,8 +10,9 @@ from runvitals.model.run_author import RunAuthor, RunServiceAccount
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened at a time (ms UTC): an alert, a marker, lost records, a failing collector, or
-    a change that somebody made on a server.
+    """Something that happened at a time (ms UTC).
+
+    An alert, a marker, lost records, a failing collector, or a change that somebody made on a server.
 
     Args:
         author: the user who made the change, or whose key sent the event; None: no user, or nobody known.

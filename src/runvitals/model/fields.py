@@ -31,10 +31,12 @@ class Scalar:
 
 
 def of_number(number: float) -> Scalar:
+    """Make the value of a number."""
     return Scalar(NUMBER, number, "")
 
 
 def of_text(text: str) -> Scalar:
+    """Make the value of a text, of which only the beginning is compared."""
     return Scalar(TEXT, 0.0, shortened(text, MAX_TEXT))
 
 

@@ -25,8 +25,9 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A comparison with a value of each run. Runs without such a value, or with one of another type, do not
-    match.
+    """A comparison with a value of each run.
+
+    Runs without such a value, or with one of another type, do not match.
 
     Args:
         field: `config.…` or `summary.…` (dotted for nested objects), a system statistic such as
@@ -40,7 +41,8 @@ class Predicate:
     value: float | str | bool
 
     def __post_init__(self) -> None:
-        """
+        """Check the condition.
+
         Raises:
             ValueError: an unknown field or operator, or a value of the wrong type.
         """
@@ -116,6 +118,7 @@ def is_field(name: str) -> bool:
 
 
 def allowed_fields() -> str:
+    """List the fields that a filter can name, for messages."""
     sections = (*fields.SECTIONS, system_statistics.SECTION)
     return ", ".join((*TEXT_COLUMNS, *NUMBER_COLUMNS, *(f"{section}.…" for section in sections)))
 
@@ -214,8 +217,10 @@ class AllOf:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term of a filter text, or of a filter that another system's client sent. `negated`: runs for which
-    the condition does not hold."""
+    """A term of a filter text, or of a filter that another system's client sent.
+
+    `negated`: runs for which the condition does not hold.
+    """
 
     condition: Words | Labelled | FieldComparison | HasField | AnyOf | AllOf
     negated: bool = False
@@ -237,15 +242,24 @@ class PlacedRun(Protocol):
     """The project and owner of a run."""
 
     @property
-    def run_id(self) -> int: ...
+    def run_id(self) -> int:
+        """The run's id in the database."""
+
     @property
-    def project_id(self) -> int: ...
+    def project_id(self) -> int:
+        """The id of its project."""
+
     @property
-    def author_id(self) -> int | None: ...
+    def author_id(self) -> int | None:
+        """The id of the user who made it."""
+
     @property
-    def service_account_id(self) -> int | None: ...
+    def service_account_id(self) -> int | None:
+        """The id of the service account that made it."""
+
     @property
-    def deleted(self) -> bool: ...
+    def deleted(self) -> bool:
+        """Whether it is in the trash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +330,8 @@ class Filter:
     terms: tuple[Term, ...] = ()
 
     def __post_init__(self) -> None:
-        """
+        """Check the condition.
+
         Raises:
             ValueError: an unknown state.
         """

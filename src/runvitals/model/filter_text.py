@@ -310,7 +310,7 @@ def _duration_ms(text: str) -> float:
 
 
 def _time_ms(text: str) -> float:
-    """ms UTC of a date or time: `2026-11-01`, `2026-11-01T08:30`; without an offset, it is UTC."""
+    """Ms UTC of a date or time: `2026-11-01`, `2026-11-01T08:30`; without an offset, it is UTC."""
     try:
         moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
         if moment.tzinfo is None:

@@ -13,12 +13,19 @@ if TYPE_CHECKING:
     from runvitals.model.state import StateWriter
 
     class HostWriter(StateWriter, Protocol):
+        """A writer, as far as a host's times follow from it."""
+
         @property
-        def started_ms(self) -> int: ...
+        def started_ms(self) -> int:
+            """When it began to write, ms UTC."""
+
         @property
-        def last_ms(self) -> int: ...
+        def last_ms(self) -> int:
+            """The time of its newest record, ms UTC."""
+
         @property
-        def interval_s(self) -> float | None: ...
+        def interval_s(self) -> float | None:
+            """Seconds between its samples."""
 
 
 Writer = TypeVar("Writer", bound="HostWriter")

@@ -6,9 +6,9 @@ MAX_PATH = 4096
 
 
 def local_path(requested: str) -> str:
-    """A path of this server; `/` for anything else.
+    r"""A path of this server; `/` for anything else.
 
-    Browsers treat `//host` and `/\\host` as another site, and remove tabs and line ends first.
+    Browsers treat `//host` and `/\host` as another site, and remove tabs and line ends first.
 
     Example:
         >>> local_path("/runs/abc?charts=gpu"), local_path("//evil.example"), local_path("https://evil.example")

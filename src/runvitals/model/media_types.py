@@ -47,11 +47,13 @@ def image_type(head: bytes) -> str | None:
 
 
 def media_type(head: bytes) -> str:
-    """The media type of a file that begins with these bytes: of an image, audio or video that browsers play,
-    `text/plain` for any text, otherwise `application/octet-stream`.
+    r"""Return the media type of a file that begins with these bytes.
+
+    That of an image, audio or video that browsers play, `text/plain` for any text, otherwise
+    `application/octet-stream`.
 
     Example:
-        >>> media_type(b"<html><script>alert(1)</script>"), media_type(b"\\x7fELF\\x02\\x01\\x01\\0")
+        >>> media_type(b"<html><script>alert(1)</script>"), media_type(b"\x7fELF\x02\x01\x01\0")
         ('text/plain', 'application/octet-stream')
     """
     return image_type(head) or _recording_type(head) or (PLAIN_TEXT if _is_text(head) else BINARY)

@@ -282,8 +282,11 @@ def _known_name(name: str) -> str:
 
 
 def _field_names(name: str) -> list[str]:
-    """Our names of a field, the likeliest last; none if it is no field. The values of a configuration are
-    named `config.lr` or `config.lr.value`, those within `config.net.width` or `config.net.value.width`."""
+    """Return our names of a field, the likeliest last; none if it is no field.
+
+    The values of a configuration are named `config.lr` or `config.lr.value`, those within `config.net.width`
+    or `config.net.value.width`.
+    """
     for theirs, ours in _SECTIONS.items():
         rest = name[len(theirs) :]
         if name.startswith(theirs) and rest:

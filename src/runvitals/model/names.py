@@ -67,10 +67,10 @@ def sanitized_key(name: str) -> str:
 
 
 def plain_text(text: str) -> str:
-    """A text that UTF-8 and databases can represent: NUL and lone surrogates are replaced.
+    r"""A text that UTF-8 and databases can represent: NUL and lone surrogates are replaced.
 
     Example:
-        >>> plain_text("caf\\u00e9\\0")
+        >>> plain_text("caf\u00e9\0")
         'café␀'
     """
     return unicode_text(text.replace("\0", "\N{SYMBOL FOR NULL}"))
@@ -85,8 +85,9 @@ PROJECT_NAME_ALLOWED = "a name without / \\ or control characters that is not .,
 
 
 def can_be_addressed(project: str) -> bool:
-    """Whether a project of this name can have an address: browsers change paths with . and .., and `-` begins
-    the pages of settings.
+    """Return whether a project of this name can have an address.
+
+    Browsers change paths with . and .., and `-` begins the pages of settings.
 
     Example:
         >>> can_be_addressed("digits"), can_be_addressed(".."), can_be_addressed("a/b")
@@ -97,10 +98,10 @@ def can_be_addressed(project: str) -> bool:
 
 
 def has_control_characters(text: str) -> bool:
-    """Whether a text has characters that control a terminal, those above ASCII among them.
+    r"""Whether a text has characters that control a terminal, those above ASCII among them.
 
     Example:
-        >>> has_control_characters("café"), has_control_characters("a\\x1b"), has_control_characters("a\\x85")
+        >>> has_control_characters("café"), has_control_characters("a\x1b"), has_control_characters("a\x85")
         (False, True, True)
     """
     return any(letter < " " or "\x7f" <= letter <= "\x9f" for letter in text)

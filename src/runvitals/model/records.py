@@ -213,8 +213,9 @@ def decoded(kind: str, value: object, payload: bytes | None = None) -> tuple[dic
 
 
 def _without_nulls(kind: str, value: dict[str, Any]) -> dict[str, Any]:
-    """A record without the described times, texts and objects that are null, so that readers apply their
-    defaults. Integers and flags are kept: our writers write `"signal": null`.
+    """Drop the described times, texts and objects that are null, so that readers apply their defaults.
+
+    Integers and flags are kept: our writers write `"signal": null`.
     """
     nulls = [
         name
@@ -225,8 +226,10 @@ def _without_nulls(kind: str, value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_simple(payload: bytes) -> bool:
-    """Whether a record's text shows that nothing needs to be sanitized: no empty or reserved name, no escape,
-    no list, and too short to contain anything that is too long.
+    """Return whether a record's text shows that nothing needs to be sanitized.
+
+    It has no empty or reserved name, no escape and no list, and is too short to contain anything that is too
+    long.
     """
     return (
         len(payload) < _SHORT_BYTES

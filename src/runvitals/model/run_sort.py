@@ -32,8 +32,9 @@ MAX_PARTS = 4
 
 @dataclass(frozen=True, slots=True)
 class RunSort:
-    """The sort order of a list: by one of `SORTED_COLUMNS`, or by a field such as `config.lr`, `summary.loss`
-    or `system.gpu`.
+    """The sort order of a list.
+
+    By one of `SORTED_COLUMNS`, or by a field such as `config.lr`, `summary.loss` or `system.gpu`.
 
     In both directions, numbers come before texts, and runs without a value last.
 
@@ -143,4 +144,5 @@ def decode_cursor(sort: RunSort, after: str, length: int) -> list[Any]:
 
 
 def invalid_cursor(after: str) -> ValueError:
+    """Make the error for a cursor that no page returned."""
     return ValueError(f"invalid after={after!r}; expected the `next` of a previous page")

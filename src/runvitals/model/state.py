@@ -1,5 +1,6 @@
-"""The state of a run, and the rule that determines it. Readers of journals, the metadata store and the
-monitor all use these functions.
+"""The state of a run, and the rule that determines it.
+
+Readers of journals, the metadata store and the monitor all use these functions.
 
 A run is in one of these states:
 
@@ -47,11 +48,16 @@ if TYPE_CHECKING:
         """What the rule needs to know about a writer; `ending` is None until it has recorded its end."""
 
         @property
-        def role(self) -> str: ...
+        def role(self) -> str:
+            """What writes: a monitor, a training process or a client."""
+
         @property
-        def host(self) -> str: ...
+        def host(self) -> str:
+            """The name of its host."""
+
         @property
-        def ending(self) -> Ending | None: ...
+        def ending(self) -> Ending | None:
+            """Its `end` record; None if there is none."""
 
     Writer = TypeVar("Writer", bound=StateWriter)
 

@@ -1,5 +1,6 @@
-"""A run's summary: one value for each metric, computed from the rows of `log()`. Training processes, readers
-of journals and the server all compute it here.
+"""A run's summary: one value for each metric, computed from the rows of `log()`.
+
+Training processes, readers of journals and the server all compute it here.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ def matches(pattern: str, name: str) -> bool:
 
 
 class SummaryRules:
-    """Which value of each metric the summary holds, from `define_metric()`; by default the last one. An exact
-    name takes precedence over patterns, a longer pattern over shorter ones.
+    """Which value of each metric the summary holds, from `define_metric()`; by default the last one.
+
+    An exact name takes precedence over patterns, a longer pattern over shorter ones.
 
     Example:
         >>> rules = SummaryRules()
@@ -79,8 +81,9 @@ class SummaryRules:
 
 
 def flat(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row of `log()` with the numbers that are nested in it, such as the minimum of an array, under dotted
-    names. A row without any is returned as it is.
+    """Put the numbers that are nested in a row of `log()` under dotted names.
+
+    Nested is, for example, the minimum of an array. A row without any is returned as it is.
 
     Example:
         >>> flat({"loss": 0.5, "weights": {"min": -1.0, "max": 1.0}})
@@ -199,8 +202,9 @@ class WriterSummary:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Restore a `state`, which `is_summary_state` has accepted; invalid values in it are ignored. Metrics
-        that are not in it are unchanged.
+        """Restore a `state`, which `is_summary_state` has accepted; invalid values in it are ignored.
+
+        Metrics that are not in it are unchanged.
         """
         values, times, counts = state["values"], state["times"], state["counts"]
         self.values.update((name, value) for name, value in values.items() if is_short(value))

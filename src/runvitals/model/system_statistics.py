@@ -89,7 +89,7 @@ _PLACEHOLDER = re.compile(r"\.(?:\*|\{\w{1,20}\})(?=\.)")
 
 
 def statistic_names() -> Iterator[str]:
-    """The fields of all statistics: `system.cpu`, `system.cpu.min` …"""
+    """The fields of all statistics: `system.cpu`, `system.cpu.min` and so on."""
     for quantity in QUANTITIES:
         yield from quantity.statistics
 

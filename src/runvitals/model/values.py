@@ -133,6 +133,7 @@ class Sanitizer:
         return _type_of(replacement)
 
     def fault(self, text: str, count: int = 1) -> None:
+        """Count a fault."""
         self.faults[text] = self.faults.get(text, 0) + count
 
     def _text(self, text: str) -> str:

@@ -1,5 +1,7 @@
-"""Metrics of Graphcore IPUs. Keys contain the attribute names of the vendor's library, including spaces and
-units. Samples are merged by their mean, as W&B does.
+"""Metrics of Graphcore IPUs.
+
+Keys contain the attribute names of the vendor's library, including spaces and units. Samples are merged by
+their mean, as W&B does.
 """
 
 from runvitals.model.metrics.metric import gauge

@@ -107,8 +107,10 @@ def gauge(
     most: float | None = None,
     share: str | None = None,
 ) -> Metric:
-    """Define a gauge. ``mlflow`` is MLflow's name and the factor to its unit, ``otel`` the `convention`;
-    ``most`` replaces the highest value that the unit allows.
+    """Define a gauge.
+
+    ``mlflow`` is MLflow's name and the factor to its unit, ``otel`` the `convention`; ``most`` replaces the
+    highest value that the unit allows.
     """
     mlflow_name, mlflow_factor = mlflow or (None, 1.0)
     return Metric(

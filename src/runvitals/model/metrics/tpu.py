@@ -1,5 +1,6 @@
-"""Metrics of Google TPUs, from the runtime's metric service. Metrics that libtpu provides only inside the
-training process appear in imported runs.
+"""Metrics of Google TPUs, from the runtime's metric service.
+
+Metrics that libtpu provides only inside the training process appear in imported runs.
 """
 
 from runvitals.model.metrics.metric import Metric, gauge
