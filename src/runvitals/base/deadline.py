@@ -1,5 +1,7 @@
-"""Deadlines for requests. A thread cannot be stopped from outside, so long computations call `check`
-regularly. They end too when the client has left.
+"""Deadlines for requests.
+
+A thread cannot be stopped from outside, so long computations call `check` regularly. They end too when the
+client has left.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ class ClientLeft(TooSlow):
 
 @contextmanager
 def while_connected(has_left: Callable[[], bool] | None) -> Iterator[None]:
-    """For the block, and the threads and tasks that it starts: work with a deadline ends too when the client
-    has left.
+    """End work that has a deadline also when the client has left.
+
+    This holds for the block, and for the threads and tasks that it starts.
 
     Args:
         has_left: None: the work goes on, because it changes something, or others wait for it too.
@@ -61,7 +64,8 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def check() -> None:
-    """
+    """Stop the computation if nobody waits for its result any more.
+
     Raises:
         TooSlow: the deadline has passed.
         ClientLeft: the client has left.

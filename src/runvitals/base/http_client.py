@@ -222,6 +222,7 @@ class HttpClient:
         return urlsplit(proxy if "://" in proxy else f"http://{proxy}")
 
     def close(self) -> None:
+        """Close the connection, if there is one; the next request opens another."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

@@ -1,5 +1,7 @@
-"""Regular expressions that users send, in RE2's syntax: matching takes time proportional to the text,
-whatever the expression is."""
+"""Regular expressions that users send, in RE2's syntax.
+
+Matching takes time proportional to the text, whatever the expression is.
+"""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ _MOST_MARKS = 3  # on a character; natural languages have up to three
 
 
 def inert(text: object) -> str:
-    """Untrusted text with control and invisible characters escaped, and marks that pile up on a character.
+    r"""Untrusted text with control and invisible characters escaped, and marks that pile up on a character.
 
     Example:
-        >>> inert("a\\x1b[31mred\\n")
-        'a\\\\x1b[31mred\\\\n'
+        >>> inert("a\x1b[31mred\n")
+        'a\\x1b[31mred\\n'
     """
     shown = str(text)
     if shown.isascii() and shown.isprintable():
@@ -44,11 +44,11 @@ def inert(text: object) -> str:
 
 
 def harmless(text: str) -> str:
-    """Like `inert`, but keeps newlines and tabs.
+    r"""Like `inert`, but keeps newlines and tabs.
 
     Example:
-        >>> harmless("a\\x1b[31mred\\n")
-        'a\\\\x1b[31mred\\n'
+        >>> harmless("a\x1b[31mred\n")
+        'a\\x1b[31mred\n'
     """
     if text.isascii() and text.translate(_LAYOUT).isprintable():
         return text
@@ -58,10 +58,10 @@ def harmless(text: str) -> str:
 
 
 def display_width(text: str) -> int:
-    """The number of columns that a text occupies: wide East Asian characters take two, marks on others none.
+    r"""The number of columns that a text occupies: wide East Asian characters take two, marks on others none.
 
     Example:
-        >>> display_width("学習"), display_width("cafe\\u0301")
+        >>> display_width("学習"), display_width("cafe\u0301")
         (4, 4)
     """
     return len(text) if text.isascii() else sum(map(char_width, text))

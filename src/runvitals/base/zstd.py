@@ -43,8 +43,9 @@ def decompress_all(frames: Sequence[bytes | memoryview], size: int) -> bytes | N
 
 
 def decompress(frame: bytes | memoryview, size: int) -> bytes:
-    """Decompress a frame whose content must have `size` bytes. A frame that declares another size is rejected
-    before it is decompressed.
+    """Decompress a frame whose content must have `size` bytes.
+
+    A frame that declares another size is rejected before it is decompressed.
 
     Raises:
         ValueError: not a frame of that size, or damaged.
