@@ -1,1 +1,1 @@
-"""The stores of the server: samples (`samples`), metadata (`metadata`), and what keeps the two consistent."""
+"""Keeps what runs sent: values (`samples`) and contents of files (`files`)."""
