@@ -245,7 +245,8 @@ def _statistic(name: str, unit: str, goal: Goal | None, values: list[float | Non
 
 def goal_of(name: str, runs: Iterable[Run]) -> Goal | None:
     """Which values of a metric are better, as `define_metric` declares; None if nobody does, or not all the
-    same."""
+    same.
+    """
     goals = {_declared(name, run.defined_metrics) for run in runs} - {None}
     return goals.pop() if len(goals) == 1 else None
 

@@ -142,7 +142,8 @@ class DoorRecorder:
 
     def run_of(self, scope: Scope, envelope: Envelope) -> int | None:
         """The number of the run of an envelope, if its writer is registered and the request is known to be
-        allowed to send it. Looks nothing up in the database."""
+        allowed to send it. Looks nothing up in the database.
+        """
         writer = self._recorder.writers.find(envelope, self._access.of_request(scope).known(envelope))
         return None if writer is None or writer.registered.purged else writer.registered.run_id
 

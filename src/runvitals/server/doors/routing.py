@@ -322,10 +322,9 @@ def _value(attributes: Attributes, name: str) -> str | None:
 
 
 def _without_port(host: str) -> str:
-    """
-    Example:
-        >>> _without_port("node1:9100"), _without_port("[fe80::1]:9100"), _without_port("fe80::1")
-        ('node1', 'fe80::1', 'fe80::1')
+    """Example:
+    >>> _without_port("node1:9100"), _without_port("[fe80::1]:9100"), _without_port("fe80::1")
+    ('node1', 'fe80::1', 'fe80::1').
     """
     found = _PORT.fullmatch(host)
     return host if found is None else found[1] or found[2] or host

@@ -1,5 +1,6 @@
 """The last routes of doors: what no other answers gets an error in the form that the door's clients read, not
-the page. MLflow and Prometheus' queries have one of their own for most paths."""
+the page. MLflow and Prometheus' queries have one of their own for most paths.
+"""
 
 from __future__ import annotations
 

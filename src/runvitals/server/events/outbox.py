@@ -369,8 +369,9 @@ def _read(connection: Connection, *conditions: Any, newest: int | None = None) -
 
 
 def _begins_with(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]:
-    """A range of an index; `\x7f` comes after every character of a target. PostgreSQL allows no collation
-    in BETWEEN."""
+    r"""A range of an index; `\x7f` comes after every character of a target. PostgreSQL allows no collation
+    in BETWEEN.
+    """
     return and_(column >= prefix, column <= f"{prefix}\x7f")
 
 

@@ -125,7 +125,8 @@ class UsageMarkTable:
 
     def lanes_heard_last(self, within_ms: int) -> list[tuple[int, int, int]]:
         """Lane, run and time of the newest record of the writers that were heard in the last time before the
-        newest heartbeat: a server that was killed may have noted nothing of it."""
+        newest heartbeat: a server that was killed may have noted nothing of it.
+        """
         newest = select(func.max(writer.c.heard_ms)).scalar_subquery()
         statement = (
             select(writer.c.lane_id, writer.c.run_id, func.max(writer.c.last_ms))

@@ -1,5 +1,6 @@
 """The files of runs and artifacts on a shared server: receives them, in pieces or whole, keeps and removes
-them."""
+them.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ class FileLimits:
 
 class _Reservation(NamedTuple):
     """Space for a file that arrives whole. `run_id`: the run whose file it is; None: it is one of an
-    artifact."""
+    artifact.
+    """
 
     bytes: int
     run_id: int | None
@@ -175,9 +177,8 @@ class ReceivedFiles:
                     del self._being_kept[sha256]
 
     def _check_limits(self, run_id: int, size: int, missing: int) -> None:
-        """
-        Args:
-            missing: how many bytes of the file have not arrived yet.
+        """Args:
+        missing: how many bytes of the file have not arrived yet.
         """
         limits = self.limits
         if size > limits.file_bytes:
@@ -242,9 +243,8 @@ class ReceivedFiles:
             os.unlink(path)
 
     def _reserve(self, path: str, size: int, wanted: int, run_id: int | None) -> None:
-        """
-        Args:
-            wanted: as much as is reserved, if a file of the limit's size is not smaller.
+        """Args:
+        wanted: as much as is reserved, if a file of the limit's size is not smaller.
         """
         limits = self.limits
         most = limits.artifact_file_bytes if run_id is None else limits.file_bytes
@@ -298,7 +298,8 @@ class ReceivedFiles:
 
     def collect(self) -> int:
         """Remove artifacts whose time is over, what no run and no artifact has any more, contents without a
-        file, and abandoned uploads; returns how many contents were removed."""
+        file, and abandoned uploads; returns how many contents were removed.
+        """
         self._metadata_store.artifacts.remove_expired(self._clock())
         self._uploads.remove_before(time.time() - _STALE_S)
         removed = 0

@@ -1,5 +1,6 @@
 """Whether the stores of a server can be written to, told at once: also while a database or a disk does not
-answer."""
+answer.
+"""
 
 from __future__ import annotations
 

@@ -148,7 +148,8 @@ class HostReading:
 
     def windows(self, now_ms: int) -> dict[str, int]:
         """The series whose last minutes decide whether a device is idle or throttled, with how long these
-        are. Most devices need none: they are busy now, and were never throttled."""
+        are. Most devices need none: they are busy now, and were never throttled.
+        """
         found: dict[str, int] = {}
         is_new = now_ms - self.run.started_ms < IDLE_WINDOW_MS
         fresh = self.fresh()
@@ -224,7 +225,8 @@ class HostLibrary(Protocol):
         self, host: str, t0: int, t1: int, limit: int, readable: ReadableRuns | None = None
     ) -> list[HostRun] | None:
         """The newest runs on a host that overlap a time range, the newest first; None: no run was ever on
-        such a host, as far as the principal may know."""
+        such a host, as far as the principal may know.
+        """
 
 
 def fleet(readings: Iterable[HostReading], newest: Mapping[str, HostRun]) -> list[FleetHost]:

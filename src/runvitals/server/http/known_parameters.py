@@ -18,9 +18,8 @@ _CALLBACK = re.compile(r"/api/v1/auth/[^/]+/callback")
 
 
 async def check_known_parameters(request: Request) -> None:
-    """
-    Raises:
-        InvalidFields: 422 for a query parameter that the route does not have; the text lists those it has.
+    """Raises:
+    InvalidFields: 422 for a query parameter that the route does not have; the text lists those it has.
     """
     path = request.url.path
     if not request.query_params or not path.startswith("/api/v1/") or _CALLBACK.fullmatch(path):

@@ -48,9 +48,8 @@ class ResponseMemory:
         self.held_bytes = 0
 
     def take(self, size: int) -> None:
-        """
-        Raises:
-            Busy: other responses hold too much.
+        """Raises:
+        Busy: other responses hold too much.
         """
         if self.held_bytes and self.held_bytes + size > self.limits.held_bytes:
             raise Busy(

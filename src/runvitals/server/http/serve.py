@@ -211,7 +211,8 @@ def until_interrupted() -> Iterator[None]:
 @contextmanager
 def _tuned_interpreter() -> Iterator[None]:
     """Set the allocator for a server, and the thread switch interval and the garbage collector, which are
-    restored afterwards."""
+    restored afterwards.
+    """
     share_arenas()
     switch_s, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(_SWITCH_S)

@@ -14,7 +14,8 @@ _MAX_SHOWN: Final = 200
 
 def wrong_method(request: Request) -> tuple[str, str] | None:
     """What is wrong with a request that no route answers, if one has its path, and the methods of that for
-    the header `Allow`; None if no route has its path."""
+    the header `Allow`; None if no route has its path.
+    """
     methods = allowed_methods(request.app.router.routes, request.scope)
     if not methods:
         return None
@@ -23,9 +24,8 @@ def wrong_method(request: Request) -> tuple[str, str] | None:
 
 
 def refuse_other_methods(request: Request) -> None:
-    """
-    Raises:
-        HTTPException: 405 if a route has the path of the request, but another method.
+    """Raises:
+    HTTPException: 405 if a route has the path of the request, but another method.
     """
     wrong = wrong_method(request)
     if wrong is not None:

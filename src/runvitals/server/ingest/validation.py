@@ -84,8 +84,7 @@ class EnvelopeValidator:
     def validate(
         self, envelope: Envelope, access: IngestRights, now_ms: int, max_bytes: int
     ) -> ValidEnvelope:
-        """
-        Args:
+        """Args:
             access: what the request may send.
             max_bytes: maximum size of its times and values.
 

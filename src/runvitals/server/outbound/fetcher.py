@@ -103,10 +103,9 @@ class Fetcher:
     def get(
         self, url: str, limits: FetchLimits | None = None, headers: Mapping[str, str] | None = None
     ) -> FetchedResponse:
-        """
-        Raises:
-            Blocked: the URL, or a redirect, leads where no request is sent.
-            FetchFailed: no usable answer. Any status is an answer.
+        """Raises:
+        Blocked: the URL, or a redirect, leads where no request is sent.
+        FetchFailed: no usable answer. Any status is an answer.
         """
         limits = limits or FetchLimits()
         until_s = time.monotonic() + limits.total_s
@@ -264,9 +263,8 @@ def _own_addresses(host: str) -> set[str]:
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:
-    """
-    Raises:
-        FetchFailed: a header cannot be sent. The text leaves out its value, which may be a secret.
+    """Raises:
+    FetchFailed: a header cannot be sent. The text leaves out its value, which may be a secret.
     """
     for name, value in headers.items():
         if not value.isascii() or not value.isprintable():

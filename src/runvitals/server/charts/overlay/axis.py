@@ -31,9 +31,8 @@ class Axis:
 
     @classmethod
     def parse(cls, text: str) -> Axis:
-        """
-        Raises:
-            ValueError: no axis has this name.
+        """Raises:
+        ValueError: no axis has this name.
         """
         for kind in _KINDS:
             if text == kind:
@@ -68,7 +67,8 @@ class Extract:
 @dataclass(frozen=True, slots=True)
 class Scale:
     """Where the points of all lines of a chart are: at multiples of a width, or with None at the very x of
-    each value, because there are few."""
+    each value, because there are few.
+    """
 
     width: float | None
     places: Floats | None = None
@@ -111,9 +111,8 @@ def scale_of(axis: Axis, columns: Sequence[Floats], part: Extract) -> Scale:
 
 
 def check_count(low: float, high: float, width: float) -> None:
-    """
-    Raises:
-        ValueError: more than `MOST_BUCKETS` buckets of this width.
+    """Raises:
+    ValueError: more than `MOST_BUCKETS` buckets of this width.
     """
     if (high - low) / width > MOST_BUCKETS:
         raise ValueError(f"width={width:g}: more than {MOST_BUCKETS:,} buckets; request a shorter part of x")

@@ -42,7 +42,8 @@ def read_logged(
 
 def joined(processes: Sequence[LoggedColumns]) -> list[dict[str, Columns]]:
     """The columns of each rank. Where a later process resumed its work, perhaps from an earlier step, its
-    values replace those of the one before."""
+    values replace those of the one before.
+    """
     found: dict[str, dict[str, Columns]] = {}
     for process in processes:
         label = process.host if process.rank is None else f"rank {process.rank}"

@@ -74,7 +74,8 @@ class Experiments:
 
     def named(self, name: str) -> StoredExperiment | None:
         """The readable experiment of this name: `name` in the requester's own space or team, `entity/name`
-        elsewhere."""
+        elsewhere.
+        """
         if name == DEFAULT_NAME and (default := self._default() or self.unused_default()) is not None:
             return default
         found = [one for one in self._table.named(name) if self.name_of(one) == name]
@@ -104,7 +105,8 @@ class Experiments:
 
     def unused_default(self) -> StoredExperiment | None:
         """The default experiment before its first run, when there is no project for it; else None. MLflow's
-        clients expect that it exists."""
+        clients expect that it exists.
+        """
         if self._default() is not None or not (self.is_operator or self.home is not None):
             return None
         return StoredExperiment(0, DEFAULT_PROJECT, self.home, None, created_ms=0, deleted_ms=None)
@@ -137,10 +139,9 @@ class Experiments:
         return self._access.may(self._requester, action, project)
 
     def require(self, experiment: StoredExperiment, action: Action) -> None:
-        """
-        Raises:
-            MlflowError: the requester may not know of the experiment.
-            HTTPException: 401 or 403.
+        """Raises:
+        MlflowError: the requester may not know of the experiment.
+        HTTPException: 401 or 403.
         """
         if self.is_operator:
             return
@@ -236,9 +237,8 @@ class Experiments:
         raise MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={project}) already exists.")
 
     def rename(self, experiment: StoredExperiment, name: str) -> None:
-        """
-        Raises:
-            MlflowError: an invalid name, or one that is taken.
+        """Raises:
+        MlflowError: an invalid name, or one that is taken.
         """
         checked_name(name)
         known = self.named(name)
@@ -329,9 +329,8 @@ def tags_json(tags: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
 
 
 def checked_name(name: str) -> None:
-    """
-    Raises:
-        MlflowError: no experiment can have the name.
+    """Raises:
+    MlflowError: no experiment can have the name.
     """
     if not name.strip():
         raise invalid("Invalid experiment name: it must not be empty")

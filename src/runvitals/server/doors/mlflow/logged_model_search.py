@@ -55,9 +55,8 @@ class ModelSearch(NamedTuple):
 
     @classmethod
     def of(cls, sent: SentMessage) -> ModelSearch:
-        """
-        Raises:
-            MlflowError: 400.
+        """Raises:
+        MlflowError: 400.
         """
         datasets = [_dataset(one) for one in sent.objects("datasets")]
         if len(datasets) > _MAX_DATASETS:
@@ -69,7 +68,8 @@ class ModelSearch(NamedTuple):
 
     def find(self, models: LoggedModels, project_ids: Sequence[int]) -> list[LoggedModel]:
         """The models of projects, the newest first unless the order says otherwise. Those without a value
-        that they are sorted by are the last ones."""
+        that they are sorted by are the last ones.
+        """
         measured = self._measured(models, project_ids)
         found = [
             model

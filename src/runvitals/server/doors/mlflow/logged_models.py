@@ -90,7 +90,8 @@ class LoggedModels:
 
     def note_version(self, model: LoggedModel, name: str, version: int) -> None:
         """Note in the tags of a model that a version was made from it, as MLflow does, if the requester may
-        change the model."""
+        change the model.
+        """
         if not self.experiments.may(self.experiment(model), Action.ARTIFACT_UPDATE):
             return
         noted = json.dumps([*_versions(model.tags.get(VERSIONS_TAG, "")), {"name": name, "version": version}])
@@ -156,9 +157,8 @@ def _versions(noted: str) -> list[Any]:
 
 
 def checked_name(name: str) -> str:
-    """
-    Raises:
-        MlflowError: no logged model can have the name.
+    """Raises:
+    MlflowError: no logged model can have the name.
     """
     if len(name) > MAX_NAME:
         raise invalid(f"Invalid model name: it exceeds the maximum length of {MAX_NAME} characters")

@@ -148,7 +148,8 @@ class MetricColumns(NamedTuple):
 
     def distinct(self) -> MetricColumns:
         """Every value once: of a metric's values with the same timestamp and step, those that are equal are
-        one, and the others are numbered in the order of their values."""
+        one, and the others are numbered in the order of their values.
+        """
         order = np.lexsort((self.name, self.steps, self.timestamps))
         if not self._follows_itself(order).any():
             return self
@@ -163,14 +164,16 @@ class MetricColumns(NamedTuple):
 
     def _follows_itself(self, order: Integers) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Of each value but the first in an order: whether metric, timestamp and step are those of the one
-        before."""
+        before.
+        """
         name, steps, timestamps = self.name[order], self.steps[order], self.timestamps[order]
         same = (name[1:] == name[:-1]) & (steps[1:] == steps[:-1]) & (timestamps[1:] == timestamps[:-1])
         return np.asarray(same, np.bool_)
 
     def tables(self) -> Iterator[MetricRows]:
         """The values as tables without gaps, so that a NaN is one that was logged. No two values of a metric
-        have the same timestamp, step and number of repeats: see `distinct`."""
+        have the same timestamp, step and number of repeats: see `distinct`.
+        """
         if not len(self.values):
             return
         repeated = np.zeros(len(self.values), np.int64) if self.repeats is None else self.repeats

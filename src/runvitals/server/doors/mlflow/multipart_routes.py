@@ -112,9 +112,8 @@ async def receive(request: Request, name: str) -> Response:
 
 
 def _allowed(request: Request) -> PartOfFile:
-    """
-    Raises:
-        HttpRejection: 403: the address is not valid any more, or whoever asked for it may not use it now.
+    """Raises:
+    HttpRejection: 403: the address is not valid any more, or whoever asked for it may not use it now.
     """
     part, requester = address_in_use(request, PartOfFile)
     if not _may_write(request, requester, part):

@@ -59,9 +59,8 @@ class ModelRegistry:
         self.now_ms = access.clock()
 
     def require(self, action: Action) -> None:
-        """
-        Raises:
-            HTTPException: 401 or 403.
+        """Raises:
+        HTTPException: 401 or 403.
         """
         if self._is_operator:
             return
@@ -102,7 +101,8 @@ class ModelRegistry:
 
     def models(self) -> list[RegisteredModel]:
         """All registered models that the requester may read, by name. One of the own registry hides those of
-        its name in others, as `find` does."""
+        its name in others, as `find` does.
+        """
         found = [
             model
             for entity_id in self._registries(Action.REGISTRY_READ)
@@ -160,9 +160,8 @@ class ModelRegistry:
         return self.find(name)
 
     def rename(self, model: RegisteredModel, name: str) -> RegisteredModel:
-        """
-        Raises:
-            MlflowError: an invalid name, or one that is taken.
+        """Raises:
+        MlflowError: an invalid name, or one that is taken.
         """
         checked_model_name(name)
         try:
@@ -216,9 +215,8 @@ def tags_json(tags: Any) -> list[dict[str, str]]:
 
 
 def checked_model_name(name: str) -> None:
-    """
-    Raises:
-        MlflowError: no registered model can have the name.
+    """Raises:
+    MlflowError: no registered model can have the name.
     """
     if not name.strip():
         raise invalid("Missing value for required parameter 'name'.")
@@ -234,9 +232,8 @@ def checked_model_name(name: str) -> None:
 
 
 def checked_alias(alias: str) -> str:
-    """
-    Raises:
-        MlflowError: no alias can have the name.
+    """Raises:
+    MlflowError: no alias can have the name.
     """
     if not _ALIAS.fullmatch(alias):
         raise invalid(

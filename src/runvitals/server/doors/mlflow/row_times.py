@@ -61,7 +61,8 @@ class RowTimes:
 
     def follows(self, timestamps: Integers, oldest_ms: int, newest_ms: int) -> bool:
         """Whether all rows are later than those known, as they are while a training logs. Else `times_of` and
-        `assign` may read the store."""
+        `assign` may read the store.
+        """
         if not len(timestamps):
             return True
         first, last = int(timestamps.min()), int(timestamps.max())
@@ -143,7 +144,8 @@ class RowTimes:
 
     def _free(self, t: int) -> int:
         """The first free time from this one on. Each taken time knows one behind it, which is brought up to
-        date whenever it is passed, so that many rows at one time stay fast."""
+        date whenever it is passed, so that many rows at one time stay fast.
+        """
         passed = []
         while t in self._after:
             passed.append(t)

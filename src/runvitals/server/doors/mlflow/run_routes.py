@@ -149,9 +149,8 @@ async def log_model(sent: TheMessage, runs: TheRuns, request: Request) -> Respon
 
 
 def _model(text: str) -> dict[str, Any]:
-    """
-    Raises:
-        MlflowError: it does not describe a model.
+    """Raises:
+    MlflowError: it does not describe a model.
     """
     try:
         model = json_values.decoded(text)

@@ -104,9 +104,8 @@ class ItemCount:
         self.resources_left = MAX_RESOURCES
 
     def add_resource(self) -> None:
-        """
-        Raises:
-            HttpRejection: 413 for too many.
+        """Raises:
+        HttpRejection: 413 for too many.
         """
         self.add()
         self.resources_left -= 1
@@ -114,9 +113,8 @@ class ItemCount:
             raise too_many_resources()
 
     def add(self, count: int = 1) -> None:
-        """
-        Raises:
-            HttpRejection: 413 for too many.
+        """Raises:
+        HttpRejection: 413 for too many.
         """
         self.left -= count
         if self.left < 0:

@@ -149,7 +149,8 @@ class RequestTemplates:
 
 def _key(body: bytes) -> _Key:
     """Length, and the hash of the first resource: different for different senders. Requests that have the
-    same key by chance differ in their bytes, which are compared."""
+    same key by chance differ in their bytes, which are compared.
+    """
     try:
         _, at = read_varint(body, 1)
         size, at = read_varint(body, at + 1)

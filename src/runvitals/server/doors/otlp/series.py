@@ -181,7 +181,8 @@ class RememberedRun:
 
     def count_series(self, attributes: Mapping[str, str]) -> None:
         """Count a new series, or resource, which counts as several if its attributes are long; forget all if
-        there are too many: attributes may be encoded in many ways."""
+        there are too many: attributes may be encoded in many ways.
+        """
         characters = sum(map(len, attributes)) + sum(map(len, attributes.values()))
         self.series += 1 + characters // _USUAL_CHARACTERS
         if self.series > _MAX_SERIES:
@@ -190,9 +191,8 @@ class RememberedRun:
             self.series = 0
 
     def add(self, key: str) -> str:
-        """
-        Raises:
-            TooManyKeys: the key would be one too many.
+        """Raises:
+        TooManyKeys: the key would be one too many.
         """
         if key not in self.keys:
             if len(self.keys) >= MAX_KEYS:

@@ -114,9 +114,8 @@ def absent(vector: Vector, labels: Labels, steps: int) -> Vector:
 
 
 def label_replace(vector: Vector, target: str, replacement: str, source: str, pattern: str) -> Vector:
-    """
-    Raises:
-        QueryError: invalid label or pattern, a label that is too long, or two series become the same.
+    """Raises:
+    QueryError: invalid label or pattern, a label that is too long, or two series become the same.
     """
     if LABEL_NAME.fullmatch(target) is None:
         raise QueryError(f"invalid destination label name in label_replace(): {target[:100]}", "execution")
@@ -153,9 +152,8 @@ def _bounded(value: str) -> str:
 
 
 def label_join(vector: Vector, target: str, separator: str, sources: tuple[str, ...]) -> Vector:
-    """
-    Raises:
-        QueryError: an invalid label, one that is too long, or two series become the same.
+    """Raises:
+    QueryError: an invalid label, one that is too long, or two series become the same.
     """
     if LABEL_NAME.fullmatch(target) is None:
         raise QueryError(f"invalid destination label name in label_join(): {target[:100]}", "execution")

@@ -206,9 +206,8 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _match(matcher: Matcher) -> Match:
-    """
-    Raises:
-        QueryError: an invalid pattern, or one that may take very long.
+    """Raises:
+    QueryError: an invalid pattern, or one that may take very long.
     """
     value = matcher.value
     if matcher.operator == "=":

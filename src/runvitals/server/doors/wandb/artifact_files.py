@@ -149,9 +149,8 @@ async def _received(
 
 
 def _store_manifest(artifacts: ArtifactStore, version_id: int, path: str) -> None:
-    """
-    Raises:
-        HttpRejection: 400: it is no manifest, or has an entry that is not valid.
+    """Raises:
+    HttpRejection: 400: it is no manifest, or has an entry that is not valid.
     """
     try:
         with open(path, "rb") as file:

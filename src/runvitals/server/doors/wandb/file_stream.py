@@ -252,7 +252,8 @@ def _merged_history(context: GraphQLContext, client: WandbClient, file: StreamFi
 
 def _events(client: WandbClient, file: StreamFile, now_ms: int) -> NewLines:
     """The system metrics of a request that are not stored yet. Those of a recorded session are stored again
-    in their place."""
+    in their place.
+    """
 
     def of_this_process(line: str) -> bool:
         return (sent_ms(line, now_ms) or 0) >= client.started_ms
@@ -333,7 +334,8 @@ def _outdated_summary(
     context: GraphQLContext, client: WandbClient, body: StreamBody, rows: list[HistoryLine]
 ) -> list[str]:
     """Names in the summary that rows have new values of, though the client sends no summary with them: it
-    leaves out one that has become too large. What the rows say then counts."""
+    leaves out one that has become too large. What the rows say then counts.
+    """
     names = {name for row in rows if row.time_ms > client.row_ms for name in row.numbers}
     if not names or body.file(stream_body.SUMMARY).content:
         return []

@@ -84,7 +84,6 @@ async def sampled_history(node: RunNode, info: Info, specs: Sequence[str]) -> li
 @HISTORY_READS.field("Run", "events")
 async def events(node: RunNode, info: Info, samples: int | None = None) -> list[str]:
     """The rows of system metrics."""
-
     wanted = max(0, min(MAX_ROWS, _SAMPLES if samples is None else samples))
 
     def read(view: RunView) -> list[str]:
@@ -129,7 +128,8 @@ async def history_keys(node: RunNode, info: Info) -> dict[str, Any]:
 async def parquet_history(node: RunNode, info: Info, live_keys: Sequence[str]) -> dict[str, list[Any]]:
     """No files. Clients keep a file by its place in the list, whatever its address, and never ask for it
     again: after a resume they would show the rows from before. A run with rows has one that is in no file, so
-    that clients read all rows from `history`, and say of a download that it is not complete."""
+    that clients read all rows from `history`, and say of a download that it is not complete.
+    """
     return {"parquetUrls": [], "liveData": [] if node.last_step is None else [{STEP: 0}]}
 
 
@@ -217,9 +217,8 @@ class _Spec(NamedTuple):
 
 
 def _spec(text: str) -> _Spec:
-    """
-    Raises:
-        InvalidArgument: it is not a spec.
+    """Raises:
+    InvalidArgument: it is not a spec.
     """
     try:
         spec = json_values.decoded(text)

@@ -155,7 +155,8 @@ def _spread(count: int, samples: int) -> Integers:
 
 def system_rows(series: Sequence[Series], samples: int, started_ms: int) -> list[Row]:
     """The rows of system metrics, by time, under wandb's names; at most `samples`, evenly spaced. Where there
-    are several hosts, a name ends in `/l:` and the host, as wandb labels them."""
+    are several hosts, a name ends in `/l:` and the host, as wandb labels them.
+    """
     with_samples = [one for one in series if len(one)]
     if not with_samples or samples <= 0:
         return []

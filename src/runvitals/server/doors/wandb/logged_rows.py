@@ -35,7 +35,8 @@ Media = Mapping[str, Any]
 @dataclass(slots=True)
 class HistoryLine:
     """A row: the time that it is stored at, and that it was sent with, its step and numbers, and what else
-    was logged by name."""
+    was logged by name.
+    """
 
     line: int
     time_ms: int

@@ -78,7 +78,7 @@ def wrapped_config(values: Mapping[str, Any]) -> str:
 
 
 def internal_values(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """wandb's own entries of a configuration: the client's version, metric definitions, machines."""
+    """Wandb's own entries of a configuration: the client's version, metric definitions, machines."""
     found = _unwrapped(sent.get(INTERNAL, {}))
     return found if isinstance(found, dict) else {}
 

@@ -54,9 +54,8 @@ _decode_body = msgspec.json.Decoder(StreamBody).decode
 
 
 def decoded_body(data: bytes) -> StreamBody:
-    """
-    Raises:
-        HttpRejection: 400 if it is no request to a stream.
+    """Raises:
+    HttpRejection: 400 if it is no request to a stream.
     """
     try:
         body = _decode_body(data or b"{}")

@@ -110,7 +110,8 @@ class MlflowExperimentTable:
 
     def trash(self, project_id: int, now_ms: int) -> None:
         """Move an experiment with its runs to the trash on a server without accounts, where projects have
-        none."""
+        none.
+        """
 
         def work(connection: Connection) -> None:
             _set(connection, project_id, now_ms, {"deleted_ms": now_ms})
