@@ -1,5 +1,6 @@
-"""Retention: drop samples beyond their age or a total size, empty the trash, end what expires of accounts;
-note which runs of sweeps have ended.
+"""Retention: drop samples beyond their age or a total size, empty the trash, end what expires of accounts.
+
+Note which runs of sweeps have ended.
 
 Retention applies to samples only. A run without samples is still listed, searched and shown, with its facts,
 summary, events and output.
@@ -65,8 +66,9 @@ class HousekeepingTotals:
 
 
 class Housekeeping:
-    """A supervised thread that applies the retention policy at the start and every five minutes; `with` ends
-    it.
+    """A supervised thread that applies the retention policy at the start and every five minutes.
+
+    `with` ends it.
 
     Args:
         forget: called with the ids of runs that were removed for good.

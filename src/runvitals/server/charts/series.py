@@ -178,8 +178,9 @@ class LoggedSelection:
     last_step: float | None = None
 
     def of_globs(self, view: RunView) -> LoggedSelection:
-        """The selection with the names that its globs match. A name that was logged with a wildcard in it is
-        that name. What matches nothing stays as it is.
+        """The selection with the names that its globs match.
+
+        A name that was logged with a wildcard in it is that name. What matches nothing stays as it is.
 
         Raises:
             ValueError: too many globs, or one that is too long.

@@ -126,8 +126,9 @@ def _section_of(name: str) -> Section:
 
 
 def leaves(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The leaves of a JSON object by dotted name. Of a list of objects, such as devices, each field is one
-    leaf with all its values.
+    """The leaves of a JSON object by dotted name.
+
+    Of a list of objects, such as devices, each field is one leaf with all its values.
 
     Example:
         >>> dict(leaves({"lr": 0.1, "gpus": [{"name": "H100", "uuid": "a"}, {"name": "H100", "uuid": "b"}]}))
@@ -244,8 +245,9 @@ def _statistic(name: str, unit: str, goal: Goal | None, values: list[float | Non
 
 
 def goal_of(name: str, runs: Iterable[Run]) -> Goal | None:
-    """Which values of a metric are better, as `define_metric` declares; None if nobody does, or not all the
-    same.
+    """Which values of a metric are better, as `define_metric` declares.
+
+    None if nobody does, or not all the same.
     """
     goals = {_declared(name, run.defined_metrics) for run in runs} - {None}
     return goals.pop() if len(goals) == 1 else None

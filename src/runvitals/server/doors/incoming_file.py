@@ -104,8 +104,10 @@ def _check_size(size: int, most_bytes: int | None) -> None:
 
 
 async def _written(request: Request, path: str, grown: Callable[[int], None] | None) -> Incoming:
-    """Args:
-    grown: called in a thread with the size that the file is about to have.
+    """Write the file's body; returns what was written.
+
+    Args:
+        grown: called in a thread with the size that the file is about to have.
     """
     writer = await run_in_threadpool(_Writer, path)
     try:

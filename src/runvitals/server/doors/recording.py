@@ -86,8 +86,9 @@ class DoorRecorder:
 
     @contextmanager
     def in_flight(self, body_bytes: int = 0) -> Iterator[InFlightRequest]:
-        """Count a request, and the memory that it takes while its body is read and decoded: raise that with
-        `reserve` of what this yields.
+        """Count a request, and the memory that it takes while its body is read and decoded.
+
+        Raise that with `reserve` of what this yields.
 
         Raises:
             HttpRejection: 429 with Retry-After: too many requests or bytes are in flight.
@@ -141,8 +142,10 @@ class DoorRecorder:
         return acks
 
     def run_of(self, scope: Scope, envelope: Envelope) -> int | None:
-        """The number of the run of an envelope, if its writer is registered and the request is known to be
-        allowed to send it. Looks nothing up in the database.
+        """Return the number of the run of an envelope.
+
+        None unless its writer is registered and the request is known to be allowed to send it. Looks nothing
+        up in the database.
         """
         writer = self._recorder.writers.find(envelope, self._access.of_request(scope).known(envelope))
         return None if writer is None or writer.registered.purged else writer.registered.run_id

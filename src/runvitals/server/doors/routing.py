@@ -188,8 +188,9 @@ class Route(NamedTuple):
 
 
 def addressed(attributes: Attributes, sender: NamedPlace = NO_PLACE) -> NamedPlace:
-    """The project whose rules count: that in `runvitals.entity` and `runvitals.project`, otherwise the one
-    that the sender names.
+    """The project whose rules count.
+
+    That in `runvitals.entity` and `runvitals.project`, otherwise the one that the sender names.
     """
     entity = _value(attributes, "runvitals.entity") or sender.entity
     return NamedPlace(entity, _value(attributes, "runvitals.project") or sender.project)
@@ -246,8 +247,9 @@ def device(attributes: Attributes, rules: RoutingRules = DEFAULT_RULES) -> int |
 
 
 def run_id(text: str) -> str:
-    """A valid run id for a name in another system: the name itself, if it is valid; otherwise what is valid
-    of it and a part of its SHA-256.
+    """A valid run id for a name in another system.
+
+    The name itself, if it is valid; otherwise what is valid of it and a part of its SHA-256.
 
     Example:
         >>> run_id("slurm-7"), run_id("train/7")
@@ -322,9 +324,11 @@ def _value(attributes: Attributes, name: str) -> str | None:
 
 
 def _without_port(host: str) -> str:
-    """Example:
-    >>> _without_port("node1:9100"), _without_port("[fe80::1]:9100"), _without_port("fe80::1")
-    ('node1', 'fe80::1', 'fe80::1').
+    """Return an address without its port.
+
+    Example:
+        >>> _without_port("node1:9100"), _without_port("[fe80::1]:9100"), _without_port("fe80::1")
+        ('node1', 'fe80::1', 'fe80::1')
     """
     found = _PORT.fullmatch(host)
     return host if found is None else found[1] or found[2] or host

@@ -1,5 +1,7 @@
-"""The last routes of doors: what no other answers gets an error in the form that the door's clients read, not
-the page. MLflow and Prometheus' queries have one of their own for most paths.
+"""The last routes of doors, for what no other route answers.
+
+An error has the form that the door's clients read; it is not the page. MLflow and Prometheus' queries have
+one of their own for most paths.
 """
 
 from __future__ import annotations

@@ -268,8 +268,9 @@ class OutboxTable:
     def of_team(
         self, team_id: int, limit: int, before: int | None = None, automation_id: int | None = None
     ) -> list[StoredNotification]:
-        """The newest notifications of a team, the newest first. The state of a mail is that of the queue of
-        mail.
+        """The newest notifications of a team, the newest first.
+
+        The state of a mail is that of the queue of mail.
 
         Args:
             before: only those with a smaller id.
@@ -369,8 +370,9 @@ def _read(connection: Connection, *conditions: Any, newest: int | None = None) -
 
 
 def _begins_with(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]:
-    r"""A range of an index; `\x7f` comes after every character of a target. PostgreSQL allows no collation
-    in BETWEEN.
+    r"""A range of an index; `\x7f` comes after every character of a target.
+
+    PostgreSQL allows no collation in BETWEEN.
     """
     return and_(column >= prefix, column <= f"{prefix}\x7f")
 

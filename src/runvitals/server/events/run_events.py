@@ -88,8 +88,9 @@ def add_events(connection: Connection, events: Sequence[RunEvent]) -> None:
 
 
 def add_endings(connection: Connection, ended: Iterable[tuple[int, int, str, int]]) -> None:
-    """Write the ends of runs: for each its id, life, state and time. States that nobody is notified are left
-    out.
+    """Write the ends of runs: for each its id, life, state and time.
+
+    States that nobody is notified are left out.
     """
     add_events(
         connection,

@@ -124,8 +124,10 @@ class UsageMarkTable:
         self._database.write(work, durable=False)
 
     def lanes_heard_last(self, within_ms: int) -> list[tuple[int, int, int]]:
-        """Lane, run and time of the newest record of the writers that were heard in the last time before the
-        newest heartbeat: a server that was killed may have noted nothing of it.
+        """Return lane, run and time of the newest record of the writers that were heard last.
+
+        These are heard in the last time before the newest heartbeat: a server that was killed may have noted
+        nothing of it.
         """
         newest = select(func.max(writer.c.heard_ms)).scalar_subquery()
         statement = (

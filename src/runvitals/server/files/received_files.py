@@ -1,5 +1,6 @@
-"""The files of runs and artifacts on a shared server: receives them, in pieces or whole, keeps and removes
-them.
+"""The files of runs and artifacts on a shared server.
+
+Receives them, in pieces or whole, keeps and removes them.
 """
 
 from __future__ import annotations
@@ -65,8 +66,9 @@ class FileLimits:
 
 
 class _Reservation(NamedTuple):
-    """Space for a file that arrives whole. `run_id`: the run whose file it is; None: it is one of an
-    artifact.
+    """Space for a file that arrives whole.
+
+    `run_id`: the run whose file it is; None: it is one of an artifact.
     """
 
     bytes: int
@@ -177,8 +179,10 @@ class ReceivedFiles:
                     del self._being_kept[sha256]
 
     def _check_limits(self, run_id: int, size: int, missing: int) -> None:
-        """Args:
-        missing: how many bytes of the file have not arrived yet.
+        """Check that the rest of a file keeps the limits.
+
+        Args:
+            missing: how many bytes of the file have not arrived yet.
         """
         limits = self.limits
         if size > limits.file_bytes:
@@ -243,8 +247,10 @@ class ReceivedFiles:
             os.unlink(path)
 
     def _reserve(self, path: str, size: int, wanted: int, run_id: int | None) -> None:
-        """Args:
-        wanted: as much as is reserved, if a file of the limit's size is not smaller.
+        """Reserve space for a file.
+
+        Args:
+            wanted: as much as is reserved, if a file of the limit's size is not smaller.
         """
         limits = self.limits
         most = limits.artifact_file_bytes if run_id is None else limits.file_bytes
@@ -297,8 +303,10 @@ class ReceivedFiles:
     # Housekeeping
 
     def collect(self) -> int:
-        """Remove artifacts whose time is over, what no run and no artifact has any more, contents without a
-        file, and abandoned uploads; returns how many contents were removed.
+        """Remove what nothing needs any more; returns how many contents were removed.
+
+        Removed are artifacts whose time is over, what no run and no artifact has any more, contents without a
+        file, and abandoned uploads.
         """
         self._metadata_store.artifacts.remove_expired(self._clock())
         self._uploads.remove_before(time.time() - _STALE_S)

@@ -1,5 +1,6 @@
-"""Whether the stores of a server can be written to, told at once: also while a database or a disk does not
-answer.
+"""Whether the stores of a server can be written to, told at once.
+
+Also while a database or a disk does not answer.
 """
 
 from __future__ import annotations

@@ -15,8 +15,10 @@ _MAX_BUCKETS = 100_000
 
 
 def check_aggregate(metric: str, t0: int, t1: int, bucket_ms: int | None) -> None:
-    """Raises:
-    ValueError: the request is invalid; the text says what is allowed.
+    """Check a request for an aggregate over hosts.
+
+    Raises:
+        ValueError: the request is invalid; the text says what is allowed.
     """
     match = DEFINITIONS.find(metric)
     if match is not None and match.metric.kind == "rate":

@@ -147,8 +147,9 @@ class HostReading:
         return {key: value for key, (t, value) in self.values.items() if t >= oldest}
 
     def windows(self, now_ms: int) -> dict[str, int]:
-        """The series whose last minutes decide whether a device is idle or throttled, with how long these
-        are. Most devices need none: they are busy now, and were never throttled.
+        """Return the series that decide whether a device is idle or throttled, with their lengths.
+
+        Most devices need none: they are busy now, and were never throttled.
         """
         found: dict[str, int] = {}
         is_new = now_ms - self.run.started_ms < IDLE_WINDOW_MS
@@ -224,8 +225,9 @@ class HostLibrary(Protocol):
     async def host_runs(
         self, host: str, t0: int, t1: int, limit: int, readable: ReadableRuns | None = None
     ) -> list[HostRun] | None:
-        """The newest runs on a host that overlap a time range, the newest first; None: no run was ever on
-        such a host, as far as the principal may know.
+        """The newest runs on a host that overlap a time range, the newest first.
+
+        None: no run was ever on such a host, as far as the principal may know.
         """
 
 

@@ -1,5 +1,6 @@
-"""Limits how many requests and bytes are in flight. Beyond the limits clients are asked to retry later, so
-memory stays bounded.
+"""Limits how many requests and bytes are in flight.
+
+Beyond the limits clients are asked to retry later, so memory stays bounded.
 """
 
 from __future__ import annotations

@@ -33,8 +33,10 @@ _LIMITS = Limits(requests_in_flight=256, bytes_in_flight=64 * MIB)
 
 
 class BufferedBodies:
-    """Middleware that reads the body of each request, so that the application does not have to handle
-    large bodies and slow clients. Work for clients that have left ends (`deadline`).
+    """Middleware that reads the body of each request before the application runs.
+
+    The application does not have to handle large bodies and slow clients. Work for clients that have left
+    ends (`deadline`).
 
     Args:
         most_bytes: a longer body is rejected with 413, without reading it if its length is declared.

@@ -1,5 +1,7 @@
-"""Rejects query parameters that a route does not have. A misspelled filter would otherwise be ignored, and
-the answer would be about other runs than the client means.
+"""Rejects query parameters that a route does not have.
+
+A misspelled filter would otherwise be ignored, and the answer would be about other runs than the client
+means.
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ _CALLBACK = re.compile(r"/api/v1/auth/[^/]+/callback")
 
 
 async def check_known_parameters(request: Request) -> None:
-    """Raises:
-    InvalidFields: 422 for a query parameter that the route does not have; the text lists those it has.
+    """Refuse query parameters that the route does not have.
+
+    Raises:
+        InvalidFields: 422 for a query parameter that the route does not have; the text lists those it has.
     """
     path = request.url.path
     if not request.query_params or not path.startswith("/api/v1/") or _CALLBACK.fullmatch(path):

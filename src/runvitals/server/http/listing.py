@@ -81,8 +81,9 @@ def page_of(
 
 
 def page_in_order(plural: str, rows: Sequence[dict[str, Any]], page: PageRequest) -> dict[str, Any]:
-    """The requested page of a short list in an order of its own. Its cursor is a position: if a row is
-    removed meanwhile, the next one may be skipped.
+    """The requested page of a short list in an order of its own.
+
+    Its cursor is a position: if a row is removed meanwhile, the next one may be skipped.
     """
     first = page.after_id
     end = first + page.limit
@@ -96,8 +97,9 @@ def page_in_order(plural: str, rows: Sequence[dict[str, Any]], page: PageRequest
 def numbered_page(
     plural: str, rows: Sequence[T], page: PageRequest, shown: Callable[[T], dict[str, Any]]
 ) -> dict[str, Any]:
-    """The requested page of a list that is in memory and whose rows have no short key: cursors are positions,
-    so a row that is inserted meanwhile moves others to the next page.
+    """The requested page of a list that is in memory and whose rows have no short key.
+
+    Cursors are positions, so a row that is inserted meanwhile moves others to the next page.
     """
     first = page.after_id
     part = rows[first : first + page.limit]

@@ -35,8 +35,10 @@ class BodyReader:
         self._checking = False
 
     def check_length(self, length: int) -> None:
-        """Raises:
-        HttpRejection: 413 if the declared length is too large.
+        """Check the declared length of the body.
+
+        Raises:
+            HttpRejection: 413 if the declared length is too large.
         """
         if length > self._max_bytes:
             raise too_large(f"the body has {length} bytes; at most {self._max_bytes} are allowed")

@@ -48,8 +48,10 @@ class ResponseMemory:
         self.held_bytes = 0
 
     def take(self, size: int) -> None:
-        """Raises:
-        Busy: other responses hold too much.
+        """Take memory for a response.
+
+        Raises:
+            Busy: other responses hold too much.
         """
         if self.held_bytes and self.held_bytes + size > self.limits.held_bytes:
             raise Busy(
@@ -83,8 +85,9 @@ class _SentResponse:
         self.held_bytes += size
 
     async def send(self, message: Message) -> None:
-        """Send a message of the application. The head is held back until the body is known to be within the
-        limit.
+        """Send a message of the application.
+
+        The head is held back until the body is known to be within the limit.
         """
         if self._rejected:
             return

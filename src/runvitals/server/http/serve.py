@@ -197,8 +197,9 @@ def signals_noted() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def until_interrupted() -> Iterator[None]:
-    """Leave the block, without an error, at SIGINT or SIGTERM. For programs without threads so far, which may
-    take long to start: see `signals_noted`.
+    """Leave the block, without an error, at SIGINT or SIGTERM.
+
+    For programs without threads so far, which may take long to start: see `signals_noted`.
     """
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -210,8 +211,9 @@ def until_interrupted() -> Iterator[None]:
 
 @contextmanager
 def _tuned_interpreter() -> Iterator[None]:
-    """Set the allocator for a server, and the thread switch interval and the garbage collector, which are
-    restored afterwards.
+    """Set the allocator, the thread switch interval and the garbage collector for a server.
+
+    The last two are restored afterwards.
     """
     share_arenas()
     switch_s, thresholds = sys.getswitchinterval(), gc.get_threshold()

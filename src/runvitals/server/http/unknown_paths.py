@@ -13,8 +13,9 @@ _MAX_SHOWN: Final = 200
 
 
 def wrong_method(request: Request) -> tuple[str, str] | None:
-    """What is wrong with a request that no route answers, if one has its path, and the methods of that for
-    the header `Allow`; None if no route has its path.
+    """Say what is wrong with a request whose path has routes for other methods only.
+
+    Returns the text, and the methods for the header `Allow`; None if no route has its path.
     """
     methods = allowed_methods(request.app.router.routes, request.scope)
     if not methods:
@@ -24,8 +25,10 @@ def wrong_method(request: Request) -> tuple[str, str] | None:
 
 
 def refuse_other_methods(request: Request) -> None:
-    """Raises:
-    HTTPException: 405 if a route has the path of the request, but another method.
+    """Refuse a method that no route of this path has.
+
+    Raises:
+        HTTPException: 405 if a route has the path of the request, but another method.
     """
     wrong = wrong_method(request)
     if wrong is not None:

@@ -53,8 +53,9 @@ class Workers:
         self._returned_s = time.monotonic()
 
     async def run(self, work: Callable[[], T], first: Callable[[], object] | None = None) -> T:
-        """The result of `work`. When its client has left, it ends at its next `deadline.check`, unless it
-        goes on.
+        """The result of `work`.
+
+        When its client has left, it ends at its next `deadline.check`, unless it goes on.
 
         Args:
             first: called before `work`, without a deadline.

@@ -1,5 +1,6 @@
-"""Ingest: `POST /api/v1/ingest`, where monitors and other clients send envelopes. See
-docs/reference/ingest.md.
+"""Ingest: `POST /api/v1/ingest`, where monitors and other clients send envelopes.
+
+See docs/reference/ingest.md.
 
 An envelope passes through these modules, in this order:
 

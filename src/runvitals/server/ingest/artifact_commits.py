@@ -84,8 +84,9 @@ class ArtifactCommits:
         self.may: MayDo = lambda sender, action, project_id: True
 
     def add(self, records: Sequence[StoredMedia], sender: Principal | None) -> list[StoredEvent]:
-        """Carry out what the new ones of some records say about artifacts; returns events about what could
-        not be done.
+        """Carry out what the new ones of some records say about artifacts.
+
+        Returns events about what could not be done.
 
         Args:
             sender: the owner of the key that the records came with, with the key's limits: the author of the

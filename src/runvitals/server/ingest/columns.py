@@ -166,8 +166,10 @@ def _check_times(oldest_ms: int, newest_ms: int, now_ms: int, limits: Limits) ->
 
 
 def check_time(field: str, time_ms: int, now_ms: int, limits: Limits) -> None:
-    """Raises:
-    HttpRejection: 422 for a time out of range.
+    """Check that a time is within the limits.
+
+    Raises:
+        HttpRejection: 422 for a time out of range.
     """
     if not limits.oldest_ms <= time_ms <= now_ms + limits.ahead_ms:
         raise _time_error(field, time_ms, now_ms, limits)

@@ -1,5 +1,6 @@
-"""`POST /api/v1/ingest` as a plain ASGI application: a framework would cost too much at thousands of requests
-a second.
+"""`POST /api/v1/ingest` as a plain ASGI application.
+
+A framework would cost too much at thousands of requests a second.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Heartbeats of writers, and the users' requests to stop or delete runs: exchanged with the metadata store
-once a second.
+"""Heartbeats of writers, and the users' requests to stop or delete runs.
+
+Exchanged with the metadata store once a second.
 
 Every request is a sign of life of its writer. Committing each one would cost more than committing its
 samples. A delay of a second does not affect the state of a run, which changes after ten silent seconds at the

@@ -66,8 +66,9 @@ class RowStatistics:
 
 
 def logged_columns(valid: ValidEnvelope, writer: RegisteredWriter, sent: KeyList) -> RowStatistics | None:
-    """Count, sum, minimum, maximum and last value of each name in an envelope; None if it has no `log()`
-    rows.
+    """Count, sum, minimum, maximum and last value of each name in an envelope.
+
+    None if it has no `log()` rows.
 
     Args:
         sent: the envelope's list of keys.

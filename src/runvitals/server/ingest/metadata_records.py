@@ -1,5 +1,6 @@
-"""Decodes the records of an envelope into what the metadata store keeps: events, processes, endings, facts
-and console output.
+"""Decodes the records of an envelope into what the metadata store keeps.
+
+Events, processes, endings, facts and console output.
 """
 
 from __future__ import annotations

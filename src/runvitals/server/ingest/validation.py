@@ -84,7 +84,9 @@ class EnvelopeValidator:
     def validate(
         self, envelope: Envelope, access: IngestRights, now_ms: int, max_bytes: int
     ) -> ValidEnvelope:
-        """Args:
+        """Check an envelope before anything of it is written.
+
+        Args:
             access: what the request may send.
             max_bytes: maximum size of its times and values.
 

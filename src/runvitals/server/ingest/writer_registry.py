@@ -53,8 +53,9 @@ class _NewWriter:
 
 @dataclass(frozen=True, slots=True)
 class _NewKeyList:
-    """A list of keys that a writer sends for the first time: the keys, or the list if it is already
-    stored.
+    """A list of keys that a writer sends for the first time.
+
+    The keys, or the list if it is already stored.
     """
 
     writer_id: int

@@ -134,8 +134,10 @@ class ConsolePiece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MediaSelection:
-    """Which records of a key are requested: from one step to another, both included; records without a step
-    come before all others. `skip`: those of previous pages.
+    """Which records of a key are requested.
+
+    From one step to another, both included; records without a step come before all others. `skip`: those of
+    previous pages.
     """
 
     key: str

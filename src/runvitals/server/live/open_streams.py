@@ -21,8 +21,9 @@ _RETRY_S = 30.0
 
 
 class OpenStreams:
-    """Counts the event streams of each client: an account or guest link, otherwise an address. For use in the
-    event loop's thread only.
+    """Counts the event streams of each client: an account or guest link, otherwise an address.
+
+    For use in the event loop's thread only.
 
     Args:
         most: open at the same time.

@@ -32,10 +32,12 @@ class FetchFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """Args:
-    total_s: for everything: names, connections, redirects, the answer.
-    body_bytes: a larger answer is an error.
-    redirects: how many are followed; each target is checked like the first.
+    """Limits of a request to another server.
+
+    Args:
+        total_s: for everything: names, connections, redirects, the answer.
+        body_bytes: a larger answer is an error.
+        redirects: how many are followed; each target is checked like the first.
     """
 
     total_s: float = 10.0
@@ -103,9 +105,11 @@ class Fetcher:
     def get(
         self, url: str, limits: FetchLimits | None = None, headers: Mapping[str, str] | None = None
     ) -> FetchedResponse:
-        """Raises:
-        Blocked: the URL, or a redirect, leads where no request is sent.
-        FetchFailed: no usable answer. Any status is an answer.
+        """Send a GET request and return the response.
+
+        Raises:
+            Blocked: the URL, or a redirect, leads where no request is sent.
+            FetchFailed: no usable answer. Any status is an answer.
         """
         limits = limits or FetchLimits()
         until_s = time.monotonic() + limits.total_s
@@ -263,8 +267,10 @@ def _own_addresses(host: str) -> set[str]:
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:
-    """Raises:
-    FetchFailed: a header cannot be sent. The text leaves out its value, which may be a secret.
+    """Check that headers can be sent.
+
+    Raises:
+        FetchFailed: a header cannot be sent. The text leaves out its value, which may be a secret.
     """
     for name, value in headers.items():
         if not value.isascii() or not value.isprintable():

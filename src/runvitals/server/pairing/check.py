@@ -74,8 +74,9 @@ def check_ids(name: str, stored: StoredIds, address: str) -> Iterator[Problem]:
 
 
 def check_contents(folder: str, address: str) -> Iterator[Problem]:
-    """Read the contents of files in a folder, and yield those that are missing or damaged. A server may be
-    using it.
+    """Read the contents of files in a folder, and yield those that are missing or damaged.
+
+    A server may be using it.
 
     Args:
         folder: of contents, which does not exist if they are in a bucket.

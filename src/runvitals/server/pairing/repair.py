@@ -128,8 +128,10 @@ def _restore_samples(
 
 
 def _replace_damaged_metadata(address: str, report: Report) -> bool:
-    """Replace the metadata store, if it is a damaged file, by one with its readable rows; returns whether it
-    was. It is complete before the damaged file gets another name: an interrupted repair is done again.
+    """Replace the metadata store, if it is a damaged file, by one with its readable rows.
+
+    Returns whether it was. It is complete before the damaged file gets another name: an interrupted repair is
+    done again.
     """
     path = sqlite_path(address)
     if path is None:

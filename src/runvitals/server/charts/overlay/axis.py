@@ -31,8 +31,10 @@ class Axis:
 
     @classmethod
     def parse(cls, text: str) -> Axis:
-        """Raises:
-        ValueError: no axis has this name.
+        """Return the axis of this name.
+
+        Raises:
+            ValueError: no axis has this name.
         """
         for kind in _KINDS:
             if text == kind:
@@ -66,8 +68,9 @@ class Extract:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Where the points of all lines of a chart are: at multiples of a width, or with None at the very x of
-    each value, because there are few.
+    """Where the points of all lines of a chart are.
+
+    At multiples of a width, or with None at the very x of each value, because there are few.
     """
 
     width: float | None
@@ -111,8 +114,10 @@ def scale_of(axis: Axis, columns: Sequence[Floats], part: Extract) -> Scale:
 
 
 def check_count(low: float, high: float, width: float) -> None:
-    """Raises:
-    ValueError: more than `MOST_BUCKETS` buckets of this width.
+    """Check how many buckets a range would have.
+
+    Raises:
+        ValueError: more than `MOST_BUCKETS` buckets of this width.
     """
     if (high - low) / width > MOST_BUCKETS:
         raise ValueError(f"width={width:g}: more than {MOST_BUCKETS:,} buckets; request a shorter part of x")

@@ -41,8 +41,10 @@ def read_logged(
 
 
 def joined(processes: Sequence[LoggedColumns]) -> list[dict[str, Columns]]:
-    """The columns of each rank. Where a later process resumed its work, perhaps from an earlier step, its
-    values replace those of the one before.
+    """The columns of each rank.
+
+    Where a later process resumed its work, perhaps from an earlier step, its values replace those of the one
+    before.
     """
     found: dict[str, dict[str, Columns]] = {}
     for process in processes:

@@ -73,8 +73,9 @@ class Experiments:
         return self._stored(project_id)
 
     def named(self, name: str) -> StoredExperiment | None:
-        """The readable experiment of this name: `name` in the requester's own space or team, `entity/name`
-        elsewhere.
+        """The readable experiment of this name.
+
+        `name` in the requester's own space or team, `entity/name` elsewhere.
         """
         if name == DEFAULT_NAME and (default := self._default() or self.unused_default()) is not None:
             return default
@@ -104,8 +105,9 @@ class Experiments:
         return next((one for one in self._table.named(DEFAULT_PROJECT) if self._is_default(one)), None)
 
     def unused_default(self) -> StoredExperiment | None:
-        """The default experiment before its first run, when there is no project for it; else None. MLflow's
-        clients expect that it exists.
+        """The default experiment before its first run, when there is no project for it; else None.
+
+        MLflow's clients expect that it exists.
         """
         if self._default() is not None or not (self.is_operator or self.home is not None):
             return None
@@ -139,9 +141,11 @@ class Experiments:
         return self._access.may(self._requester, action, project)
 
     def require(self, experiment: StoredExperiment, action: Action) -> None:
-        """Raises:
-        MlflowError: the requester may not know of the experiment.
-        HTTPException: 401 or 403.
+        """Raise unless the requester may do an action on the experiment.
+
+        Raises:
+            MlflowError: the requester may not know of the experiment.
+            HTTPException: 401 or 403.
         """
         if self.is_operator:
             return
@@ -237,8 +241,10 @@ class Experiments:
         raise MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={project}) already exists.")
 
     def rename(self, experiment: StoredExperiment, name: str) -> None:
-        """Raises:
-        MlflowError: an invalid name, or one that is taken.
+        """Give an experiment another name.
+
+        Raises:
+            MlflowError: an invalid name, or one that is taken.
         """
         checked_name(name)
         known = self.named(name)
@@ -329,8 +335,10 @@ def tags_json(tags: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
 
 
 def checked_name(name: str) -> None:
-    """Raises:
-    MlflowError: no experiment can have the name.
+    """Return the name, if an experiment can have it.
+
+    Raises:
+        MlflowError: no experiment can have the name.
     """
     if not name.strip():
         raise invalid("Invalid experiment name: it must not be empty")

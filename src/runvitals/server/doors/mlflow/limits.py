@@ -94,8 +94,10 @@ def sent_params(sent: SentMessage) -> dict[str, str]:
 
 
 def check_counts(metrics: int, params: int, tags: int) -> None:
-    """Raises:
-    MlflowError: a batch has too much.
+    """Check how many values, parameters and tags a batch has.
+
+    Raises:
+        MlflowError: a batch has too much.
     """
     for what, count, most in (
         ("metrics", metrics, MAX_METRICS),

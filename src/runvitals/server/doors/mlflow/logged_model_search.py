@@ -55,8 +55,10 @@ class ModelSearch(NamedTuple):
 
     @classmethod
     def of(cls, sent: SentMessage) -> ModelSearch:
-        """Raises:
-        MlflowError: 400.
+        """Return the search that a client asks for.
+
+        Raises:
+            MlflowError: 400.
         """
         datasets = [_dataset(one) for one in sent.objects("datasets")]
         if len(datasets) > _MAX_DATASETS:
@@ -67,8 +69,9 @@ class ModelSearch(NamedTuple):
         return cls(comparisons, datasets, [_sorting(one) for one in sent.objects("order_by")])
 
     def find(self, models: LoggedModels, project_ids: Sequence[int]) -> list[LoggedModel]:
-        """The models of projects, the newest first unless the order says otherwise. Those without a value
-        that they are sorted by are the last ones.
+        """The models of projects, the newest first unless the order says otherwise.
+
+        Those without a value that they are sorted by are the last ones.
         """
         measured = self._measured(models, project_ids)
         found = [

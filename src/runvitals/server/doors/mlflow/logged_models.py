@@ -89,8 +89,9 @@ class LoggedModels:
         return model
 
     def note_version(self, model: LoggedModel, name: str, version: int) -> None:
-        """Note in the tags of a model that a version was made from it, as MLflow does, if the requester may
-        change the model.
+        """Note in the tags of a model that a version was made from it, as MLflow does.
+
+        Does nothing if the requester may not change the model.
         """
         if not self.experiments.may(self.experiment(model), Action.ARTIFACT_UPDATE):
             return
@@ -157,8 +158,10 @@ def _versions(noted: str) -> list[Any]:
 
 
 def checked_name(name: str) -> str:
-    """Raises:
-    MlflowError: no logged model can have the name.
+    """Return the name, if a logged model can have it.
+
+    Raises:
+        MlflowError: no logged model can have the name.
     """
     if len(name) > MAX_NAME:
         raise invalid(f"Invalid model name: it exceeds the maximum length of {MAX_NAME} characters")

@@ -147,8 +147,10 @@ class MetricColumns(NamedTuple):
         return self._where(order[is_last]).points()
 
     def distinct(self) -> MetricColumns:
-        """Every value once: of a metric's values with the same timestamp and step, those that are equal are
-        one, and the others are numbered in the order of their values.
+        """Return every value once.
+
+        Of a metric's values with the same timestamp and step, those that are equal are one, and the others
+        are numbered in the order of their values.
         """
         order = np.lexsort((self.name, self.steps, self.timestamps))
         if not self._follows_itself(order).any():
@@ -163,16 +165,18 @@ class MetricColumns(NamedTuple):
         return self._where(order)._replace(repeats=repeats)
 
     def _follows_itself(self, order: Integers) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Of each value but the first in an order: whether metric, timestamp and step are those of the one
-        before.
+        """Of each value but the first in an order.
+
+        Whether metric, timestamp and step are those of the one before.
         """
         name, steps, timestamps = self.name[order], self.steps[order], self.timestamps[order]
         same = (name[1:] == name[:-1]) & (steps[1:] == steps[:-1]) & (timestamps[1:] == timestamps[:-1])
         return np.asarray(same, np.bool_)
 
     def tables(self) -> Iterator[MetricRows]:
-        """The values as tables without gaps, so that a NaN is one that was logged. No two values of a metric
-        have the same timestamp, step and number of repeats: see `distinct`.
+        """The values as tables without gaps, so that a NaN is one that was logged.
+
+        No two values of a metric have the same timestamp, step and number of repeats: see `distinct`.
         """
         if not len(self.values):
             return

@@ -34,8 +34,10 @@ class MetricValues(NamedTuple):
         return self.timestamps.nbytes + self.steps.nbytes + self.values.nbytes
 
     def spaced(self, most: int, start: int | None, end: int | None) -> list[int]:
-        """The places of at most `most` values, in the order of steps: evenly spaced ones with the first and
-        the last; one of each pair gives way to the lowest and the highest value.
+        """The places of at most `most` values, in the order of steps.
+
+        Evenly spaced ones with the first and the last; one of each pair gives way to the lowest and the
+        highest value.
 
         Args:
             start, end: only steps between these, both included.

@@ -148,8 +148,9 @@ async def history_bulk(sent: TheMessage, runs: TheRuns, request: Request) -> Res
 
 @router.get("/metrics/get-history-bulk-interval", dependencies=READS)
 async def history_intervals(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
-    """Values of a metric of several runs at the same steps, at most `max_results` for each run: evenly spaced
-    ones, with the first, the last, the lowest and the highest value.
+    """Values of a metric of several runs at the same steps, at most `max_results` for each run.
+
+    Evenly spaced ones, with the first, the last, the lowest and the highest value.
     """
     ids = sent.texts("run_ids")
     if not ids:

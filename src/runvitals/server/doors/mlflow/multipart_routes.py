@@ -112,8 +112,10 @@ async def receive(request: Request, name: str) -> Response:
 
 
 def _allowed(request: Request) -> PartOfFile:
-    """Raises:
-    HttpRejection: 403: the address is not valid any more, or whoever asked for it may not use it now.
+    """Check that an address is valid and that its requester may still use it.
+
+    Raises:
+        HttpRejection: 403: the address is not valid any more, or whoever asked for it may not use it now.
     """
     part, requester = address_in_use(request, PartOfFile)
     if not _may_write(request, requester, part):

@@ -1,5 +1,6 @@
-"""Files by the name of their run or model, as MLflow's page and older clients ask for them: `get-artifact`,
-`upload-artifact` and the like.
+"""Files by the name of their run or model, as MLflow's page and older clients ask for them.
+
+`get-artifact`, `upload-artifact` and the like.
 """
 
 from __future__ import annotations

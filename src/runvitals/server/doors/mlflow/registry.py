@@ -59,8 +59,10 @@ class ModelRegistry:
         self.now_ms = access.clock()
 
     def require(self, action: Action) -> None:
-        """Raises:
-        HTTPException: 401 or 403.
+        """Raise unless the requester may do an action in their own registry.
+
+        Raises:
+            HTTPException: 401 or 403.
         """
         if self._is_operator:
             return
@@ -78,8 +80,9 @@ class ModelRegistry:
             self._access.require(self._requester, own, entity, "the model registry")
 
     def _registries(self, action: Action) -> list[int | None]:
-        """The entities in whose registries the requester may do an action: first the own one. What changes a
-        registry works in the own one only.
+        """The entities in whose registries the requester may do an action: first the own one.
+
+        What changes a registry works in the own one only.
 
         Raises:
             HTTPException: 401 or 403, there is none.
@@ -100,8 +103,9 @@ class ModelRegistry:
         return [self.home, *others]
 
     def models(self) -> list[RegisteredModel]:
-        """All registered models that the requester may read, by name. One of the own registry hides those of
-        its name in others, as `find` does.
+        """All registered models that the requester may read, by name.
+
+        One of the own registry hides those of its name in others, as `find` does.
         """
         found = [
             model
@@ -113,8 +117,9 @@ class ModelRegistry:
         return sorted(shown, key=lambda model: model.name)
 
     def find(self, name: str, action: Action = Action.REGISTRY_READ) -> RegisteredModel:
-        """A registered model on which the requester may do an action: of the own registry, or to read it,
-        else the only one of this name in the registries of their teams.
+        """A registered model on which the requester may do an action.
+
+        Of the own registry, or to read it, else the only one of this name in the registries of their teams.
 
         Raises:
             MlflowError: there is none, or several teams have one.
@@ -160,8 +165,10 @@ class ModelRegistry:
         return self.find(name)
 
     def rename(self, model: RegisteredModel, name: str) -> RegisteredModel:
-        """Raises:
-        MlflowError: an invalid name, or one that is taken.
+        """Give a registered model another name.
+
+        Raises:
+            MlflowError: an invalid name, or one that is taken.
         """
         checked_model_name(name)
         try:
@@ -215,8 +222,10 @@ def tags_json(tags: Any) -> list[dict[str, str]]:
 
 
 def checked_model_name(name: str) -> None:
-    """Raises:
-    MlflowError: no registered model can have the name.
+    """Return the name, if a registered model can have it.
+
+    Raises:
+        MlflowError: no registered model can have the name.
     """
     if not name.strip():
         raise invalid("Missing value for required parameter 'name'.")
@@ -232,8 +241,10 @@ def checked_model_name(name: str) -> None:
 
 
 def checked_alias(alias: str) -> str:
-    """Raises:
-    MlflowError: no alias can have the name.
+    """Return the alias, if a version can have it.
+
+    Raises:
+        MlflowError: no alias can have the name.
     """
     if not _ALIAS.fullmatch(alias):
         raise invalid(

@@ -20,8 +20,9 @@ _NAN: Final = "NaN"
 
 
 def beside_stored(sent: MetricColumns, times_of: TimesOf, read: ReadValues) -> MetricColumns:
-    """The values, numbered so that none replaces another one that is stored. One that is stored already has
-    the number of its row. Those beyond `MAX_VALUES` are left out.
+    """The values, numbered so that none replaces another one that is stored.
+
+    One that is stored already has the number of its row. Those beyond `MAX_VALUES` are left out.
 
     Args:
         sent: every value once.

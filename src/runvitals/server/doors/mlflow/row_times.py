@@ -60,8 +60,9 @@ class RowTimes:
         self._loaded_from = newest_ms + 1
 
     def follows(self, timestamps: Integers, oldest_ms: int, newest_ms: int) -> bool:
-        """Whether all rows are later than those known, as they are while a training logs. Else `times_of` and
-        `assign` may read the store.
+        """Whether all rows are later than those known, as they are while a training logs.
+
+        Else `times_of` and `assign` may read the store.
         """
         if not len(timestamps):
             return True
@@ -143,8 +144,10 @@ class RowTimes:
         return t
 
     def _free(self, t: int) -> int:
-        """The first free time from this one on. Each taken time knows one behind it, which is brought up to
-        date whenever it is passed, so that many rows at one time stay fast.
+        """The first free time from this one on.
+
+        Each taken time knows one behind it, which is brought up to date whenever it is passed, so that many
+        rows at one time stay fast.
         """
         passed = []
         while t in self._after:

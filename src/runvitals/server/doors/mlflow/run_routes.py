@@ -149,8 +149,10 @@ async def log_model(sent: TheMessage, runs: TheRuns, request: Request) -> Respon
 
 
 def _model(text: str) -> dict[str, Any]:
-    """Raises:
-    MlflowError: it does not describe a model.
+    """Return the model that a client describes.
+
+    Raises:
+        MlflowError: it does not describe a model.
     """
     try:
         model = json_values.decoded(text)

@@ -118,8 +118,9 @@ class RunSearcher:
     async def _page(
         self, wanted: RunSearch, condition: Filter, sort: RunSort, after: str | None
     ) -> tuple[list[TrackedRun | None], str | None]:
-        """Runs of the database, with None for those that do not match, and the next page. They are compared
-        in the thread: patterns of LIKE take long.
+        """Runs of the database, with None for those that do not match, and the next page.
+
+        They are compared in the thread: patterns of LIKE take long.
         """
         others = [one for one in wanted.wanted if one.kind != "metric"]
 

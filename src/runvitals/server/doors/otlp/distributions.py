@@ -28,8 +28,9 @@ def difference(buckets: Buckets, before: Buckets) -> Buckets | None:
 def quantile(
     buckets: Buckets, share: float, least: float | None = None, greatest: float | None = None
 ) -> float | None:
-    """The value below which a share of the values is, as if those of a bucket were evenly spread; None if
-    there are none. In a bucket without an end it is the end that there is.
+    """The value below which a share of the values is, as if those of a bucket were evenly spread.
+
+    None if there are none. In a bucket without an end it is the end that there is.
 
     Args:
         least, greatest: between which all values are, if that is known.

@@ -1,5 +1,6 @@
-"""Metrics of OpenTelemetry that a Prometheus exporter has too: what is computed from several series of the
-exporter is computed from them.
+"""Metrics of OpenTelemetry that a Prometheus exporter has too.
+
+What is computed from several series of the exporter is computed from them.
 
 The collector's receiver for hosts sends the time of each processor, from which our keys with shares of it are
 computed. Its receiver for Prometheus sends the metrics of exporters under their own names.

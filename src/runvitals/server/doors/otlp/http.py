@@ -146,8 +146,10 @@ async def _respond_status(scope: Scope, send: Send, head: Message, body: bytes) 
 
 
 def _is_json(scope: Scope) -> bool:
-    """Raises:
-    HttpRejection: 415: neither JSON nor protocol buffers.
+    """Return whether the request is JSON; else it is protocol buffers.
+
+    Raises:
+        HttpRejection: 415: neither JSON nor protocol buffers.
     """
     sent = dict(scope["headers"]).get(b"content-type", b"").decode("latin-1")
     media_type = sent.partition(";")[0].strip().lower()

@@ -104,8 +104,10 @@ class ItemCount:
         self.resources_left = MAX_RESOURCES
 
     def add_resource(self) -> None:
-        """Raises:
-        HttpRejection: 413 for too many.
+        """Count a resource.
+
+        Raises:
+            HttpRejection: 413 for too many.
         """
         self.add()
         self.resources_left -= 1
@@ -113,8 +115,10 @@ class ItemCount:
             raise too_many_resources()
 
     def add(self, count: int = 1) -> None:
-        """Raises:
-        HttpRejection: 413 for too many.
+        """Count points, metrics or resources of a request.
+
+        Raises:
+            HttpRejection: 413 for too many.
         """
         self.left -= count
         if self.left < 0:

@@ -148,8 +148,9 @@ class RequestTemplates:
 
 
 def _key(body: bytes) -> _Key:
-    """Length, and the hash of the first resource: different for different senders. Requests that have the
-    same key by chance differ in their bytes, which are compared.
+    """Length, and the hash of the first resource: different for different senders.
+
+    Requests that have the same key by chance differ in their bytes, which are compared.
     """
     try:
         _, at = read_varint(body, 1)

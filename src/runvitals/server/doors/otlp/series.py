@@ -48,8 +48,10 @@ class TooManyKeys(ValueError):
 
 @dataclass(slots=True)
 class DeltaTotal:
-    """The sum of all differences that were sent for a key of a host: by any process, because the processes of
-    a run share its keys. Each process says by its own times which of its points were counted.
+    """The sum of all differences that were sent for a key of a host.
+
+    By any process, because the processes of a run share its keys. Each process says by its own times which of
+    its points were counted.
     """
 
     value: float = 0.0
@@ -180,8 +182,9 @@ class RememberedRun:
         return found
 
     def count_series(self, attributes: Mapping[str, str]) -> None:
-        """Count a new series, or resource, which counts as several if its attributes are long; forget all if
-        there are too many: attributes may be encoded in many ways.
+        """Count a new series, or resource, which counts as several if its attributes are long.
+
+        Forget all if there are too many: attributes may be encoded in many ways.
         """
         characters = sum(map(len, attributes)) + sum(map(len, attributes.values()))
         self.series += 1 + characters // _USUAL_CHARACTERS
@@ -191,8 +194,10 @@ class RememberedRun:
             self.series = 0
 
     def add(self, key: str) -> str:
-        """Raises:
-        TooManyKeys: the key would be one too many.
+        """Count a key of the run and return it.
+
+        Raises:
+            TooManyKeys: the key would be one too many.
         """
         if key not in self.keys:
             if len(self.keys) >= MAX_KEYS:

@@ -154,8 +154,9 @@ def _first(lines: Vector, present: Flags, counts: Floats) -> Flags:
 
 
 def _shares(lines: Vector, ratios: Floats) -> Flags:
-    """Which series are in the share of all at each step, by their labels. A negative ratio chooses those that
-    its opposite, the ratio of the rest, leaves out.
+    """Which series are in the share of all at each step, by their labels.
+
+    A negative ratio chooses those that its opposite, the ratio of the rest, leaves out.
 
     Raises:
         QueryError: a ratio that is no number.

@@ -106,9 +106,11 @@ class Evaluator:
         self._steps = steps
 
     def evaluate(self, node: Expression) -> ScalarValues | Vector:
-        """Raises:
-        QueryError: the query is wrong, or asks for what is not supported.
-        TooSlow: it takes too long.
+        """Evaluate a query.
+
+        Raises:
+            QueryError: the query is wrong, or asks for what is not supported.
+            TooSlow: it takes too long.
         """
         deadline.check()
         if isinstance(node, Number):

@@ -114,8 +114,10 @@ def absent(vector: Vector, labels: Labels, steps: int) -> Vector:
 
 
 def label_replace(vector: Vector, target: str, replacement: str, source: str, pattern: str) -> Vector:
-    """Raises:
-    QueryError: invalid label or pattern, a label that is too long, or two series become the same.
+    """Set a label to what a pattern takes out of another one.
+
+    Raises:
+        QueryError: invalid label or pattern, a label that is too long, or two series become the same.
     """
     if LABEL_NAME.fullmatch(target) is None:
         raise QueryError(f"invalid destination label name in label_replace(): {target[:100]}", "execution")
@@ -152,8 +154,10 @@ def _bounded(value: str) -> str:
 
 
 def label_join(vector: Vector, target: str, separator: str, sources: tuple[str, ...]) -> Vector:
-    """Raises:
-    QueryError: an invalid label, one that is too long, or two series become the same.
+    """Set a label to the joined values of others.
+
+    Raises:
+        QueryError: an invalid label, one that is too long, or two series become the same.
     """
     if LABEL_NAME.fullmatch(target) is None:
         raise QueryError(f"invalid destination label name in label_join(): {target[:100]}", "execution")

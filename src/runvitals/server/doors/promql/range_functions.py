@@ -65,8 +65,10 @@ def _adjusted(values: Floats) -> Floats:
 
 
 def extrapolated(samples: Range, windows: Windows, is_counter: bool, per_second: bool) -> VectorSeries:
-    """`rate`, `increase` and `delta`: the growth between the first and last sample of each window,
-    extrapolated to the ends of the window as Prometheus does.
+    """`rate`, `increase` and `delta`.
+
+    The growth between the first and last sample of each window, extrapolated to the ends of the window as
+    Prometheus does.
     """
     ends = windows.ends
     first, after = windows.bounds(samples)

@@ -86,8 +86,9 @@ class SeriesSource:
         return found
 
     def read(self, selected: Sequence[SelectedSeries], t0: int, t1: int) -> list[Range]:
-        """The samples of series from `t0` to `t1`, both included, without gaps; series without samples are
-        left out.
+        """The samples of series from `t0` to `t1`, both included, without gaps.
+
+        Series without samples are left out.
 
         Raises:
             QueryError: too many samples.
@@ -166,8 +167,9 @@ class SeriesSource:
 
 
 def _process(writer: str) -> str:
-    """What distinguishes a process by the name of its writer: its number, in the names that our own clients
-    choose; others may choose any.
+    """What distinguishes a process by the name of its writer.
+
+    Its number, in the names that our own clients choose; others may choose any.
 
     Example:
         >>> _process("train.node1.4711.19f3b"), _process("curl")
@@ -206,8 +208,10 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _match(matcher: Matcher) -> Match:
-    """Raises:
-    QueryError: an invalid pattern, or one that may take very long.
+    """Return the test of a label's value that a matcher asks for.
+
+    Raises:
+        QueryError: an invalid pattern, or one that may take very long.
     """
     value = matcher.value
     if matcher.operator == "=":

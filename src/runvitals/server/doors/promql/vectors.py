@@ -34,8 +34,9 @@ class ScalarValues:
 
 @dataclass(frozen=True)
 class Range:
-    """The samples of a series, without gaps; a range vector has them as windows before each step. `gaps`:
-    the times of gaps.
+    """The samples of a series, without gaps; a range vector has them as windows before each step.
+
+    `gaps`: the times of gaps.
     """
 
     labels: Labels

@@ -38,8 +38,9 @@ Reader = Callable[[bytes, SeriesNumbers], SentSamples]
 
 
 class WriteStatistics(NamedTuple):
-    """What became of a request: the samples and histograms that were stored, and why others were not ("": all
-    were).
+    """What became of a request.
+
+    The samples and histograms that were stored, and why others were not ("": all were).
     """
 
     samples: int
@@ -153,8 +154,10 @@ def _account(request: Request) -> tuple[str, int] | None:
 
 
 def _reader(content_type: str) -> Reader:
-    """Raises:
-    HttpRejection: 415 for another message.
+    """Return the reader for the message that the request declares.
+
+    Raises:
+        HttpRejection: 415 for another message.
     """
     media_type, *parameters = (part.strip() for part in content_type.split(";"))
     message = next((part[6:] for part in parameters if part.startswith("proto=")), _VERSION_1)

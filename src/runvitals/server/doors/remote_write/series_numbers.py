@@ -111,8 +111,10 @@ class _HistogramSeries:
 
 
 def _check_names(names: Sequence[str]) -> None:
-    """Raises:
-    Malformed: a label has no name, or several have the same, which Prometheus refuses, too.
+    """Check the names of a series' labels.
+
+    Raises:
+        Malformed: a label has no name, or several have the same, which Prometheus refuses, too.
     """
     if "" in names:
         raise Malformed("a series with a label without a name")

@@ -58,8 +58,10 @@ class ScimUsers:
             return []
 
     def get(self, user_id: str) -> UserRow:
-        """Raises:
-        ScimError: 404 if there is no such user.
+        """Return the user.
+
+        Raises:
+            ScimError: 404 if there is no such user.
         """
         try:
             return self._accounts.users.get(user_number(user_id))

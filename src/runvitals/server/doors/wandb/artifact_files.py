@@ -149,8 +149,10 @@ async def _received(
 
 
 def _store_manifest(artifacts: ArtifactStore, version_id: int, path: str) -> None:
-    """Raises:
-    HttpRejection: 400: it is no manifest, or has an entry that is not valid.
+    """Store the manifest of a version.
+
+    Raises:
+        HttpRejection: 400: it is no manifest, or has an entry that is not valid.
     """
     try:
         with open(path, "rb") as file:
@@ -200,8 +202,9 @@ def get_file(request: Request, name: str) -> Response:
 
 
 def _require_of_version(who: GraphQLContext, version_id: int, action: Action) -> None:
-    """Raise unless whoever asked for an address may do this with a version: through its own project, or that
-    of a portfolio which has it.
+    """Raise unless whoever asked for an address may do this with a version.
+
+    Through its own project, or that of a portfolio which has it.
 
     Raises:
         HTTPException: 404: it is no draft any more or not yet committed; 401, 403 or 404.

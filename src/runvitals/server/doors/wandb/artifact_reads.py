@@ -247,8 +247,10 @@ def _versions(collection: CollectionNode, info: Info, **how: Any) -> dict[str, A
 
 
 def _check_filter_of_versions(text: str | None) -> None:
-    """Raises:
-    InvalidArgument: a filter, except the one that clients send by themselves: all are committed.
+    """Check the filter of a list of versions.
+
+    Raises:
+        InvalidArgument: a filter, except the one that clients send by themselves: all are committed.
     """
     try:
         wanted = json_values.decoded(text or "{}")

@@ -105,8 +105,9 @@ def _lines(rows: Sequence[Row], first: int, row_ms: int) -> list[HistoryLine]:
 async def copy_media(
     context: GraphQLContext, writers: RunWriters, entity: str | None, branch: BranchPoint, run_id: int
 ) -> None:
-    """Give a run that was recorded the media that another run of the project has logged up to a step. What it
-    has already is not added again.
+    """Give a run that was recorded the media that another run of the project has logged up to a step.
+
+    What it has already is not added again.
 
     Raises:
         HTTPException: 404 if there is no such run that the requester may read.

@@ -139,8 +139,9 @@ class GraphQLContext:
         raise self._refusal
 
     def check(self) -> None:
-        """Raise if the query was refused meanwhile, takes too long, or nobody waits for the answer any more:
-        its other fields need no work then.
+        """Raise if the query was refused meanwhile, takes too long, or nobody waits for the answer any more.
+
+        Its other fields need no work then.
 
         Raises:
             InvalidArgument, TooSlow, ClientLeft: why.

@@ -125,8 +125,10 @@ class GraphQLExecutor:
         return _answer(result)
 
     async def _checked(self, query: str) -> _CheckedDocument:
-        """Raises:
-        _Invalid: the query cannot be parsed, is too large, or does not match the schema.
+        """Parse a query and check it against the schema.
+
+        Raises:
+            _Invalid: the query cannot be parsed, is too large, or does not match the schema.
         """
         known = self._documents.get(query)
         if known is not None:
@@ -219,9 +221,11 @@ class _Extent:
         self._visit(selections, 1, (), Counter())
 
     def _visit(self, selections: SelectionSetNode, depth: int, path: _Path, counts: Counter[_Path]) -> None:
-        """Args:
-        path: of names in the response.
-        counts: how many fields have each path; those with the same are compared.
+        """Count the fields of a selection.
+
+        Args:
+            path: of names in the response.
+            counts: how many fields have each path; those with the same are compared.
         """
         if depth > _MAX_DEPTH:
             raise GraphQLError(f"the query is nested too deeply: at most {_MAX_DEPTH} levels are allowed")

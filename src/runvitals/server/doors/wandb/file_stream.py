@@ -251,8 +251,9 @@ def _merged_history(context: GraphQLContext, client: WandbClient, file: StreamFi
 
 
 def _events(client: WandbClient, file: StreamFile, now_ms: int) -> NewLines:
-    """The system metrics of a request that are not stored yet. Those of a recorded session are stored again
-    in their place.
+    """The system metrics of a request that are not stored yet.
+
+    Those of a recorded session are stored again in their place.
     """
 
     def of_this_process(line: str) -> bool:
@@ -333,8 +334,9 @@ def _not_outdated(context: GraphQLContext, client: WandbClient, sections: dict[s
 def _outdated_summary(
     context: GraphQLContext, client: WandbClient, body: StreamBody, rows: list[HistoryLine]
 ) -> list[str]:
-    """Names in the summary that rows have new values of, though the client sends no summary with them: it
-    leaves out one that has become too large. What the rows say then counts.
+    """Names in the summary that rows have new values of, though the client sends no summary with them.
+
+    It leaves out one that has become too large. What the rows say then counts.
     """
     names = {name for row in rows if row.time_ms > client.row_ms for name in row.numbers}
     if not names or body.file(stream_body.SUMMARY).content:

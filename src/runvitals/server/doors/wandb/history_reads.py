@@ -126,9 +126,11 @@ async def history_keys(node: RunNode, info: Info) -> dict[str, Any]:
 
 @HISTORY_READS.field("Run", "parquetHistory")
 async def parquet_history(node: RunNode, info: Info, live_keys: Sequence[str]) -> dict[str, list[Any]]:
-    """No files. Clients keep a file by its place in the list, whatever its address, and never ask for it
-    again: after a resume they would show the rows from before. A run with rows has one that is in no file, so
-    that clients read all rows from `history`, and say of a download that it is not complete.
+    """No files.
+
+    Clients keep a file by its place in the list, whatever its address, and never ask for it again: after a
+    resume they would show the rows from before. A run with rows has one that is in no file, so that clients
+    read all rows from `history`, and say of a download that it is not complete.
     """
     return {"parquetUrls": [], "liveData": [] if node.last_step is None else [{STEP: 0}]}
 
@@ -217,8 +219,10 @@ class _Spec(NamedTuple):
 
 
 def _spec(text: str) -> _Spec:
-    """Raises:
-    InvalidArgument: it is not a spec.
+    """Return the spec of sampled history that a client sends.
+
+    Raises:
+        InvalidArgument: it is not a spec.
     """
     try:
         spec = json_values.decoded(text)

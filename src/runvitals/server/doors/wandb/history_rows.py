@@ -32,8 +32,10 @@ def logged_names(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 class HistoryRows:
-    """Rows by step. What a process logged at one step in several calls is one row, in which the last value of
-    a name counts. A NaN that was logged is a value, unlike a gap.
+    """Rows by step.
+
+    What a process logged at one step in several calls is one row, in which the last value of a name counts. A
+    NaN that was logged is a value, unlike a gap.
 
     Args:
         started_ms: when the run started, from which `_runtime` counts.
@@ -114,8 +116,9 @@ class HistoryRows:
         return rows[_spread(len(rows), samples)]
 
     def rows(self, chosen: Integers, keys: Sequence[str] = ()) -> list[Row]:
-        """Rows with `_step`, `_runtime`, `_timestamp` and what was logged; only `keys` of these if there are
-        some.
+        """Rows with `_step`, `_runtime`, `_timestamp` and what was logged.
+
+        Only `keys` of these if there are some.
 
         Raises:
             TooMuch: they have more than `MAX_RESPONSE_VALUES` values.
@@ -154,8 +157,9 @@ def _spread(count: int, samples: int) -> Integers:
 
 
 def system_rows(series: Sequence[Series], samples: int, started_ms: int) -> list[Row]:
-    """The rows of system metrics, by time, under wandb's names; at most `samples`, evenly spaced. Where there
-    are several hosts, a name ends in `/l:` and the host, as wandb labels them.
+    """The rows of system metrics, by time, under wandb's names; at most `samples`, evenly spaced.
+
+    Where there are several hosts, a name ends in `/l:` and the host, as wandb labels them.
     """
     with_samples = [one for one in series if len(one)]
     if not with_samples or samples <= 0:

@@ -34,8 +34,10 @@ Media = Mapping[str, Any]
 
 @dataclass(slots=True)
 class HistoryLine:
-    """A row: the time that it is stored at, and that it was sent with, its step and numbers, and what else
-    was logged by name.
+    """A row of history.
+
+    The time that it is stored at, and that it was sent with, its step and numbers, and what else was logged
+    by name.
     """
 
     line: int

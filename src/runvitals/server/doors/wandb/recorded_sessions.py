@@ -1,5 +1,6 @@
-"""Merges the rows of recorded sessions into a run. `wandb sync` sends the sessions of a run in any order, and
-again.
+"""Merges the rows of recorded sessions into a run.
+
+`wandb sync` sends the sessions of a run in any order, and again.
 
 A session that goes on from a checkpoint logs steps again, and the later session counts: a row is replaced by
 any later row whose step is not greater.
@@ -34,8 +35,9 @@ class MergedRows(NamedTuple):
 def merge_rows(
     rows: Sequence[HistoryLine], stored: Sequence[WriterRows], media: Collection[tuple[int, float | None]]
 ) -> MergedRows:
-    """Merge the rows of a session with those that are stored. Rows that are stored already are left as they
-    are.
+    """Merge the rows of a session with those that are stored.
+
+    Rows that are stored already are left as they are.
 
     Args:
         media: time and step of the stored media: a row that has only media is known by them.

@@ -141,8 +141,10 @@ class _Compiler:
 
 
 def _condition(root: str, rest: str, operator: str, operand: Any, convert: Convert) -> Holds:
-    """Raises:
-    ValueError: an unknown operator, or an operand that it cannot have.
+    """Return the condition that an operator and its operand make.
+
+    Raises:
+        ValueError: an unknown operator, or an operand that it cannot have.
     """
     if operator in ("$ne", "$nin"):
         return _negated(_condition(root, rest, "$eq" if operator == "$ne" else "$in", operand, convert))

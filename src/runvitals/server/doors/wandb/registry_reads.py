@@ -143,8 +143,9 @@ def versions_of_registries(
     after: str | None = None,
     first: int | None = None,
 ) -> dict[str, Any]:
-    """A page of the versions in registries, in the order in which they were linked. The cursor counts those
-    that were looked at, so a page may be empty and not the last one.
+    """A page of the versions in registries, in the order in which they were linked.
+
+    The cursor counts those that were looked at, so a page may be empty and not the last one.
     """
     context: GraphQLContext = info.context
     if order:
@@ -272,8 +273,10 @@ def _version_row(row: CollectionVersion) -> conditions.Row:
 
 
 def _compiled(filters: str | None, fields: Mapping[str, conditions.Convert]) -> conditions.Holds:
-    """Raises:
-    InvalidArgument: an invalid filter.
+    """Compile a filter.
+
+    Raises:
+        InvalidArgument: an invalid filter.
     """
     try:
         return conditions.compiled(filters, fields)
@@ -282,7 +285,9 @@ def _compiled(filters: str | None, fields: Mapping[str, conditions.Convert]) -> 
 
 
 def _ordered(rows: Iterable[T], order: str | None, by: Mapping[str, Callable[[T], Any]]) -> list[T]:
-    """Args:
+    """Put rows in the requested order.
+
+    Args:
         order: `name`, `+created_at`, `-created_at`; None: as they are.
 
     Raises:

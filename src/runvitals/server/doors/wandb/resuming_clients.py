@@ -20,8 +20,10 @@ _MAX_CLIENTS: Final = 10_000
 
 
 class ResumingClients:
-    """What clients have asked lately. It is in memory: a client that resumes a run while the server starts
-    again is taken for `wandb sync` if the run was recorded offline, and gets an error once.
+    """What clients have asked lately.
+
+    It is in memory: a client that resumes a run while the server starts again is taken for `wandb sync` if
+    the run was recorded offline, and gets an error once.
 
     Args:
         monotonic: seconds.

@@ -36,8 +36,9 @@ async def replace_sessions(context: GraphQLContext, writers: RunWriters, merged:
 
 
 async def replace_rows(context: GraphQLContext, writers: RunWriters, step: float) -> None:
-    """Remove what earlier processes have logged from a step on: another one, which has not resumed the run,
-    is about to log these steps.
+    """Remove what earlier processes have logged from a step on.
+
+    Another one, which has not resumed the run, is about to log these steps.
     """
     before = math.nextafter(step, -math.inf)
     again = "the run was begun again without resuming it"

@@ -11,9 +11,11 @@ _INTERRUPTED = 255
 
 
 def ending(exit_code: int | None, stop_requested: bool) -> Ending:
-    """Example:
-    >>> ending(0, False).state, ending(1, False).state, ending(255, False).state
-    ('finished', 'failed', 'stopped').
+    """Return the end of a run that a client reports with an exit code.
+
+    Example:
+        >>> ending(0, False).state, ending(1, False).state, ending(255, False).state
+        ('finished', 'failed', 'stopped')
     """
     if exit_code in (0, None):
         return Ending("finished", exit_code, None, None)

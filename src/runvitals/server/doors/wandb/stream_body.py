@@ -54,8 +54,10 @@ _decode_body = msgspec.json.Decoder(StreamBody).decode
 
 
 def decoded_body(data: bytes) -> StreamBody:
-    """Raises:
-    HttpRejection: 400 if it is no request to a stream.
+    """Decode the body of a request to a file stream.
+
+    Raises:
+        HttpRejection: 400 if it is no request to a stream.
     """
     try:
         body = _decode_body(data or b"{}")

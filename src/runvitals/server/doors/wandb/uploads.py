@@ -131,8 +131,10 @@ async def receive(request: Request, name: str) -> Response:
 
 
 def _allowed(request: Request, context: GraphQLContext) -> FileOfRun:
-    """Raises:
-    HttpRejection: 403: the address is not valid any more, or the run takes no files from its owner.
+    """Check that an address is valid and that its run takes files from its owner.
+
+    Raises:
+        HttpRejection: 403: the address is not valid any more, or the run takes no files from its owner.
     """
     upload, requester = address_in_use(request, FileOfRun)
     if not context.access.directory.may_add_to(requester.principal, upload.run_id):

@@ -123,8 +123,9 @@ def run_storage(database: Database, entity_id: int | None, project_id: int) -> l
 
 
 def _first_runs(entity_id: int | None) -> Subquery:
-    """Each content that runs of a team or user have, with the first of them; `trashed`: 1 if all of them are
-    in the trash.
+    """Each content that runs of a team or user have, with the first of them.
+
+    `trashed`: 1 if all of them are in the trash.
     """
     return (
         select(

@@ -170,6 +170,7 @@ class StoredFileTable:
 
     def forget_unused(self, most: int) -> list[str]:
         """Forget files that no run and no artifact has any more, at most so many; returns their SHA-256.
+
         Remove the contents after it: if that does not happen, they are found as `known` by nobody.
         """
 

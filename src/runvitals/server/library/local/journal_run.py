@@ -277,8 +277,10 @@ def within(series: Series, t0: int, t1: int) -> Series:
 
 
 def check_value_count(at_most: int | None, total: int) -> None:
-    """Raises:
-    TooMuch: `total` is more than `at_most`.
+    """Check how many values a response would hold.
+
+    Raises:
+        TooMuch: `total` is more than `at_most`.
     """
     if at_most is not None and total > at_most:
         raise TooMuch(

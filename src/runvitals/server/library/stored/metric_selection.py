@@ -15,8 +15,9 @@ _NEAR = 200
 
 @dataclass(slots=True)
 class _MatchedMetrics:
-    """Metrics that match. `recent`: the newest numbers that were compared, matching or not; `lock`: held
-    while comparing.
+    """Metrics that match.
+
+    `recent`: the newest numbers that were compared, matching or not; `lock`: held while comparing.
     """
 
     numbers: frozenset[int] = frozenset()
@@ -25,8 +26,10 @@ class _MatchedMetrics:
 
 
 class MetricSelection:
-    """Caches matches: lists of runs request the same few patterns again and again, and one run may have added
-    a hundred thousand names.
+    """Caches the metrics that match patterns.
+
+    Lists of runs request the same few patterns again and again, and one run may have added a hundred thousand
+    names.
     """
 
     def __init__(self, metadata_store: MetadataStore) -> None:

@@ -23,9 +23,10 @@ _FULL_CHECK_MS: Final = HOUR_MS
 
 
 class StatisticsUpdater:
-    """A supervised thread that computes the statistics of new runs, of those that have just ended, and of
-    running ones once a minute; at the start, and every hour, also of all others that lack them. `with` ends
-    it.
+    """A supervised thread that computes the statistics of runs.
+
+    Of new runs, of those that have just ended, and of running ones once a minute; at the start, and every
+    hour, also of all others that lack them. `with` ends it.
 
     Args:
         clock: the time now, ms UTC.

@@ -109,8 +109,9 @@ class MlflowExperimentTable:
         self._database.write(work)
 
     def trash(self, project_id: int, now_ms: int) -> None:
-        """Move an experiment with its runs to the trash on a server without accounts, where projects have
-        none.
+        """Move an experiment with its runs to the trash.
+
+        Only on a server without accounts, where projects have no trash.
         """
 
         def work(connection: Connection) -> None:
