@@ -1,4 +1,4 @@
-"""A run as it continues: server-sent events named `news`, each a JSON object with some of.
+"""A run as it continues: server-sent events named `news`, each a JSON object with some of
 
     samples   new samples, rates included: [{"host", "role", "t", "values": {key: number or null}}]
     calls     new `log()` calls: [{"host", "rank", "step", "t", "values": {name: number}}]

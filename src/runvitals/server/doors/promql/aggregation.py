@@ -1,4 +1,4 @@
-"""Aggregation operators: sum, avg, topk …."""
+"""Aggregation operators: sum, avg, topk and others."""
 
 from __future__ import annotations
 
