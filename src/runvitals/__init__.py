@@ -247,9 +247,8 @@ def __getattr__(name: str) -> object:
 
 
 def _of_active_run(name: str) -> object:
-    """
-    Raises:
-        NotOpenAttribute: no run is open. `hasattr` and tools that list the package expect such an error.
+    """Raises:
+    NotOpenAttribute: no run is open. `hasattr` and tools that list the package expect such an error.
     """
     from runvitals.errors import NotOpen, NotOpenAttribute
 

@@ -55,9 +55,8 @@ def run_on_accounts(arguments: argparse.Namespace, work: Work) -> int:
 
 
 def user_named(accounts: AccountStore, name: str) -> UserRow:
-    """
-    Raises:
-        LookupError: there is no such user; the text names those that there are.
+    """Raises:
+    LookupError: there is no such user; the text names those that there are.
     """
     from runvitals.store.errors import NotFound
 
@@ -69,8 +68,7 @@ def user_named(accounts: AccountStore, name: str) -> UserRow:
 
 
 def team_named(accounts: AccountStore, name: str, *, in_trash: bool = False) -> TeamRow:
-    """
-    Args:
+    """Args:
         in_trash: whether it has to be in the trash; if not, it must not be.
 
     Raises:
@@ -108,9 +106,8 @@ def link(accounts: AccountStore, path: str) -> str:
 
 
 def check_confirmation(arguments: argparse.Namespace, name: str) -> None:
-    """
-    Raises:
-        ValueError: `--confirm` is not the name.
+    """Raises:
+    ValueError: `--confirm` is not the name.
     """
     if arguments.confirm != name:
         raise ValueError(f"--confirm {arguments.confirm!r} is not the name {name!r}")

@@ -30,10 +30,9 @@ def _padded(cell: str, width: int, is_right: bool) -> str:
 
 
 def duration(ms: int) -> str:
-    """
-    Example:
-        >>> duration(83_000), duration(4_210), duration(93_784_000)
-        ('1 min 23 s', '4.2 s', '1 d 2 h 3 min')
+    """Example:
+    >>> duration(83_000), duration(4_210), duration(93_784_000)
+    ('1 min 23 s', '4.2 s', '1 d 2 h 3 min')
     """
     if ms < 60_000:
         return f"{ms / 1000:.1f} s"
@@ -84,10 +83,9 @@ def number(value: float | None) -> str:
 
 
 def ending(how: Ending) -> str:
-    """
-    Example:
-        >>> ending(Ending("crashed", signal=9, out_of_memory=True))
-        'crashed (SIGKILL, out of memory)'
+    """Example:
+    >>> ending(Ending("crashed", signal=9, out_of_memory=True))
+    'crashed (SIGKILL, out of memory)'
     """
     why = []
     if how.signal is not None:

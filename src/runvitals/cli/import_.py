@@ -125,9 +125,8 @@ def _reports(kind: str, address: str, arguments: argparse.Namespace) -> Iterator
 
 
 def _team(arguments: argparse.Namespace) -> str:
-    """
-    Raises:
-        ValueError: it cannot be a team's name.
+    """Raises:
+    ValueError: it cannot be a team's name.
     """
     return SETTINGS["entity"].parse(arguments.entity, "--entity") if arguments.entity else ""
 

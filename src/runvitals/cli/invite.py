@@ -87,9 +87,8 @@ def _revoke(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, no
 
 
 def _check(accounts: AccountStore, invitation_id: int) -> None:
-    """
-    Raises:
-        LookupError: there never was such an invitation.
+    """Raises:
+    LookupError: there never was such an invitation.
     """
     if all(row.id != invitation_id for row in accounts.invitations.all(pending=False)):
         pending = (str(row.id) for row in accounts.invitations.all())

@@ -54,9 +54,8 @@ def _by_browser(url: str) -> str | None:
 
 
 def _pasted(url: str) -> str:
-    """
-    Raises:
-        ValueError: it cannot be a token.
+    """Raises:
+    ValueError: it cannot be a token.
     """
     secret = getpass.getpass(f"token for {url}: ") if sys.stdin.isatty() else sys.stdin.readline()
     secret = secret.strip()

@@ -227,9 +227,8 @@ def _restore_metadata(source: str, address: str) -> None:
 
 
 def _open_clickhouse(arguments: argparse.Namespace, folder: str) -> ClickHouseStore:
-    """
-    Args:
-        folder: for batches that wait, of which there are none.
+    """Args:
+    folder: for batches that wait, of which there are none.
     """
     from runvitals.store.samples.clickhouse import ClickHouseStore, parse_address
 

@@ -116,9 +116,8 @@ def existing_metadata_address(arguments: argparse.Namespace) -> str:
 
 
 def check_shared_stores(arguments: argparse.Namespace) -> None:
-    """
-    Raises:
-        ValueError: one of the stores is for a single process.
+    """Raises:
+    ValueError: one of the stores is for a single process.
     """
     if not is_clickhouse(arguments) or not (arguments.catalogue or "").startswith("postgres"):
         raise ValueError(
@@ -236,9 +235,8 @@ def _pair_clickhouse(stack: ExitStack, store: ClickHouseStore, address: str) -> 
 
 
 def _pair(store: SqliteChunks | ClickHouseStore, metadata_store: MetadataStore) -> None:
-    """
-    Raises:
-        OSError: they do not belong together, or one of them cannot be used.
+    """Raises:
+    OSError: they do not belong together, or one of them cannot be used.
     """
     from runvitals.server.pairing import pairing
     from runvitals.store.errors import MetadataStoreError

@@ -95,7 +95,8 @@ class WriterFacts:
 
     def now_ms(self, now_ms: int) -> int:
         """The time by the writer's clock at `now_ms` of ours; they differ if our clock was set since the run
-        began."""
+        began.
+        """
         return now_ms if self.clock is None else now_ms - self.clock.ahead_ms()
 
 

@@ -252,7 +252,8 @@ class Relay:
 
     def _start_deliveries(self) -> None:
         """Start the deliveries whose lock has become free, and those left behind by earlier relays, of which
-        each destination serves one at a time."""
+        each destination serves one at a time.
+        """
         waiting, self._waiting = self._waiting, []
         for cursor, live in waiting:
             if not self._start_delivery(cursor, live):

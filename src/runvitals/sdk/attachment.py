@@ -68,7 +68,8 @@ def site_folders() -> list[str]:
 
 def place(values: Mapping[str, Any]) -> dict[str, Any]:
     """The project and, if it is set, the team or user of a run. Every journal file has them: it may be the
-    only one that a relay finds, now or later."""
+    only one that a relay finds, now or later.
+    """
     entity = {"entity": values["entity"]} if values["entity"] else {}
     return {"project": values["project"], **entity}
 

@@ -148,7 +148,8 @@ class MetadataStore:
 
     def refresh_statistics(self) -> None:
         """Update SQLite's statistics for its query planner; call it about once a day. PostgreSQL does so
-        itself."""
+        itself.
+        """
         if self._database.is_sqlite:
             self._database.write(lambda connection: connection.exec_driver_sql("ANALYZE"), durable=False)
 

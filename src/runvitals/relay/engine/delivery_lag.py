@@ -17,7 +17,8 @@ _CONTENT_TYPES = frozenset(
 
 class DeliveryLag(NamedTuple):
     """Undelivered records, counted up to a limit, and the time of the oldest (ms, UTC); 0 and 0 if there are
-    none."""
+    none.
+    """
 
     records: int
     since_ms: int

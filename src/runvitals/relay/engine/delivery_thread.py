@@ -235,7 +235,8 @@ class DeliveryThread(threading.Thread):
 
     def _report_unauthorized(self, delivery: RunDelivery, error: Unauthorized, now_s: float) -> None:
         """Report it, and skip the run until its credentials may have changed. Other runs may have valid
-        ones."""
+        ones.
+        """
         delivery.cursor.error = _text(error)
         _save(delivery.cursor)
         run_id = delivery.run_id

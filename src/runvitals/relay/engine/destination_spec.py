@@ -37,9 +37,8 @@ class DestinationSpec:
     __slots__ = ("_slug", "address", "name", "text")
 
     def __init__(self, text: str, slug: str = "") -> None:
-        """
-        Args:
-            slug: for a destination whose text is only known without its secrets.
+        """Args:
+        slug: for a destination whose text is only known without its secrets.
         """
         self.text = text.rstrip("/") if "://" in text else text
         self.name, _, address = self.text.partition(":")

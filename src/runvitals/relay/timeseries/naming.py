@@ -30,7 +30,8 @@ class LabeledSeries(NamedTuple):
 
 def base_labels(batch: Batch) -> dict[str, str]:
     """The labels of everything in a batch: run, project, host; for a training process its rank, or its
-    process id if it has none; and the user's own labels."""
+    process id if it has none; and the user's own labels.
+    """
     writer = batch.writer
     found = {"run": batch.run.id, "project": batch.run.project, "host": writer.host}
     if writer.role != "monitor":

@@ -55,9 +55,8 @@ class ArtifactDraft:
         self.id = secrets.token_hex(16)
 
     def add_file(self, path: str, name: str | None) -> ArtifactEntry:
-        """
-        Raises:
-            ValueError: it is no regular file, or the name is invalid.
+        """Raises:
+        ValueError: it is no regular file, or the name is invalid.
         """
         if not os.path.isfile(path):
             raise ValueError(f"add_file(): {path!r} is not a file")
@@ -67,9 +66,8 @@ class ArtifactDraft:
         return ArtifactEntry(name, "", size)
 
     def add_folder(self, folder: str, name: str | None) -> None:
-        """
-        Raises:
-            ValueError: it is no folder, or a name is invalid.
+        """Raises:
+        ValueError: it is no folder, or a name is invalid.
         """
         if not os.path.isdir(folder):
             raise ValueError(f"add_dir(): {folder!r} is not a folder")
@@ -81,9 +79,8 @@ class ArtifactDraft:
                 self.add_file(path, prefix + os.path.relpath(path, folder).replace(os.sep, "/"))
 
     def add_reference(self, uri: str, name: str | None) -> list[ArtifactEntry]:
-        """
-        Raises:
-            ValueError: it is no address, or the file that it names does not exist.
+        """Raises:
+        ValueError: it is no address, or the file that it names does not exist.
         """
         parts = urlsplit(uri)
         if not parts.scheme:
@@ -127,9 +124,8 @@ class ArtifactDraft:
         return self.add_file(target, os.path.relpath(target, os.path.join(own, _NEW)).replace(os.sep, "/"))
 
     def remove(self, path: str) -> None:
-        """
-        Raises:
-            FileNotFoundError: there is no such file or folder.
+        """Raises:
+        FileNotFoundError: there is no such file or folder.
         """
         inside = [name for name in self.entries if name == path or name.startswith(f"{path}/")]
         if not inside:

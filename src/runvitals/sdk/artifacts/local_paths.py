@@ -36,9 +36,8 @@ class WrittenFiles:
         self._names: dict[tuple[int, int], str] = {}
 
     def check(self, path: str, name: str) -> None:
-        """
-        Raises:
-            ValueError: what is at the path was written under another name.
+        """Raises:
+        ValueError: what is at the path was written under another name.
         """
         try:
             status = os.lstat(path)

@@ -89,7 +89,8 @@ def is_pil_image(value: object) -> bool:
 
 def figure_method(value: object) -> str | None:
     """The method that encodes a figure: `savefig` of matplotlib's, `to_html` of plotly's; None if it is no
-    figure."""
+    figure.
+    """
     for package, method in _FIGURES:
         if _is_of(value, package) and callable(getattr(value, method, None)):
             return method
@@ -98,7 +99,8 @@ def figure_method(value: object) -> str | None:
 
 def _is_of(value: object, package: str) -> bool:
     """Whether a value's type, or one that it inherits from, is of a package; or it is matplotlib's `pyplot`,
-    which has the methods of its current figure."""
+    which has the methods of its current figure.
+    """
     if isinstance(value, ModuleType):
         return package == "matplotlib." and value.__name__ == "matplotlib.pyplot"
     return any(str(base.__module__).startswith(package) for base in type(value).__mro__[:-1])

@@ -118,7 +118,8 @@ class Directory:
 
     def owner_now(self, owner: CredentialOwner) -> Identity | None:
         """The owner of something with the rights that they have now; None if they have no account any more,
-        or if the key that they made it with is not valid any more. Known for a few seconds."""
+        or if the key that they made it with is not valid any more. Known for a few seconds.
+        """
         without = owner.without_account
         if without is not None:
             return Identity(without)

@@ -48,7 +48,8 @@ class Attribution:
 class _Decided:
     """An envelope that may be stored once its new projects, by name, were created. `called`: the entity, as
     the request named it. `ignored_run`: run id and project of a new run whose author is not the one who was
-    named."""
+    named.
+    """
 
     admitted: AdmittedEnvelope
     entity: Entity
@@ -153,9 +154,8 @@ class KeyIngestRights:
     # Decisions
 
     def _decide(self, sent: SentEnvelope, project: str | None) -> _Decided:
-        """
-        Args:
-            project: the project that the request names for the run; None if it names none.
+        """Args:
+        project: the project that the request names for the run; None if it names none.
         """
         envelope = sent.envelope
         self._check_scope(envelope)
@@ -323,7 +323,8 @@ class KeyIngestRights:
 
     def _member(self, entity: Entity) -> int | None:
         """The id of the user who was named, if they are an active member of the entity. A user name takes
-        precedence."""
+        precedence.
+        """
         accounts, named = self._metadata_store.accounts, self.attribution
         try:
             if named.username:

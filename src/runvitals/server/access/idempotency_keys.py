@@ -113,10 +113,9 @@ class IdempotencyKeys:
     async def _replay(
         self, digest: bytes, request: bytes, earlier: EarlierRequest, scope: Scope, send: Send
     ) -> None:
-        """
-        Raises:
-            HttpRejection: 422 if the key belongs to another request; 409 if that request is not finished, or
-                its response was not kept.
+        """Raises:
+        HttpRejection: 422 if the key belongs to another request; 409 if that request is not finished, or
+            its response was not kept.
         """
         if not hmac.compare_digest(earlier.request, request):
             raise HttpRejection(
@@ -205,9 +204,8 @@ def _keys_of(scope: Scope) -> list[bytes]:
 
 
 def _checked_key(keys: list[bytes]) -> bytes:
-    """
-    Raises:
-        HttpRejection: 422.
+    """Raises:
+    HttpRejection: 422.
     """
     key = keys[0]
     if len(keys) > 1 or not 0 < len(key) <= MAX_KEY or not all(0x20 <= byte <= 0x7E for byte in key):

@@ -24,7 +24,8 @@ _ACCOUNT_KINDS: Final = ("account", "user")
 
 class Named(NamedTuple):
     """The resource that a request names. `resource` None: there is none. `what`: as the request named it.
-    `run_id`: of the run that the path names, where the resource is its project."""
+    `run_id`: of the run that the path names, where the resource is its project.
+    """
 
     resource: Resource | None
     what: str
@@ -114,7 +115,8 @@ class NamedResources:
 
     def _run(self, principal: Principal, uid: str, entity: str | None, sends: bool) -> Named:
         """A run that the principal may read; or with `sends`, one that it adds to: a key that may only send
-        cannot read it."""
+        cannot read it.
+        """
         what = f"run {_shown(uid)}"
         find = self._sent_run if sends else self._directory.find_run
         try:

@@ -51,7 +51,8 @@ class RecordedChanges:
 
     def trash_project(self, request: Request) -> int | None:
         """Move the project that `check_route` found to the trash; returns how many runs it has. None: there
-        are no accounts, where projects have no trash."""
+        are no accounts, where projects have no trash.
+        """
         requester = requester_of(request)
         if isinstance(requester.principal, Operator):
             return None

@@ -14,7 +14,8 @@ _KEY: Final = "runvitals.request_id"
 
 class RequestIds:
     """Middleware that gives every request an id. An id that the client sends is ignored: it could
-    be that of another request."""
+    be that of another request.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -43,7 +43,8 @@ _OWN_HEADERS = {
 
 class SecurityHeaders:
     """Middleware that adds headers: a page loads only its own files, other sites cannot frame or read it, and
-    nothing keeps what the API responds, unless the route says how."""
+    nothing keeps what the API responds, unless the route says how.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

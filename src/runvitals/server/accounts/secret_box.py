@@ -56,9 +56,8 @@ class SecretBox:
         return self._newest.encode() + b":" + nonce + sealed
 
     def open(self, sealed: bytes, purpose: str) -> bytes:
-        """
-        Raises:
-            SecretUnreadable: no key decrypts it, or it was sealed for another purpose.
+        """Raises:
+        SecretUnreadable: no key decrypts it, or it was sealed for another purpose.
         """
         name, _, rest = sealed.partition(b":")
         cipher = self._ciphers.get(name.decode("ascii", "replace"))

@@ -74,7 +74,8 @@ class Slot:
 @dataclass(frozen=True, slots=True)
 class InstanceState:
     """What an instance keeps over a restart. `since_ms`: since when the condition holds; `fired_ms`: when the
-    series last fired, None if never."""
+    series last fired, None if never.
+    """
 
     state: int
     since_ms: int
@@ -124,7 +125,8 @@ class Evaluation:
 
     def add(self, slots: Integers, times: Integers, values: Floats) -> list[Transition]:
         """Add values, at most one to each slot. Values that are not newer than the slot's last are left out;
-        so are those that are NaN. Slots that count points take each that is not NaN, whenever it was."""
+        so are those that are NaN. Slots that count points take each that is not NaN, whenever it was.
+        """
         if self._any_points:
             at = np.nonzero(self._counts_points[slots])[0]
             times = times.copy()
@@ -341,7 +343,8 @@ def _numbers(rule: AlertRule) -> tuple[float, ...]:
 
 def _buckets(feature: Feature) -> int:
     """How many buckets its windows have; 0: it needs none. Windows over points have a power of two, so that
-    few sizes are needed."""
+    few sizes are needed.
+    """
     if feature.points:
         used = feature.points + feature.points_before
         is_last = feature.statistic == "last"

@@ -146,7 +146,8 @@ class RuleNotices:
         self, rule: AlertRule, transition: Transition, lane: WatchedLane, text: str
     ) -> RunEvent | None:
         """The event by which users are notified: those that the rule names, else those who want to know of
-        findings. `RunAlerts` decides when, and by which channel. None: nobody is notified that it is over."""
+        findings. `RunAlerts` decides when, and by which channel. None: nobody is notified that it is over.
+        """
         to = [one for one in rule.tell if one in USERS]
         if not transition.firing and not to:
             return None
@@ -184,7 +185,8 @@ class RuleNotices:
 
     def _channels(self, stored: StoredRule, rule: AlertRule, place: RunPlace) -> list[str]:
         """The channels of a rule. None, if not all members of its team may read the run, unless the rule's
-        creator may."""
+        creator may.
+        """
         may_know = (
             rule.everywhere  # about hardware, by an administrator of the organisation
             or team_may_read(self._directory, place)

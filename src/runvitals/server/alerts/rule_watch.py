@@ -168,7 +168,8 @@ class RuleWatch:
 
     def _restore(self) -> None:
         """Go on with the states of before a restart. What fires is known even if the server was killed before
-        it kept its states."""
+        it kept its states.
+        """
         self._saved = self._store.alerts.rules.states()
         kept = {(state.rule_id, state.lane_id, state.key) for state in self._saved}
         self._saved += [
@@ -271,7 +272,8 @@ class RuleWatch:
 
     def _let_rest(self, now_ms: int) -> None:
         """Forget hosts that rules are about no more. Where automations count what a run logs they rest: late
-        points count too, and the last ones are kept while a run logs nothing."""
+        points count too, and the last ones are kept while a run logs nothing.
+        """
         hosts = {**self._resting, **self._hosts}
         self._lanes = self._store.alerts.rules.lanes(hosts)
         rows = self._store.runs.get(sorted({lane.run_id for lane in self._lanes.values()}), now_ms)

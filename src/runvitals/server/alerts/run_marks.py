@@ -13,7 +13,8 @@ _MACHINE: Final = "machine"
 
 def is_of_interest(store: MetadataStore, event: RunEvent) -> bool:
     """Whether users are notified of an event: not of those of imported runs, and of the end of a simulation
-    or a notebook only if it failed."""
+    or a notebook only if it failed.
+    """
     sections = store.sections.read([event.run_id], (_ABOUT, _MACHINE))[event.run_id]
     about = sections.shared.get(_ABOUT, {})
     if about.get("imported_from"):

@@ -99,7 +99,8 @@ class AuditFile:
 
 def _newest_events(path: str) -> dict[int, int]:
     """The ids and times of the events at the end of a file, back to one that is settled: the ids of those
-    after it need not be in order. Empty if there is no file."""
+    after it need not be in order. Empty if there is no file.
+    """
     size = _TAIL_BYTES
     while True:
         try:

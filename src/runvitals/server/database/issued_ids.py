@@ -32,7 +32,8 @@ class IssuedIds:
 
     def pairing(self) -> tuple[str, int] | None:
         """The id shared with the sample store, and how often a server has started with both; None if not
-        paired yet."""
+        paired yet.
+        """
         with self._database.read() as connection:
             row = connection.execute(select(pairing.c.id, pairing.c.starts)).first()
         return None if row is None else (str(row.id), int(row.starts))

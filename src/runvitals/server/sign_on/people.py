@@ -54,10 +54,9 @@ def oidc_person(
     nonce: str,
     now_s: float,
 ) -> Person:
-    """
-    Raises:
-        InvalidToken: the ID token is not what was asked for.
-        ProviderFailed: the provider cannot be asked.
+    """Raises:
+    InvalidToken: the ID token is not what was asked for.
+    ProviderFailed: the provider cannot be asked.
     """
     token = tokens.get("id_token")
     if not isinstance(token, str):
@@ -85,9 +84,8 @@ def oidc_person(
 
 
 def github_person(provider: Provider, discovery: Discovery, tokens: Mapping[str, Any]) -> Person:
-    """
-    Raises:
-        ProviderFailed: GitHub cannot be asked, or answers something else.
+    """Raises:
+    ProviderFailed: GitHub cannot be asked, or answers something else.
     """
     token = tokens.get("access_token")
     if not isinstance(token, str):
@@ -105,7 +103,8 @@ def github_person(provider: Provider, discovery: Discovery, tokens: Mapping[str,
 
 def _github_groups(api: str, discovery: Discovery, token: str) -> tuple[str, ...]:
     """The organisations of a user, `acme`, and their teams, `acme/vision`. An organisation that does not
-    allow the application is not among them."""
+    allow the application is not among them.
+    """
     found = [
         _text(organisation.get("login"))
         for organisation in _github_list(f"{api}/user/orgs", discovery, token)

@@ -244,7 +244,8 @@ class SingleSignOn:
         now_ms: int,
     ) -> Outcome:
         """Whose sign-in it is. An account is found by the login alone, never by an address that only looks
-        right."""
+        right.
+        """
         next_path = str(remembered["next"])
         if attempt.user_id is not None and remembered.get("session") is not None:
             return self._confirmed(attempt.user_id, provider, person, remembered, now_ms)
@@ -287,7 +288,8 @@ class SingleSignOn:
         now_ms: int,
     ) -> Outcome:
         """A confirmation counts only if the user has really signed in again, as far as the provider can say:
-        GitHub cannot."""
+        GitHub cannot.
+        """
         next_path = str(remembered["next"])
         login = self._accounts.logins.used(person.identity, now_ms)
         if login is None or login.user_id != user_id:

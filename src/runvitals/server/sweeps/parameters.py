@@ -105,9 +105,8 @@ class _Given:
         self._given = given
 
     def distribution(self) -> Distribution:
-        """
-        Raises:
-            _Wrong: what is said is wrong.
+        """Raises:
+        _Wrong: what is said is wrong.
         """
         name = self._given.get("distribution") or self._implied()
         if name not in DISTRIBUTIONS:

@@ -45,9 +45,8 @@ def from_yaml(text: str) -> Source:
 
 
 def from_json(sent: object) -> Source:
-    """
-    Raises:
-        InvalidConfiguration: it is none.
+    """Raises:
+    InvalidConfiguration: it is none.
     """
     source = _source("", sent, MAX_CHARACTERS)
     return source._replace(yaml=yaml.safe_dump(sent, sort_keys=False))

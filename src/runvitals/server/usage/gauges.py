@@ -55,10 +55,9 @@ class UsageGauges:
 
 
 def _labels(values: Mapping[str, Any]) -> str:
-    """
-    Example:
-        >>> _labels({"team": 'the "best"', "model": None})
-        '{team="the \\\\"best\\\\""}'
+    """Example:
+    >>> _labels({"team": 'the "best"', "model": None})
+    '{team="the \\\\"best\\\\""}'
     """
     shown = (f'{name}="{_escaped(value)}"' for name, value in values.items() if value)
     return "{" + ",".join(shown) + "}"

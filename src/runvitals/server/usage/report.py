@@ -68,7 +68,8 @@ class UsageSelection:
 @dataclass(slots=True)
 class Atom:
     """The smallest part of usage: of a run, model and day; the storage of a project and day; the requests of
-    a user or service account and day."""
+    a user or service account and day.
+    """
 
     day: str
     team: int | None

@@ -53,9 +53,8 @@ class StatementDocument:
 def statement_document(
     statement: Statement, lines: Sequence[StatementLine], replaces: str | None
 ) -> StatementDocument:
-    """
-    Args:
-        replaces: the number of the statement that this one cancels or corrects.
+    """Args:
+    replaces: the number of the statement that this one cancels or corrects.
     """
     about, currency = statement.settlement, statement.currency
     month = Month.named(statement.period)

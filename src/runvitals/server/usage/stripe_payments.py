@@ -69,9 +69,8 @@ class StripePayments:
 
 
 def from_environment(fetcher: Fetcher, environment: Mapping[str, str]) -> StripePayments:
-    """
-    Raises:
-        ValueError: the key is not set.
+    """Raises:
+    ValueError: the key is not set.
     """
     key = environment.get(KEY_ENVIRONMENT, "")
     if not (key.isascii() and key.isprintable() and key):

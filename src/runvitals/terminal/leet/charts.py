@@ -1,5 +1,6 @@
 """Which charts a run has: one for each logged name, one for each chart of the metric definitions, and one for
-each key that no definition knows."""
+each key that no definition knows.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """The configuration of leet, in `runvitals/leet.json` of the user's configuration folder, and what the
-screens of a project looked like."""
+screens of a project looked like.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """The values of one series in memory, over time or steps. They grow at the end, and keep a summary of every
-64 values, so that a chart of a whole day is drawn from a few thousand numbers."""
+64 values, so that a chart of a whole day is drawn from a few thousand numbers.
+"""
 
 from __future__ import annotations
 

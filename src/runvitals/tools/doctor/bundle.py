@@ -61,10 +61,9 @@ Not redacted: names of hosts, users, runs, folders and destinations. Review the 
 
 
 def check_name(path: str) -> None:
-    """
-    Raises:
-        ValueError: the file name has no supported extension.
-        FileExistsError: the file exists and would be overwritten.
+    """Raises:
+    ValueError: the file name has no supported extension.
+    FileExistsError: the file exists and would be overwritten.
     """
     if not path.endswith(_ENDINGS):
         raise ValueError(f"--bundle {path}: expected a file name ending in {', '.join(_ENDINGS)}")

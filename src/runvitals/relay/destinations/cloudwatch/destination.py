@@ -123,7 +123,8 @@ class CloudWatchDestination(Destination):
 
     def _requests(self, batch: Batch, last: Last) -> tuple[list[Sequence[Datum]], int]:
         """The requests for a batch, the same at each attempt, and the number of values that were not
-        finite."""
+        finite.
+        """
         aggregation = MinuteAggregation(self._address.resolution_s)
         dimensions: Dimensions | None = None
         for time_ms, reading in readings(batch, last):

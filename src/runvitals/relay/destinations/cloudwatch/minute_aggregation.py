@@ -52,7 +52,8 @@ class MinuteAggregation:
     @property
     def full(self) -> int:
         """How many data have reached the maximum number of values, and need not wait for the end of their
-        minute."""
+        minute.
+        """
         return len(self._full)
 
     def take(self, before_ms: int | None = None) -> list[Datum]:

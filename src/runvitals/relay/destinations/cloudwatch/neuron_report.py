@@ -101,10 +101,9 @@ def _float(value: float) -> float:
 
 
 def camel(name: str) -> str:
-    """
-    Example:
-        >>> camel("completed_with_err")
-        'CompletedWithErr'
+    """Example:
+    >>> camel("completed_with_err")
+    'CompletedWithErr'
     """
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 

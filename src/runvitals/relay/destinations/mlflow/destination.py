@@ -121,7 +121,8 @@ class MlflowDestination(Destination):
 
     def _set_end(self, batch: Batch, run: str) -> None:
         """Set the status of an MLflow run that we created; of another run only if its processes were killed
-        and it would otherwise stay RUNNING."""
+        and it would otherwise stay RUNNING.
+        """
         for note in batch.notes_of(LIFECYCLE):
             if note.value.get("what") != "end":
                 continue
@@ -192,7 +193,8 @@ class MlflowDestination(Destination):
 
     def _logged(self, batch: Batch, problems: list[str]) -> list[MetricPoint]:
         """The values of `log()`; those of ranks other than the first get a prefix, to keep their curves
-        apart."""
+        apart.
+        """
         prefix = f"rank-{batch.writer.rank}/" if batch.writer.rank else ""
         found = []
         for row in batch.logs:

@@ -43,7 +43,8 @@ class RunState(NamedTuple):
 
 class TrackingStore(Protocol):
     """A tracking store. Methods may raise what `Destination.deliver` may: `Retry`, `Rejected`, `Gone`,
-    OSError."""
+    OSError.
+    """
 
     def experiment(self, name: str) -> str:
         """The id of an experiment, created if it does not exist."""

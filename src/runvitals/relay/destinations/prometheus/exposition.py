@@ -83,10 +83,9 @@ def _label(label: tuple[str, str]) -> str:
 
 
 def _number(value: float) -> str:
-    """
-    Example:
-        >>> _number(0.1), _number(float("inf")), _number(float("nan"))
-        ('0.1', '+Inf', 'NaN')
+    """Example:
+    >>> _number(0.1), _number(float("inf")), _number(float("nan"))
+    ('0.1', '+Inf', 'NaN')
     """
     if value != value:
         return "NaN"

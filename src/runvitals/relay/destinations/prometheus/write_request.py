@@ -62,7 +62,8 @@ class Version1:
 
 class Version2:
     """io.prometheus.write.v2.Request, as of 2.0-rc.4: interned strings, metadata with each series, and the
-    start time of counters with each sample."""
+    start time of counters with each sample.
+    """
 
     headers = {
         "Content-Type": "application/x-protobuf;proto=io.prometheus.write.v2.Request",

@@ -116,9 +116,8 @@ class BrowserSignIn:
 
 
 def _json(response: ServerResponse, expected: int) -> dict[str, Any]:
-    """
-    Raises:
-        ValueError: another status, or no JSON object.
+    """Raises:
+    ValueError: another status, or no JSON object.
     """
     try:
         answer = loads(response.body)

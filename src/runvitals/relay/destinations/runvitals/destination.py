@@ -167,7 +167,8 @@ class RunvitalsDestination(Destination):
 
     def _by_time(self, response: ServerResponse, part: Part) -> tuple[Part | None, Part | None]:
         """Split a rejected part by the server's clock: what to send now, and what the server accepts
-        later."""
+        later.
+        """
         server_ms = response.date_ms
         if response.status != _OUT_OF_RANGE or server_ms is None:
             return part, None

@@ -60,7 +60,8 @@ class EnvelopeTable:
 
     def fields(self, compressor: BodyCompressor, schema: int | None) -> dict[str, Any]:
         """The fields of the table's envelope, with the schema's number instead of the keys if the server
-        assigned one."""
+        assigned one.
+        """
         body = compressor.body(_bytes(array("q", self.times_ms)), [_bytes(column) for column in self.columns])
         fields: dict[str, Any] = {"seq": self.seq, "body": body}
         if schema is None:

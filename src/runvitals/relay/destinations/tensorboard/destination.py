@@ -80,7 +80,8 @@ class TensorBoardDestination(Destination):
 
     def _folder(self, batch: Batch) -> str:
         """The folder of a writer's events inside the run's folder. Each writer has its own, because
-        TensorBoard reads the files of a folder one after the other."""
+        TensorBoard reads the files of a folder one after the other.
+        """
         writer = batch.writer
         if writer.role != _TRAIN:
             return os.path.join("system", safe_name(writer.host))

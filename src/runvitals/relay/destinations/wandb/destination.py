@@ -121,7 +121,8 @@ class WandbDestination(Destination):
 
     def _is_main(self, batch: Batch) -> bool:
         """Whether this writer's rows are sent, since W&B has one sequence of rows: the first rank's, else the
-        first process's."""
+        first process's.
+        """
         writer = batch.writer
         if writer.role != _TRAIN or writer.rank not in (None, 0):
             return False

@@ -30,7 +30,8 @@ class RoleGrant:
 @dataclass(frozen=True, slots=True)
 class UserGrants:
     """A user's rights. `teams`: by entity id; `projects`: by project id; `entity_id`: the user's own space;
-    `default_entity_id`: the team for runs that name none."""
+    `default_entity_id`: the team for runs that name none.
+    """
 
     id: int
     name: str

@@ -70,9 +70,8 @@ def key_json(accounts: AccountStore, key: KeyRow) -> dict[str, Any]:
 
 
 def check_session(requester: Requester) -> None:
-    """
-    Raises:
-        HTTPException: 403 for a key: a stolen key must not make others.
+    """Raises:
+    HTTPException: 403 for a key: a stolen key must not make others.
     """
     if requester.via != "session" and not isinstance(requester.principal, Operator):
         raise HTTPException(403, "keys are created at the page, by a user who is signed in, not by a key")

@@ -13,8 +13,7 @@ from runvitals.server.http.errors import InvalidFields
 def check_new_user(
     services: AccountServices, name: str, email: str, password: str, shown: str, **others: str
 ) -> None:
-    """
-    Args:
+    """Args:
         shown: the display name; may be empty.
         others: further names of users or teams, by field.
 
@@ -36,9 +35,8 @@ def check_new_user(
 
 
 def check_new_password(services: AccountServices, user_id: int, name: str, password: str, field: str) -> None:
-    """
-    Raises:
-        InvalidFields: the password is not accepted.
+    """Raises:
+    InvalidFields: the password is not accepted.
     """
     addresses = tuple(email.address for email in services.accounts.emails.of_user(user_id))
     weak = services.password_problem(password, name, addresses)

@@ -47,7 +47,8 @@ def request_reset(
     services: TheServices,
 ) -> Any:
     """Send a link for a new password. The answer is the same whether the address belongs to anyone: whose it
-    is, is looked up after the response."""
+    is, is looked up after the response.
+    """
     try:
         key = address_key(body.email)
     except ValueError as error:

@@ -36,7 +36,8 @@ class PasskeysAsked(BaseModel):
 @router.get("/account/second-factor", dependencies=[needs("account:read")])
 def second_factor(access: TheAccess, owner: TheOwner) -> Any:
     """Whether an app (`enabled`) or a passkey is asked for after the password, and how many recovery codes
-    are left."""
+    are left.
+    """
     credentials = access.accounts.credentials
     factor = credentials.second_factor(owner.id)
     return {
@@ -110,7 +111,8 @@ def ask_for_passkeys(
     body: PasskeysAsked, access: TheAccess, owner: SignedInOwner, notices: TheNotices
 ) -> Any:
     """Ask for a passkey after the password, or no more. The first second factor of an account comes with
-    recovery codes, which are shown once."""
+    recovery codes, which are shown once.
+    """
     left = access.accounts.credentials.recovery_codes_left(owner.id)
     codes = new_recovery_codes() if body.enabled and not left else []
     digests = [recovery_digest(code) for code in codes]

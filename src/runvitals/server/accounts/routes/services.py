@@ -90,7 +90,8 @@ class AccountServices:
 
     def relying_party(self, request: Request) -> RelyingParty | None:
         """The server as passkeys know it, by the setting `url`; without one, only pages at `localhost` have
-        passkeys. None: browsers allow none here."""
+        passkeys. None: browsers allow none here.
+        """
         settings = self.settings()
         url = os.environ.get(URL_ENVIRONMENT) or settings["url"]
         if not url and request.url.hostname == "localhost":
@@ -124,9 +125,8 @@ class AccountServices:
         return self._rates[what].take(subject)
 
     def limit(self, what: str, subject: str) -> None:
-        """
-        Raises:
-            HTTPException: 429 if the limit is exceeded.
+        """Raises:
+        HTTPException: 429 if the limit is exceeded.
         """
         wait_s = self.take(what, subject)
         if wait_s > 0:

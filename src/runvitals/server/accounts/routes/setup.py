@@ -47,7 +47,8 @@ async def set_up(
     services: TheServices,
 ) -> Any:
     """Create the first administrator, and the team that owns what the server has already. From then on,
-    every request needs an account or a key. `removed`: what requests had made of accounts before, by kind."""
+    every request needs an account or a key. `removed`: what requests had made of accounts before, by kind.
+    """
 
     def create_and_start() -> dict[str, Any]:
         user = _create(body, requester, access, services)

@@ -169,9 +169,8 @@ def signed_in(
 
 
 def required_party(request: Request, services: AccountServices) -> RelyingParty:
-    """
-    Raises:
-        HTTPException: 409 where browsers allow no passkeys.
+    """Raises:
+    HTTPException: 409 where browsers allow no passkeys.
     """
     party = services.relying_party(request)
     if party is None:

@@ -100,9 +100,8 @@ def _create(body: SignUp, requester: Requester, access: AccessControl, services:
 
 
 def _check_open(body: SignUp, invitation: InvitationRow | None, services: AccountServices) -> None:
-    """
-    Raises:
-        HTTPException: 403 if this address may not sign up.
+    """Raises:
+    HTTPException: 403 if this address may not sign up.
     """
     settings = services.settings()
     if settings["signup"] == "closed":
@@ -142,7 +141,8 @@ def verify(
     services: TheServices,
 ) -> Any:
     """Confirm an e-mail address. It needs a session of the account that added it: with the link alone, the
-    owner of an address could be made to confirm a stranger's account."""
+    owner of an address could be made to confirm a stranger's account.
+    """
     accounts, now_ms = access.accounts, access.clock()
     token = _token(body.token, requester, services, now_ms)
     if token.user_id is None or token.email_id is None:

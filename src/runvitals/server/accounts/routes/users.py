@@ -37,7 +37,8 @@ def search(
     page: ThePage,
 ) -> Any:
     """Users by the beginning of their name or display name, those first with whom the requester shares a
-    team. E-mail addresses are neither searched nor shown."""
+    team. E-mail addresses are neither searched nor shown.
+    """
     access.require(owner.requester, Action.USER_READ, Account(owner.id), "users", changes=False)
     text = query.strip()
     if len(text) < MIN_CHARACTERS:

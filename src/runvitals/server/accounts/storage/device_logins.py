@@ -28,7 +28,8 @@ _CODE_CHARACTERS: Final = 8
 @dataclass(frozen=True, slots=True)
 class DeviceLogin:
     """A sign-in that waits for a user. `name`: of the device. `user_id` null: nobody has answered it.
-    `scope`: of the key that it gets."""
+    `scope`: of the key that it gets.
+    """
 
     id: int
     code: str

@@ -145,9 +145,8 @@ class KeyTable:
         return [KeyRow(**row._asdict(), entities=frozenset(limits.get(row.id, ()))) for row in rows]
 
     def get(self, key_id: int) -> KeyRow:
-        """
-        Raises:
-            NotFound: there is no such key.
+        """Raises:
+        NotFound: there is no such key.
         """
         with self._database.read() as connection:
             return _key(connection, key_id)
@@ -160,9 +159,8 @@ class KeyTable:
             return None if found is None else _key(connection, found)
 
     def by_public_id(self, shown: str) -> KeyRow:
-        """
-        Raises:
-            NotFound: there is no such key.
+        """Raises:
+        NotFound: there is no such key.
         """
         with self._database.read() as connection:
             number = connection.execute(

@@ -22,7 +22,8 @@ _COLUMNS = ("display_name", "default_entity_id")
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
     """A user's profile. `fields`: texts and preferences as they were set; `default_entity_id` null: the
-    user's own space."""
+    user's own space.
+    """
 
     user_id: int
     entity_id: int
@@ -38,9 +39,8 @@ class ProfileTable:
         self._database = database
 
     def get(self, user_id: int) -> ProfileRow:
-        """
-        Raises:
-            NotFound: there is no such user.
+        """Raises:
+        NotFound: there is no such user.
         """
         with self._database.read() as connection:
             return _profile(connection, user_id)

@@ -124,9 +124,8 @@ class UserTable:
         return self._database.write(work)
 
     def get(self, user_id: int) -> UserRow:
-        """
-        Raises:
-            NotFound: there is no user with this id.
+        """Raises:
+        NotFound: there is no user with this id.
         """
         with self._database.read() as connection:
             return _user(connection, user_account.c.id == user_id)
@@ -139,9 +138,8 @@ class UserTable:
             return [UserRow(**row._asdict()) for row in connection.execute(living)]
 
     def by_name(self, name: str) -> UserRow:
-        """
-        Raises:
-            NotFound: there is no user with this name.
+        """Raises:
+        NotFound: there is no user with this name.
         """
         with self._database.read() as connection:
             return user_by_name(connection, name)
@@ -339,7 +337,6 @@ class UserTable:
 
         Their names are free again: nobody else has seen anything of them.
         """
-
         anonymise = self._settings.anonymises()
 
         def work(connection: Connection) -> int:
@@ -355,9 +352,8 @@ class UserTable:
 
 
 def user_by_name(connection: Connection, name: str) -> UserRow:
-    """
-    Raises:
-        NotFound: there is no user with this name.
+    """Raises:
+    NotFound: there is no user with this name.
     """
     row = connection.execute(_USERS.where(entity.c.name == plain_text(name).lower())).first()
     if row is None or row.deleted_ms is not None:

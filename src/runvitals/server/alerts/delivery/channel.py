@@ -48,9 +48,8 @@ def post(fetcher: Fetcher, url: str, body: bytes, headers: Mapping[str, str]) ->
 
 
 def check_accepted(answer: ChannelResponse) -> ChannelResponse:
-    """
-    Raises:
-        DeliveryFailed: the receiver did not accept it; for good if it says that it is gone.
+    """Raises:
+    DeliveryFailed: the receiver did not accept it; for good if it says that it is gone.
     """
     status = answer.status or 0
     if not 200 <= status < 300:

@@ -64,7 +64,8 @@ class RunActions:
 
     def command(self, due: StoredNotification) -> ChannelResponse:
         """Have the hosts of a run run a command that their users registered. It waits until one of them says
-        what came of it. Raises `DeliveryFailed`."""
+        what came of it. Raises `DeliveryFailed`.
+        """
         place, by = self._allowed(due, Action.RUN_STOP)
         begun = f"command {due.id} "
         for event in self._store.events.of_run(place.run_id, name="command"):

@@ -214,7 +214,8 @@ def _shown_to(
     access: AccessControl, requester: Requester, team: TeamRow
 ) -> Callable[[AutomationRow], dict[str, Any]]:
     """What makes an answer of an automation. Users write tokens into payloads: only those who manage
-    automations see them."""
+    automations see them.
+    """
     if access.may(requester, Action.AUTOMATION_MANAGE, entity_of(access, team)):
         return automation_json
 

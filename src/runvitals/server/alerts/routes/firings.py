@@ -1,5 +1,6 @@
 """`/entities/{entity}/alert-rules/history`: when rules fired, who was notified by what, and whether it
-arrived."""
+arrived.
+"""
 
 from __future__ import annotations
 

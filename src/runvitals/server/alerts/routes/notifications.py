@@ -77,7 +77,8 @@ def history_of(
 
 def notification_json(row: StoredNotification) -> dict[str, Any]:
     """A notification in an answer. `channel` and `receiver`: by what, and whom; `state`: pending, finished,
-    failed or dropped."""
+    failed or dropped.
+    """
     channel, _, receiver = row.target.partition(":")
     return {
         "id": row.id,

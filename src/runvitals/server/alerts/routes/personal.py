@@ -44,7 +44,8 @@ class Quiet(BaseModel):
 
 class Exception_(BaseModel):
     """What is sent of one team, project or run. `name`: `team`, `entity/project` or
-    `entity/project/run`."""
+    `entity/project/run`.
+    """
 
     model_config = ConfigDict(extra="forbid")
 

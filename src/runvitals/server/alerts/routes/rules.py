@@ -75,7 +75,8 @@ def rules(entity: TheEntity, access: TheAccess, requester: TheRequester, page: T
     """The rules, in the order in which they were made; with those that are ready to be used.
 
     `state`: off, ok, pending (a condition holds, but not for long enough yet) or firing, with the numbers of
-    series that are `firing` and `pending`."""
+    series that are `firing` and `pending`.
+    """
     alerts = access.metadata_store.alerts
     readable = access.directory.readable_runs(requester.principal)
     counts = alerts.firings.counts(entity.id, None if readable is None else readable.projects)
@@ -105,7 +106,8 @@ def try_rule(
 ) -> dict[str, Any]:
     """When a rule would have fired for the runs of the past days that you may read.
 
-    `metrics`: some of what it was evaluated on, to be drawn."""
+    `metrics`: some of what it was evaluated on, to be drawn.
+    """
     checked = _checked(body.rule, access, entity, requester)
     readable = access.directory.readable_runs(requester.principal)
     to_ms = access.clock()

@@ -51,7 +51,8 @@ def change_alerts(
     team: TheTeam, body: TeamChange, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Change what the team is notified. Mails go to all members who may read the run and have not
-    muted the team."""
+    muted the team.
+    """
     settings = access.metadata_store.alerts.settings
     before = team_alerts(settings.of_team(team.id))
     destination = before.slack_destination

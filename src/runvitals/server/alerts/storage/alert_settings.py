@@ -75,9 +75,8 @@ class AlertSettingTable:
         return {} if found is None else json.loads(found)
 
     def put_team(self, team_id: int, data: Mapping[str, Any], by: Actor, now_ms: int) -> None:
-        """
-        Raises:
-            NotFound: the team was deleted meanwhile.
+        """Raises:
+        NotFound: the team was deleted meanwhile.
         """
 
         def work(connection: Connection) -> None:

@@ -117,9 +117,8 @@ class AutomationTable:
             return _read(connection, automation.c.event.in_(kinds), automation.c.enabled)
 
     def get(self, team_id: int, automation_id: int) -> AutomationRow:
-        """
-        Raises:
-            NotFound: the team has no such automation.
+        """Raises:
+        NotFound: the team has no such automation.
         """
         with self._database.read() as connection:
             return _automation(connection, team_id, automation_id)
@@ -127,8 +126,7 @@ class AutomationTable:
     def create(
         self, team_id: int, name: str, enabled: bool, definition: Mapping[str, Any], by: Actor, now_ms: int
     ) -> AutomationRow:
-        """
-        Args:
+        """Args:
             definition: a valid one.
 
         Raises:
@@ -182,9 +180,8 @@ class AutomationTable:
         return self._database.write(work)
 
     def delete(self, team_id: int, automation_id: int, by: Actor, now_ms: int) -> None:
-        """
-        Raises:
-            NotFound: the team has no such automation.
+        """Raises:
+        NotFound: the team has no such automation.
         """
 
         def work(connection: Connection) -> None:

@@ -161,7 +161,8 @@ class DestinationTable:
         name: str | None = None,
     ) -> StoredDestination:
         """Change what is given; returns the destination as it is now. A URL that is replaced is in use again.
-        Raises as `create`, or if there is no such destination."""
+        Raises as `create`, or if there is no such destination.
+        """
         limits, of_kind = _LIMITS[kind], destination.c.kind == kind
         if name is not None:
             name = checked_name(limits.name_of, name.strip(), limits.max_name)
@@ -310,7 +311,8 @@ def _columns(
 
 def _audited(webhook: StoredDestination) -> dict[str, Any]:
     """A webhook in the audit log: of the URL only the host, of the payload only whether there is one, since
-    users write tokens into both."""
+    users write tokens into both.
+    """
     settings = webhook.settings
     shown = {"url": host_of(settings["url"]), "payload": settings["payload"] is not None}
     return {"name": webhook.name, **settings, **shown}

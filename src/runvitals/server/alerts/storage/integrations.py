@@ -30,8 +30,7 @@ def check_free(
     what: str,
     *conditions: ColumnElement[bool],
 ) -> None:
-    """
-    Args:
+    """Args:
         name: the column that is unique in a team.
         what: the kind of integration, for the error.
         conditions: of the rows among which it is unique.
@@ -47,9 +46,8 @@ def check_free(
 def check_count(
     connection: Connection, table: Table, team_id: int, most: int, what: str, *conditions: ColumnElement[bool]
 ) -> None:
-    """
-    Raises:
-        LimitReached: the team has as many as a team may have.
+    """Raises:
+    LimitReached: the team has as many as a team may have.
     """
     mine = select(func.count()).select_from(table).where(table.c.team_id == team_id, *conditions)
     if connection.execute(mine).scalar_one() >= most:

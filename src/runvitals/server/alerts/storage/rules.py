@@ -94,9 +94,8 @@ class AlertRuleTable:
         return self._read(select(alert_rule).where(mine).order_by(alert_rule.c.name))
 
     def get(self, entity_id: int, rule_id: int) -> StoredRule:
-        """
-        Raises:
-            NotFound: the team or user has no such rule.
+        """Raises:
+        NotFound: the team or user has no such rule.
         """
         mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.id == rule_id)
         found = self._read(select(alert_rule).where(mine))
@@ -107,11 +106,10 @@ class AlertRuleTable:
     def create(
         self, entity_id: int, definition: Mapping[str, Any], enabled: bool, by: Actor, now_ms: int
     ) -> StoredRule:
-        """
-        Raises:
-            NameTaken: a rule has this name.
-            LimitReached: there are too many.
-            NotFound: the team or user was deleted meanwhile.
+        """Raises:
+        NameTaken: a rule has this name.
+        LimitReached: there are too many.
+        NotFound: the team or user was deleted meanwhile.
         """
 
         def work(connection: Connection) -> StoredRule:
@@ -182,9 +180,8 @@ class AlertRuleTable:
         return self._database.write(work)
 
     def delete(self, entity_id: int, rule_id: int, by: Actor, now_ms: int) -> None:
-        """
-        Raises:
-            NotFound: the team or user has no such rule.
+        """Raises:
+        NotFound: the team or user has no such rule.
         """
 
         def work(connection: Connection) -> None:

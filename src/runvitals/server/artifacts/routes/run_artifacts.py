@@ -34,7 +34,8 @@ async def run_artifacts(
     ] = "logged",
 ) -> Response:
     """The versions of artifacts that the run logged or used, the oldest first. Those that the requester may
-    not see are left out."""
+    not see are left out.
+    """
     skip = page.after_id
 
     def read(view: RunView) -> tuple[list[RunArtifact], int]:

@@ -28,7 +28,8 @@ class ArtifactStore:
 
     def remove_expired(self, now_ms: int) -> int:
         """Delete versions whose time to live is over, drafts that were abandoned, and forget contents that
-        nothing needs any more; returns how many versions were deleted."""
+        nothing needs any more; returns how many versions were deleted.
+        """
         removed = self.versions.delete_expired(now_ms, now_ms - _KEPT_MS)
         self.contents.forget_unused(now_ms - _KEPT_MS)
         return removed

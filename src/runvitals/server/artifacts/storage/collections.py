@@ -57,9 +57,8 @@ class CollectionTable:
         self._database = database
 
     def get(self, collection_id: int) -> Collection:
-        """
-        Raises:
-            UnknownArtifact: there is none.
+        """Raises:
+        UnknownArtifact: there is none.
         """
         with self._database.read() as connection:
             return _get(connection, collection_id)

@@ -218,7 +218,8 @@ class ContentTable:
 
     def forget_unused(self, before_ms: int) -> int:
         """Forget the contents that no version of their project has, and that nobody asked for since a time;
-        returns how many. `StoredFileTable.forget_unused` removes what nobody has any more."""
+        returns how many. `StoredFileTable.forget_unused` removes what nobody has any more.
+        """
         columns = artifact_content.c
         used = (
             select(artifact_entry.c.version_id)

@@ -71,9 +71,8 @@ def read_versions(connection: Connection, ids: Iterable[int]) -> dict[int, Versi
 
 
 def read_version(connection: Connection, version_id: int) -> Version:
-    """
-    Raises:
-        UnknownArtifact: there is none.
+    """Raises:
+    UnknownArtifact: there is none.
     """
     found = read_versions(connection, [version_id]).get(version_id)
     if found is None:

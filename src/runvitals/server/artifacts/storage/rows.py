@@ -12,7 +12,8 @@ from runvitals.model.artifacts import UnknownArtifact as UnknownArtifact
 @dataclass(frozen=True, slots=True)
 class Collection:
     """A named list of versions. `kind`: `sequence` or `portfolio`. `entity`: None in a store without
-    accounts. `versions`: how many it has."""
+    accounts. `versions`: how many it has.
+    """
 
     id: int
     project_id: int

@@ -56,9 +56,8 @@ class VersionTable:
         self._database = database
 
     def get(self, version_id: int) -> Version:
-        """
-        Raises:
-            UnknownArtifact: there is none.
+        """Raises:
+        UnknownArtifact: there is none.
         """
         with self._database.read() as connection:
             return read_version(connection, version_id)

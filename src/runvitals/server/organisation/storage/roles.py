@@ -82,9 +82,8 @@ class RoleTable:
             return _roles(connection)
 
     def get(self, name: str) -> RoleRow:
-        """
-        Raises:
-            NotFound: there is no custom role of this name.
+        """Raises:
+        NotFound: there is no custom role of this name.
         """
         with self._database.read() as connection:
             return role_by_name(connection, name)
@@ -158,9 +157,8 @@ class RoleTable:
 
 
 def role_by_name(connection: Connection, name: str) -> RoleRow:
-    """
-    Raises:
-        NotFound: there is no custom role of this name.
+    """Raises:
+    NotFound: there is no custom role of this name.
     """
     found = _roles(connection, custom_role.c.name_key == plain_text(name).casefold())
     if not found:

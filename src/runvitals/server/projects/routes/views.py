@@ -208,9 +208,8 @@ def _owner_id(requester: Requester) -> int | None:
 
 
 def _check_writes(requester: Requester) -> None:
-    """
-    Raises:
-        HTTPException: 403 for a key that may only read.
+    """Raises:
+    HTTPException: 403 for a key that may only read.
     """
     principal: Principal = requester.principal
     key = principal.key if isinstance(principal, (User, ServiceAccount)) else None

@@ -99,9 +99,8 @@ class OwnedProjectTable:
         self._database = database
 
     def get(self, project_id: int) -> ProjectDetail:
-        """
-        Raises:
-            UnknownProject: no team or user has a project with this id.
+        """Raises:
+        UnknownProject: no team or user has a project with this id.
         """
         with self._database.read() as connection:
             return _detail(connection, project_id)

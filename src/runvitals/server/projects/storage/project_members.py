@@ -61,9 +61,8 @@ class ProjectMemberTable:
         self._database = database
 
     def get(self, project_id: int) -> OwnedProject:
-        """
-        Raises:
-            UnknownProject: there is no project with this id.
+        """Raises:
+        UnknownProject: there is no project with this id.
         """
         with self._database.read() as connection:
             return _owned(_project(connection, project_id))

@@ -263,7 +263,6 @@ class ProjectTable:
 
     def delete(self, project_id: int, now_ms: int) -> int:
         """Move all runs of a project to the trash, like `RunTable.delete`; returns how many."""
-
         theirs = (run.c.project_id == project_id, run.c.deleted_ms.is_(None))
         statement = update(run).where(*theirs).values(deleted_ms=now_ms)
         return self._database.write(lambda connection: connection.execute(statement).rowcount)

@@ -90,9 +90,8 @@ class SavedViewTable:
             return [_view(row) for row in rows]
 
     def get(self, view_id: int) -> SavedView:
-        """
-        Raises:
-            NotFound: there is no such view.
+        """Raises:
+        NotFound: there is no such view.
         """
         with self._database.read() as connection:
             return _read(connection, view_id)
@@ -106,8 +105,7 @@ class SavedViewTable:
         data: dict[str, Any],
         now_ms: int,
     ) -> SavedView:
-        """
-        Args:
+        """Args:
             user_id: whose view it is; None: it is published.
 
         Raises:

@@ -77,7 +77,8 @@ class BulkResultsSchema(ResponseBody):
 )
 async def change_runs(request: Request, library: TheEditableLibrary, change: BulkChange) -> Any:
     """Update, delete, restore or stop up to 1,000 runs. The permission is checked for each of them, and one
-    that fails does not prevent the others."""
+    that fails does not prevent the others.
+    """
     if (change.do == "update") != (change.changes is not None):
         raise InvalidFields({"changes": f"expected with `update`, and only with it, not with {change.do!r}"})
     if change.changes is not None and change.changes.tags is not None and _changes_tags(change.changes):

@@ -24,7 +24,8 @@ _RUNS = 50
 )
 async def defined_metrics(library: TheLibrary, run_filter: TheFilter) -> Any:
     """What the newest 50 runs that match a filter chose with `define_metric`, by name or pattern. The newest
-    choice for a name counts."""
+    choice for a name counts.
+    """
     page = await library.page(run_filter, RunSort("started_ms", True), _RUNS, None, lambda key: False)
     found: dict[str, Any] = {}
     for run in reversed(page.runs):

@@ -77,7 +77,8 @@ async def run_groups(
     after: Annotated[str | None, Query(description="`next` of the previous page.", max_length=20)] = None,
 ) -> Any:
     """Runs with the same values, and statistics of their columns. A run with several tags or hosts is in
-    several groups."""
+    several groups.
+    """
     fields = fields_of(columns)
     try:
         names = {name: grouped_by(name) for name in by}
@@ -120,7 +121,8 @@ def _group(group: RunGroup, names: tuple[str, ...], fields: dict[str, str]) -> d
 )
 async def runs_as_csv(library: TheLibrary, run_filter: TheFilter, wanted: TheList) -> Response:
     """The runs that match, one a row, with the chosen columns: at most 100,000. Text that a spreadsheet would
-    run as a formula gets a leading apostrophe."""
+    run as a formula gets a leading apostrophe.
+    """
     if wanted.sparklines:
         raise InvalidFields({"sparklines": "a table in CSV has no sparklines"})
 

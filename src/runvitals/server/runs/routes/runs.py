@@ -188,7 +188,8 @@ async def edit(
     changes: models.RunChanges,
 ) -> Any:
     """Set a run's name, notes, tags, group, job type, project or author. Fields that are left out do not
-    change."""
+    change.
+    """
     access = route_check(request)
     if access is not None and "project" in changes.model_fields_set:
         await run_in_threadpool(access.check_move, request, changes.project)

@@ -42,9 +42,8 @@ class ConsoleLine:
     text: str
 
     def check(self) -> None:
-        """
-        Raises:
-            ValueError: an invalid number.
+        """Raises:
+        ValueError: an invalid number.
         """
         check_integers("console output", seq=self.seq, time_ms=self.time_ms)
         if self.stream not in STREAMS:

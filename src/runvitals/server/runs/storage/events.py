@@ -54,9 +54,8 @@ class StoredEvent:
     service_account_id: int | None = None
 
     def check(self) -> None:
-        """
-        Raises:
-            ValueError: data that is not valid JSON, or a number beyond 64 bits.
+        """Raises:
+        ValueError: data that is not valid JSON, or a number beyond 64 bits.
         """
         _row(self)
 

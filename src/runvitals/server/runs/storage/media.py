@@ -47,9 +47,8 @@ class StoredMedia:
     items: list[dict[str, Any]]
 
     def check(self) -> None:
-        """
-        Raises:
-            ValueError: an invalid number, or items that are not valid JSON.
+        """Raises:
+        ValueError: an invalid number, or items that are not valid JSON.
         """
         _row(self)
 
@@ -157,7 +156,8 @@ class MediaTable:
 
     def keys(self, run_id: int) -> list[MediaKey]:
         """The names under which media were logged, in order of first use; not those of saved files and
-        artifacts."""
+        artifacts.
+        """
         statement = (
             select(
                 media.c.key,

@@ -87,7 +87,8 @@ def hosts(writers: Sequence[StoredWriter], now_ms: int) -> list[Host]:
 
 def update_run_states(connection: Connection, run_ids: Iterable[int]) -> None:
     """Update the state columns of runs from their writers, and raise the events of those that ended. The runs
-    must be locked (`lock_runs`)."""
+    must be locked (`lock_runs`).
+    """
     rows: list[dict[str, Any]] = []
     ended: list[RunReached] = []
     endings: list[tuple[int, int, str, int]] = []

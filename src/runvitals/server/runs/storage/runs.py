@@ -178,7 +178,8 @@ class RunTable:
 
     def fields(self, wanted: Filter, now_ms: int) -> list[str]:
         """The fields of the newest 1,000 runs matching a filter: the columns their table can show and sort
-        by."""
+        by.
+        """
         with self._read_fields() as connection:
             return run_fields.names_of(connection, wanted, now_ms)
 

@@ -91,9 +91,8 @@ class WriterRegistration:
         return self.sender.entity_id, self.run
 
     def check(self) -> None:
-        """
-        Raises:
-            ValueError: a name or number that cannot be stored; the text says what is allowed.
+        """Raises:
+        ValueError: a name or number that cannot be stored; the text says what is allowed.
         """
         check_run_id(self.run)
         check_writer(self.writer)

@@ -168,10 +168,9 @@ class JwtIssuerTable:
         return self._database.write(work)
 
     def delete(self, issuer_id: int, by: Actor, now_ms: int) -> None:
-        """
-        Raises:
-            ValueError: service accounts sign in with it.
-            NotFound: there is no such issuer.
+        """Raises:
+        ValueError: service accounts sign in with it.
+        NotFound: there is no such issuer.
         """
 
         def work(connection: Connection) -> None:

@@ -153,7 +153,8 @@ async def report(
     sweep: TheSweep, agent: TheSweepAgent, sent: AgentReport, access: TheAccess, request: Request
 ) -> Any:
     """What an agent is to do next. It reports every few seconds; without runs it gets the next one. The same
-    report can be sent again."""
+    report can be sent again.
+    """
     todo = AgentCommands(access.metadata_store, shared_services_of(request).library)
     try:
         if sent.ends:

@@ -178,7 +178,8 @@ def read_sweep(sweep: TheSweep, access: TheAccess, requester: TheRequester) -> A
 
 def order_sweep(sweep: TheSweep, order: control.Order, access: TheAccess, requester: TheRequester) -> Any:
     """Pause a sweep: agents get no runs. Resume it. Stop it: agents end after their runs. Cancel it: they end
-    with their runs."""
+    with their runs.
+    """
     control.require(access, requester, Action.SWEEP_CONTROL, sweep)
     try:
         row = control.order(access, sweep, order)

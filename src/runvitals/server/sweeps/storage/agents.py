@@ -23,9 +23,8 @@ class AgentTable:
         self._database = database
 
     def add(self, sweep_id: int, host: str, now_ms: int) -> SweepAgent:
-        """
-        Raises:
-            UnknownSweep: there is no such sweep.
+        """Raises:
+        UnknownSweep: there is no such sweep.
         """
         row = {"sweep_id": sweep_id, "host": plain_text(host)[:_MAX_HOST], "created_ms": now_ms}
 

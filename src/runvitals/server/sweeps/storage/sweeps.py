@@ -43,9 +43,8 @@ class SweepTable:
         self._database = database
 
     def get(self, sweep_id: int) -> Sweep:
-        """
-        Raises:
-            UnknownSweep: there is none.
+        """Raises:
+        UnknownSweep: there is none.
         """
         with self._database.read() as connection:
             return _read(connection, sweep_id)
@@ -74,9 +73,8 @@ class SweepTable:
             return [_sweep(row) for row in connection.execute(statement)]
 
     def create(self, new: NewSweep, now_ms: int) -> Sweep:
-        """
-        Raises:
-            LimitReached: the project has too many sweeps.
+        """Raises:
+        LimitReached: the project has too many sweeps.
         """
 
         def work(connection: Connection) -> Sweep:

@@ -136,7 +136,8 @@ def slack_destinations(
     team: TheTeam, access: TheAccess, page: ThePage, outside: TheOutsideServices
 ) -> dict[str, Any]:
     """The team's Slack destinations, in the order in which they were created. `app`: the operator has
-    registered an app of Slack, by which a browser can add one."""
+    registered an app of Slack, by which a browser can add one.
+    """
     listed = _listed("slack", "slack_destinations", team.id, access, page)
     return {**listed, "app": outside.slack_app.configured}
 
@@ -144,7 +145,8 @@ def slack_destinations(
 @router.get(_APPRISE, dependencies=[needs("webhook:manage")])
 def apprise_destinations(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The team's destinations, in the order in which they were created. `installed`: the server has
-    Apprise."""
+    Apprise.
+    """
     listed = _listed("apprise", "apprise_destinations", team.id, access, page)
     return {**listed, "installed": is_installed()}
 
@@ -345,9 +347,8 @@ def _slack_host(url: str, others: Collection[str]) -> str | None:
 
 
 def _check_webhook(values: dict[str, Any], signing_secret: str | None, outside: OutsideServices) -> None:
-    """
-    Raises:
-        InvalidFields: no request would be sent to the URL, or the payload is invalid.
+    """Raises:
+    InvalidFields: no request would be sent to the URL, or the payload is invalid.
     """
     if "url" in values:
         values["url"] = values["url"].strip()

@@ -75,9 +75,8 @@ class Inviter:
         return wanted
 
     def check_limits(self, team: TeamRow | None, count: int) -> None:
-        """
-        Raises:
-            HTTPException: 429 if the requester, or the team, has sent too many invitations within a day.
+        """Raises:
+        HTTPException: 429 if the requester, or the team, has sent too many invitations within a day.
         """
         invitations, since_ms = self._access.accounts.invitations, self._access.clock() - DAY_MS
         user_id = self._requester.user_id
@@ -162,7 +161,8 @@ class Inviter:
 
     def _is_known_member(self, address: str, place: Place) -> bool:
         """Whether the address is a member's. False for requesters who do not see the members' addresses: the
-        answer must not show them who has an account."""
+        answer must not show them who has an account.
+        """
         if place.entity is None or place.team is None:
             return False
         if not self._access.may(self._requester, Action.MEMBER_READ_EMAIL, place.entity):
@@ -205,9 +205,8 @@ def may_admit(access: AccessControl, team_id: int, user: UserRow, by_user_id: in
 
 
 def check_admission(access: AccessControl, team_id: int, user_id: int, by_user_id: int | None) -> None:
-    """
-    Raises:
-        HTTPException: 403 unless the user may be admitted: see `may_admit`.
+    """Raises:
+    HTTPException: 403 unless the user may be admitted: see `may_admit`.
     """
     if not may_admit(access, team_id, access.accounts.users.get(user_id), by_user_id):
         raise HTTPException(403, NOT_ADMITTED)

@@ -215,7 +215,8 @@ def reject(
 
 def join_of(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any] | None:
     """How the requester may join a team whose page they see: `ask`, `auto`, or `requested` with the id of the
-    request. None for members, and for whom no team is open."""
+    request. None for members, and for whom no team is open.
+    """
     user = requester.principal
     if not isinstance(user, User) or user.access is Access.NONE or team.id in user.teams:
         return None
@@ -229,7 +230,8 @@ def join_of(access: AccessControl, requester: Requester, team: TeamRow) -> dict[
 
 def _joins_at_once(access: AccessControl, user_id: int, team: TeamRow) -> bool:
     """Whether the mail domain suffices. Not for administrators of the organisation, who can set the domains
-    of a team, where they may not join teams by themselves."""
+    of a team, where they may not join teams by themselves.
+    """
     joins = access.accounts.join_requests.joins_at_once(user_id, team)
     return joins and may_admit(access, team.id, access.accounts.users.get(user_id), None)
 

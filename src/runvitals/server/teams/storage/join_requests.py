@@ -74,7 +74,8 @@ class JoinRequestTable:
 
     def recommended(self, user_id: int) -> list[TeamRow]:
         """The teams, by name, that are recommended to people with a mail domain of the user and that the user
-        is not in. Hidden ones too: the caller leaves out what is hidden."""
+        is not in. Hidden ones too: the caller leaves out what is hidden.
+        """
         mine = select(membership.c.team_id).where(membership.c.user_id == user_id)
         shown = TEAMS.where(
             team.c.recommend_by_domain, entity.c.deleted_ms.is_(None), entity.c.id.not_in(mine)
@@ -155,9 +156,8 @@ class JoinRequestTable:
         return self._listed(team_join_request.c.user_id == user_id)
 
     def get(self, request_id: int) -> JoinRequestRow:
-        """
-        Raises:
-            NotFound: there is no such request.
+        """Raises:
+        NotFound: there is no such request.
         """
         with self._database.read() as connection:
             row = connection.execute(_REQUESTS.where(team_join_request.c.id == request_id)).first()
@@ -189,18 +189,16 @@ class JoinRequestTable:
         self._database.write(work)
 
     def reject(self, request_id: int, by: Actor, now_ms: int) -> None:
-        """
-        Raises:
-            NoLongerValid: the request was answered or withdrawn.
+        """Raises:
+        NoLongerValid: the request was answered or withdrawn.
         """
         self._database.write(
             lambda connection: _end(connection, _locked(connection, request_id), "rejected", by, now_ms)
         )
 
     def withdraw(self, request_id: int, by: Actor, now_ms: int) -> None:
-        """
-        Raises:
-            NoLongerValid: the request was answered or withdrawn.
+        """Raises:
+        NoLongerValid: the request was answered or withdrawn.
         """
         self._database.write(
             lambda connection: _end(connection, _locked(connection, request_id), "withdrawn", by, now_ms)

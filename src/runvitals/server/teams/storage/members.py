@@ -102,9 +102,8 @@ class MemberTable:
         return found
 
     def get(self, team_name: str, user_name: str) -> MemberRow:
-        """
-        Raises:
-            NotFound: there is no such team, or the user is not in it.
+        """Raises:
+        NotFound: there is no such team, or the user is not in it.
         """
         with self._database.read() as connection:
             found = living_team(connection, team_name)

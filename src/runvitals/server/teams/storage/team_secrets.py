@@ -30,7 +30,8 @@ class SecretInUse(ValueError):
 @dataclass(frozen=True, slots=True)
 class TeamSecretRow:
     """A secret, without its value. `changed_by`: the user who set the value; None: it was no user, or the
-    user is deleted."""
+    user is deleted.
+    """
 
     id: int
     name: str

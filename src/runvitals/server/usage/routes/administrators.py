@@ -16,7 +16,8 @@ router = Router()
 @router.get("/billing/administrators", dependencies=[needs("billing:read")])
 def administrators(access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The billing administrators and billing viewers, by name. `PATCH /organisation/members/{name}` with
-    `billing_role` changes who they are."""
+    `billing_role` changes who they are.
+    """
     found = [one for one in access.accounts.users.listed() if one.user.billing_role != "none"]
     return page_of("administrators", found, lambda one: one.user.name, page, _administrator_json)
 

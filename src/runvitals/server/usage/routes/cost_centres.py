@@ -89,7 +89,8 @@ def change_cost_centre(
 def delete_cost_centre(code: Code, reports: TheReports, access: TheAccess, requester: TheRequester) -> None:
     """Delete a cost centre and its assignments: who paid before them pays again.
 
-    409 if that would change a month of which a statement was issued."""
+    409 if that would change a month of which a statement was issued.
+    """
     try:
         reports.cost_centres.delete(code, requester.actor, access.clock())
     except PeriodIssued as error:

@@ -22,7 +22,8 @@ router = Router()
 @router.get("/teams/{team}/usage", dependencies=[needs("storage:read")])
 async def usage(request: Request, team: TheTeam, access: TheAccess, requester: TheRequester) -> Any:
     """The storage that the projects of a team take. `by_project` names those that the requester may know of;
-    the sums contain all."""
+    the sums contain all.
+    """
     library = shared_services_of(request).library
     projects = await library.storage(team.id)
     known = await run_in_threadpool(_known_projects, access, requester, team.id)

@@ -57,9 +57,8 @@ class CostCentreTable:
             return [CostCentre(**row._asdict()) for row in rows]
 
     def add(self, new: CostCentre, by: Actor, now_ms: int) -> CostCentre:
-        """
-        Raises:
-            NameTaken: another one has this code.
+        """Raises:
+        NameTaken: another one has this code.
         """
 
         def work(connection: Connection) -> CostCentre:
@@ -123,8 +122,7 @@ class CostCentreTable:
             return [CostCentreAssignment(*row) for row in connection.execute(statement)]
 
     def assign(self, wanted: CostCentreAssignment, name: str, by: Actor, now_ms: int) -> None:
-        """
-        Args:
+        """Args:
             name: of the team, user or project.
 
         Raises:
@@ -144,9 +142,8 @@ class CostCentreTable:
 
 
 def find_cost_centre(connection: Connection, code: str) -> CostCentre:
-    """
-    Raises:
-        NotFound: there is no such cost centre.
+    """Raises:
+    NotFound: there is no such cost centre.
     """
     row = connection.execute(select(*_columns()).where(cost_centre.c.code == code)).first()
     if row is None:

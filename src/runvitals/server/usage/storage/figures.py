@@ -303,7 +303,8 @@ class UsageFigureTable:
 
     def forget_days(self, first: str, last: str) -> None:
         """Remove the figures of days that are to be computed again, but those that are final, and those of
-        runs that were deleted for good."""
+        runs that were deleted for good.
+        """
         final = select(usage_run_day.c.run_id).where(usage_run_day.c.final)
 
         def work(connection: Connection) -> None:

@@ -86,10 +86,9 @@ class PlanTable:
         self._database.write(work)
 
     def remove(self, name: str, by: Actor, now_ms: int) -> None:
-        """
-        Raises:
-            NotFound: there is no such plan.
-            PlanInUse: somebody has it.
+        """Raises:
+        NotFound: there is no such plan.
+        PlanInUse: somebody has it.
         """
 
         def work(connection: Connection) -> None:
@@ -103,9 +102,8 @@ class PlanTable:
         self._database.write(work)
 
     def assign(self, wanted: AssignedPlan, by: Actor, now_ms: int) -> None:
-        """
-        Raises:
-            NotFound: there is no such plan.
+        """Raises:
+        NotFound: there is no such plan.
         """
 
         def work(connection: Connection) -> None:

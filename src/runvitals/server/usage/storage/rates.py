@@ -41,9 +41,8 @@ class RateTable:
             return [StoredRate(**row._asdict()) for row in rows]
 
     def add(self, new: StoredRate, by: Actor, now_ms: int) -> StoredRate:
-        """
-        Raises:
-            PeriodIssued: it would change a month of which a statement was issued.
+        """Raises:
+        PeriodIssued: it would change a month of which a statement was issued.
         """
 
         def work(connection: Connection) -> StoredRate:
@@ -89,10 +88,9 @@ class RateTable:
         return self._database.write(work)
 
     def remove(self, rate_id: int, by: Actor, now_ms: int) -> None:
-        """
-        Raises:
-            NotFound: there is no such price.
-            PeriodIssued: it applies to a month of which a statement was issued.
+        """Raises:
+        NotFound: there is no such price.
+        PeriodIssued: it applies to a month of which a statement was issued.
         """
 
         def work(connection: Connection) -> None:

@@ -192,7 +192,8 @@ class UsageReading:
 
     def names(self) -> Mapping[tuple[str, int], str]:
         """Names by kind (entity, project, user, service_account) and id: the present ones, and of what is
-        gone the last ones that were copied."""
+        gone the last ones that were copied.
+        """
         with self._database.read() as connection:
             return {**copied_names(connection), **present_names(connection)}
 

@@ -1,5 +1,6 @@
 """Runs on a server. Only what is shown is requested: series of the charts of a page, in the detail of their
-size, and then what is new."""
+size, and then what is new.
+"""
 
 from __future__ import annotations
 

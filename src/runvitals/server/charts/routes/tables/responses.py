@@ -84,7 +84,6 @@ async def metrics_table(
     Raises:
         ValueError: t1 before t0.
     """
-
     problems: dict[str, None] = {}
 
     def charted(view: RunView) -> tuple[str, Table | samples.SampleRange | list[Series], int]:
@@ -128,7 +127,6 @@ async def history_table(
     Raises:
         TooMuch: more values than one response may hold.
     """
-
     problems: dict[str, None] = {}
 
     def read(view: RunView) -> tuple[str, list[series.LoggedSeries]]:
