@@ -1,4 +1,6 @@
-"""Every message that the server sends: its subject, its text and where its link leads.
+"""Messages about accounts and teams: their subject, their text and where their link leads.
+
+Those about joining teams, their end and their projects are in `team_messages`.
 
 Secrets of links are in the fragment of the URL, which browsers send to no server: neither logs nor proxies
 see them. What users wrote (names, texts of invitations) is shown on one line, without control characters.

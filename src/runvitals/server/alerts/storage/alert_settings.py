@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from sqlalchemy import Connection, Table, and_, delete, func, or_, select
 
-from runvitals.server.alerts.storage.integrations import locked_team
+from runvitals.server.alerts.storage.checks import locked_team
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, among, insert
 from runvitals.server.database.tables.accounts import entity

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from runvitals.model.durations import HOUR_MS
 from runvitals.model.state import LOST
-from runvitals.server.alerts.storage.integrations import check_count, check_free, locked_team
+from runvitals.server.alerts.storage.checks import check_count, check_free, locked_team
 from runvitals.server.audit.storage.audit import SYSTEM, Actor, record
 from runvitals.server.database.database import Database, among, put_rows
 from runvitals.server.database.stored_json import stored_object

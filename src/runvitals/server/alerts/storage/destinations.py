@@ -14,12 +14,12 @@ from typing import Any, Final, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
 
-from runvitals.server.alerts.storage.integrations import check_count, check_free, locked_team
+from runvitals.server.alerts.storage.checks import check_count, check_free, locked_team
 from runvitals.server.audit.storage.audit import SYSTEM, Actor, host_of, record
 from runvitals.server.database.database import Database
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import user_account
-from runvitals.server.database.tables.integrations import destination, team_secret
+from runvitals.server.database.tables.destinations import destination, team_secret
 from runvitals.server.database.text import checked_name
 from runvitals.server.events.outbox import Notification, add
 from runvitals.store.errors import NotFound

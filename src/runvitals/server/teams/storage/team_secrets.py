@@ -8,11 +8,11 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
-from runvitals.server.alerts.storage.integrations import check_count, locked_team
+from runvitals.server.alerts.storage.checks import check_count, locked_team
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
 from runvitals.server.database.tables.accounts import entity, user_account
-from runvitals.server.database.tables.integrations import destination, team_secret
+from runvitals.server.database.tables.destinations import destination, team_secret
 from runvitals.store.errors import NotFound
 
 MAX_SECRETS: Final = 100

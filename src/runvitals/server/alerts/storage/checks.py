@@ -1,4 +1,4 @@
-"""What the tables of integrations have in common."""
+"""Checks of a change of what teams have under a name: the team is there, the name free, there is room."""
 
 from __future__ import annotations
 
