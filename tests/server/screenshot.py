@@ -7,7 +7,7 @@ import threading
 
 from runvitals.journal.paths import data_dir
 from runvitals.readers.journals.run_handle import find_run
-from runvitals.server import create_app
+from runvitals.server.app import create_app
 from runvitals.server.http.serve import Server, listen
 from tests.server.browser import Browser
 

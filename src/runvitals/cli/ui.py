@@ -34,7 +34,7 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     with quick_start.for_imports():
-        from runvitals.server import create_app
+        from runvitals.server.app import create_app
         from runvitals.server.http import serve
     wanted = DEFAULT_PORT if arguments.port is None else arguments.port
     folder = directory(arguments)

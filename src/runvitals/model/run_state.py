@@ -1,4 +1,4 @@
-"""The states of a run. A module of its own: what determines the state must not import the run."""
+"""The states of a run: apart from `state`, which the monitor loads and which therefore loads no `typing`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,1 @@
-"""The local server: the API over the journals of a data folder, and the page."""
-
-from runvitals.server.app import create_app
-
-__all__ = ["create_app"]
+"""The server: the API over journals (`runvitals ui`) or over stores (`runvitals server`), and the page."""

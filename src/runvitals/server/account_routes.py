@@ -32,9 +32,19 @@ ACCOUNT_ROUTERS: Final = (
         (f"{_API}/entities", f"{_API}/projects/", f"{_API}/runs/", f"{_API}/shared", f"{_API}/views"),
     ),
     RouterModule(
-        "alerts.routes.routers", (f"{_API}/account/", f"{_API}/teams/", f"{_API}/mute/", f"{_API}/entities/")
+        "alerts.routes.routers",
+        (
+            f"{_API}/account/",
+            f"{_API}/teams/",
+            f"{_API}/mute/",
+            f"{_API}/entities/",
+            f"{_API}/organisation/",
+        ),
     ),
-    RouterModule("usage.routes.routers", (f"{_API}/usage", f"{_API}/billing", f"{_API}/storage")),
+    RouterModule(
+        "usage.routes.routers",
+        (f"{_API}/usage", f"{_API}/billing", f"{_API}/storage", f"{_API}/account/", f"{_API}/teams/"),
+    ),
     RouterModule("accounts.routes.shown_images", ("/-/picture/", "/-/image/")),
     RouterModule("doors.scim.routes", ("/scim/v2/",)),
 )

@@ -31,6 +31,7 @@ from runvitals.server.accounts.storage.planted import REMOVED, Removed, remove_p
 from runvitals.server.accounts.storage.profiles import ProfileTable
 from runvitals.server.accounts.storage.sessions import SessionTable
 from runvitals.server.accounts.storage.users import UserTable
+from runvitals.server.alerts.storage.team_secrets import TeamSecretTable
 from runvitals.server.audit.storage.audit import Actor, AuditFilter, AuditTable
 from runvitals.server.audit.storage.audit_webhook import AuditWebhookTable
 from runvitals.server.database.database import Database
@@ -62,7 +63,6 @@ from runvitals.server.teams.storage.invitations import InvitationTable
 from runvitals.server.teams.storage.join_requests import JoinRequestTable
 from runvitals.server.teams.storage.members import MemberTable
 from runvitals.server.teams.storage.service_accounts import ServiceAccountTable
-from runvitals.server.teams.storage.team_secrets import TeamSecretTable
 from runvitals.server.teams.storage.teams import TeamTable
 
 T = TypeVar("T")

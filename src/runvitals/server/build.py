@@ -13,7 +13,6 @@ import anyio
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from runvitals.server import server_health
 from runvitals.server.access import idempotency_openapi
 from runvitals.server.access.authenticator import KNOWN_WHILE_AWAY_S
 from runvitals.server.access.bound_cursors import BoundCursors
@@ -43,7 +42,9 @@ from runvitals.server.doors.wandb.resuming_clients import ResumingClients
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.files.routes import uploads
 from runvitals.server.health.other_servers import OtherServers
+from runvitals.server.health.routes import health as health_routes
 from runvitals.server.health.self_metrics import SelfMetrics
+from runvitals.server.health.server_health import ServerHealth
 from runvitals.server.health.store_condition import StoreCondition
 from runvitals.server.http import page
 from runvitals.server.http.body_limits import Limits
@@ -59,7 +60,6 @@ from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outside_services import OutsideServices
-from runvitals.server.server_health import ServerHealth
 from runvitals.server.services import SharedServices
 from runvitals.server.shared_server import IngestFastPath, SharedServer
 from runvitals.server.usage.gauges import UsageGauges
@@ -92,7 +92,7 @@ class ServerOptions:
         trusted_proxies: addresses and networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
         secret_box: encrypts secrets of accounts; None: by a key that is lost when the server ends.
         passwords: hashes passwords.
-        is_breached: whether a password is in a list of stolen ones, which are not accepted.
+        is_breached: whether a password is in a list of breached ones, which are not accepted.
         monotonic: seconds that only grow, for limits on guessing and the cache of rights.
         fetcher: sends requests to providers and for images; None: to public addresses, and those of the
             setting `outbound_allow`.
@@ -263,7 +263,7 @@ def _application(services: SharedServices, options: ServerOptions) -> FastAPI:
         services, options.static, (*ACCOUNT_ROUTERS, *DOOR_ROUTERS, *received, *options.routers)
     )
     # Before the page, which is mounted at `/` and answers every other path.
-    api.router.routes[:0] = (*remote_write.router.routes, *server_health.router.routes)
+    api.router.routes[:0] = (*remote_write.router.routes, *health_routes.router.routes)
     idempotency_openapi.describe(api)
     describe(api)  # after it: ingest has numbers instead of keys
     requests = services.metadata_store.accounts.idempotent_requests

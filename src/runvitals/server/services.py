@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from runvitals.server.doors.remote_write.receiver import RemoteWrite
     from runvitals.server.doors.wandb.resuming_clients import ResumingClients
     from runvitals.server.files.routes.uploads import ServerFiles
+    from runvitals.server.health.server_health import ServerHealth
     from runvitals.server.http.response_memory import ResponseMemory
     from runvitals.server.library.run_library import Library
     from runvitals.server.library.stored.run_library import StoredLibrary
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from runvitals.server.live.open_streams import OpenStreams
     from runvitals.server.metadata_store import MetadataStore
     from runvitals.server.outside_services import OutsideServices
-    from runvitals.server.server_health import ServerHealth
     from runvitals.server.usage.payments import PaymentProvider
     from runvitals.server.usage.reports import UsageReports
     from runvitals.server.usage.statements import Statements

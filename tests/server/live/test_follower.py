@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from runvitals.readers.journals.reader import RunReader
-from runvitals.server import create_app
+from runvitals.server.app import create_app
 from runvitals.server.charts import series
 from runvitals.server.http.serve import Server, listen
 from runvitals.server.library.local.journal_run import JournalView

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from runvitals.server import create_app
+from runvitals.server.app import create_app
 from runvitals.server.http.page import FOLDER
 from runvitals.server.http.serve import Server, listen
 from tests.patience import PATIENCE_S

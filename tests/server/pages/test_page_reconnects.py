@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from runvitals.server import create_app
+from runvitals.server.app import create_app
 from runvitals.server.http.serve import Server, listen
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor

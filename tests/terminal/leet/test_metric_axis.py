@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.base.protobuf import text, uint
-from runvitals.server import create_app
+from runvitals.server.app import create_app
 from runvitals.server.http import cached_read
 from runvitals.terminal.leet.app import LeetApp
 from runvitals.terminal.leet.metric_axis import over_metric

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server import create_app
+from runvitals.server.app import create_app
 from runvitals.server.http import cached_read
 from runvitals.terminal.leet.app import LeetApp
 from runvitals.terminal.leet.opening import OpeningTarget

@@ -9,7 +9,7 @@ import pytest
 
 from runvitals.model.errors import UnknownRun
 from runvitals.readers.wandb_files import encoding
-from runvitals.server import create_app
+from runvitals.server.app import create_app
 from runvitals.server.http import cached_read
 from runvitals.terminal.leet.charts import SeriesName
 from runvitals.terminal.leet.inspect_app import InspectApp

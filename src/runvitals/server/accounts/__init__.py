@@ -1,12 +1,1 @@
-"""Who may do what: users, teams, roles, keys and passwords. Knows neither HTTP nor SQL.
-
-`decide` answers every question about rights from one table (`matrix`). The server passes a principal
-(who makes the request), an action and a resource:
-
-    >>> from runvitals.server.access.actions import Action
-    >>> from runvitals.server.access.decision import Decision, decide
-    >>> from runvitals.server.access.principals import Anonymous
-    >>> from runvitals.server.access.resources import Entity, Project
-    >>> decide(Anonymous(), Action.PROJECT_READ, Project(1, Entity(7)))
-    <Decision.HIDDEN: 'hidden'>
-"""
+"""Users and how they sign in: passwords, passkeys, second factors, sessions, keys."""

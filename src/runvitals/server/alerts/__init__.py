@@ -1,1 +1,1 @@
-"""What is reported, in which words, and which automations react to it: without HTTP and without SQL."""
+"""Alert rules, automations, notifications, and the channels that deliver them."""

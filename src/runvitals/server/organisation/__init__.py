@@ -1,1 +1,1 @@
-"""The organisation: its settings, roles and audit log."""
+"""The organisation: its settings, roles and members."""

@@ -1,1 +1,1 @@
-"""Runs: what is known of them, lists and filters, over journals or the store."""
+"""Runs: what is known of them, lists and filters."""

@@ -1,1 +1,1 @@
-"""Sweeps: the search for the best parameters of a training over many runs. Knows neither HTTP nor SQL."""
+"""Sweeps: the search for the best parameters of a training over many runs."""

@@ -8,9 +8,9 @@ import pytest
 
 from runvitals.server.account_store import AccountStore
 from runvitals.server.alerts.storage.destinations import SealedUrl, UnknownSecret
+from runvitals.server.alerts.storage.team_secrets import MAX_SECRETS, SecretInUse
 from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.teams.storage.team_secrets import MAX_SECRETS, SecretInUse
 from runvitals.store.errors import LimitReached, NameTaken, NotFound
 
 T0: Final = 1_800_000_000_000

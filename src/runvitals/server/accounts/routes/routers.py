@@ -23,7 +23,6 @@ from runvitals.server.accounts.routes import (
     users,
 )
 from runvitals.server.http.router import Router
-from runvitals.server.usage.routes import own_usage as usage
 
 router = Router(prefix="/api/v1")
 for resource in (
@@ -44,7 +43,6 @@ for resource in (
     second_factor,
     passkeys,
     beta,
-    usage,
     users,
 ):
     router.include_router(resource.router)

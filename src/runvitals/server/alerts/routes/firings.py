@@ -4,7 +4,8 @@ arrived.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 from fastapi import HTTPException, Path, Query
@@ -13,11 +14,12 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.alerts.delivery.receiver_names import receiver_names
+from runvitals.server.alerts.storage.destinations import KINDS
 from runvitals.server.alerts.storage.firings import Firing
 from runvitals.server.events.outbox import StoredNotification
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
+from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.routes.project_parameters import TheEntity
 from runvitals.store.errors import NotFound
 
@@ -55,7 +57,7 @@ def history(
     )
     shown = rows[: page.limit]
     sent = _sent(access, shown)
-    names = receiver_names(access.metadata_store, [one for of_row in sent for one in of_row])
+    names = _receiver_names(access.metadata_store, [one for of_row in sent for one in of_row])
     manages = access.may(requester, Action.AUTOMATION_MANAGE, entity)
     return {
         "firings": [
@@ -85,7 +87,7 @@ def send_firing_again(
         again = alerts.outbox.send_again(None, notification, access.clock())
     except ValueError as error:
         raise HTTPException(409, str(error)) from None
-    return _sent_json(again, receiver_names(access.metadata_store, [again]), True)
+    return _sent_json(again, _receiver_names(access.metadata_store, [again]), True)
 
 
 def _sent(access: AccessControl, rows: Sequence[Firing]) -> list[list[StoredNotification]]:
@@ -97,6 +99,24 @@ def _sent(access: AccessControl, rows: Sequence[Firing]) -> list[list[StoredNoti
     ]
     found = alerts.outbox.beginning_with([prefix for pair in prefixes for prefix in pair])
     return [[one for one in found if one.dedupe_key.startswith(pair)] for pair in prefixes]
+
+
+def _receiver_names(store: MetadataStore, sent: Iterable[StoredNotification]) -> dict[str, str]:
+    """The names of receivers, by the targets of notifications; what was deleted has none."""
+    by_kind: dict[str, set[tuple[int | None, str]]] = {}
+    for notification in sent:
+        kind, _, receiver = notification.target.partition(":")
+        by_kind.setdefault(kind, set()).add((notification.team_id, receiver))
+    names = {f"member:{name}": name for _, name in by_kind.get("member", ())}
+    for kind in ("user", "user-slack"):
+        for _, number in by_kind.get(kind, ()):
+            with suppress(NotFound):
+                names[f"{kind}:{number}"] = store.accounts.users.get(int(number)).name
+    for destination_kind in KINDS:
+        for team_id in {team_id for team_id, _ in by_kind.get(destination_kind, ()) if team_id is not None}:
+            rows = store.alerts.destinations.of_team(destination_kind, team_id)
+            names |= {f"{destination_kind}:{row.id}": row.name for row in rows}
+    return names
 
 
 def _firing_json(row: Firing) -> dict[str, Any]:

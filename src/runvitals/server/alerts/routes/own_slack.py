@@ -10,9 +10,9 @@ from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.sealed_purposes import user_slack_purpose
+from runvitals.server.alerts.routes.destinations import MAX_SLACK_URL, destination_json, sealed_slack_url
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import TheOutsideServices
-from runvitals.server.teams.routes.destinations import MAX_SLACK_URL, destination_json, sealed_slack_url
 
 router = Router()
 

@@ -16,12 +16,12 @@ from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.routes.services import TheServices
 from runvitals.server.alerts.routes.choices import EventChoices, choices_json, with_changes
+from runvitals.server.alerts.routes.destinations import destination_json
 from runvitals.server.alerts.settings import PersonalAlerts, QuietHours, personal_alerts
 from runvitals.server.alerts.storage.alert_settings import AlertSubject, Mode, Scope
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
-from runvitals.server.teams.routes.destinations import destination_json
 
 _TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 _MODES: Final[dict[str, Mode | None]] = {"off": "off", "all": "all", "as_above": None}

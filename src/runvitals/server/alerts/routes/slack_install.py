@@ -16,12 +16,12 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.sealed_purposes import slack_purpose, user_slack_purpose
+from runvitals.server.alerts.routes.destinations import sealed_slack_url
 from runvitals.server.alerts.slack_app import SlackAppFailed, SlackChannelUrl, SlackInstall
 from runvitals.server.alerts.storage.destinations import MAX_NAME
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
-from runvitals.server.teams.routes.destinations import sealed_slack_url
 from runvitals.server.teams.routes.parameters import TheTeam
 from runvitals.store.errors import LimitReached, NameTaken
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from runvitals.server.alerts.routes import slack_app
 from runvitals.server.audit.routes import audit, audit_webhook
 from runvitals.server.http.router import Router
 from runvitals.server.mail.routes import mail
@@ -21,7 +20,6 @@ router = Router(prefix="/api/v1")
 for resource in (
     settings,
     mail,
-    slack_app,
     members,
     invitations,
     teams,

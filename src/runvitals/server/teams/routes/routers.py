@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from runvitals.server.alerts.routes import automations, notifications
-from runvitals.server.alerts.routes import team_secrets as secrets
 from runvitals.server.http.router import Router
 from runvitals.server.teams.routes import (
-    destinations,
     entity_page,
     invitations,
     joining,
@@ -18,7 +15,6 @@ from runvitals.server.teams.routes import (
     settings,
     teams,
 )
-from runvitals.server.usage.routes import team_usage as usage
 
 router = Router(prefix="/api/v1")
 for resource in (
@@ -32,10 +28,5 @@ for resource in (
     received_invitations,
     joining,
     service_accounts,
-    usage,
-    secrets,
-    destinations,
-    automations,
-    notifications,
 ):
     router.include_router(resource.router)

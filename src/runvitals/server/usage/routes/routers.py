@@ -7,18 +7,22 @@ from runvitals.server.usage.routes import (
     administrators,
     alerts,
     cost_centres,
+    own_usage,
     payments,
     plans,
     rates,
     settlement,
     statements,
     storage,
+    team_usage,
     usage,
 )
 
 router = Router(prefix="/api/v1")
 for resource in (
     usage,
+    own_usage,
+    team_usage,
     rates,
     plans,
     alerts,

@@ -1,0 +1,1 @@
+"""The routes about the condition of a shared server."""
