@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import Engine, event
 
 from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import declared_routes
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation
+from tests.server.request_statements import request_statements
 from tests.server.serving import serving
 
 HIDDEN, MISSING = "voice-otto", "voice-nina"
@@ -214,21 +213,6 @@ def test_a_new_project_at_the_old_name_of_another(served: ServedOrganisation) ->
     assert answers[0].text.replace("first", "NAME") == answers[1].text.replace("second", "NAME")
 
 
-@contextmanager
-def counted() -> Iterator[list[str]]:
-    """The statements that are sent to databases."""
-    statements: list[str] = []
-
-    def note(connection: Any, cursor: Any, statement: str, *more: Any) -> None:
-        statements.append(statement)
-
-    event.listen(Engine, "before_cursor_execute", note)
-    try:
-        yield statements
-    finally:
-        event.remove(Engine, "before_cursor_execute", note)
-
-
 @pytest.mark.parametrize(
     ("path", "names"),
     [
@@ -245,8 +229,7 @@ def test_what_may_not_be_known_takes_the_work_of_what_does_not_exist(
 ) -> None:
     """Times cannot be compared in a test; the number of statements, which makes the difference, can.
 
-    The fewest of several requests count: rights are cached after the first, and background threads send
-    statements too.
+    The fewest of several requests count: rights are cached after the first.
     """
     fewest = []
     with httpx.Client(base_url=served.url, headers=served.headers("carol"), timeout=PATIENCE_S) as client:
@@ -254,14 +237,9 @@ def test_what_may_not_be_known_takes_the_work_of_what_does_not_exist(
         for name in names:
             counts = []
             for _ in range(5):
-                with counted() as statements:
+                with request_statements() as statements:
                     body = {"json": {"name": "x"}} if method == "PATCH" else {}
                     assert client.request(method, path.replace("NAME", name), **body).status_code == 404
-                counts.append(len([text for text in statements if not _periodic(text)]))
+                counts.append(len(statements))
             fewest.append(min(counts))
     assert fewest[0] == fewest[1]
-
-
-def _periodic(statement: str) -> bool:
-    """Whether other threads send a statement from time to time."""
-    return "right_generation" in statement or statement.startswith(("PRAGMA", "BEGIN"))

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
 
 import httpx
 import pytest
-from sqlalchemy import event
-from sqlalchemy.engine import Engine
 
 from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import AccountsServer
 from tests.server.projects.routes.conftest import add_run
+from tests.server.request_statements import request_statements
 
 MANY = 12
-
-
-@contextmanager
-def counted() -> Iterator[list[str]]:
-    """The statements that requests execute meanwhile, not those of the server's own threads."""
-    statements: list[str] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        of_request = threading.current_thread().name.startswith("AnyIO")
-        if of_request and not statement.startswith(("PRAGMA", "BEGIN")):
-            statements.append(statement)
-
-    event.listen(Engine, "before_cursor_execute", note)
-    try:
-        yield statements
-    finally:
-        event.remove(Engine, "before_cursor_execute", note)
 
 
 def add_users(server: AccountsServer, number: int) -> None:
@@ -94,7 +73,7 @@ def queries(server: AccountsServer, who: str, path: str) -> list[str]:
     asked: list[list[str]] = []
     with server.client(who) as client:
         for _ in range(4):
-            with counted() as statements:
+            with request_statements() as statements:
                 assert client.get(path, params=params).status_code == 200
             asked.append(statements)
     return min(asked, key=len)
@@ -106,7 +85,7 @@ def test_lists_of_scim(vision: AccountsServer, path: str, add: Callable[[Account
     headers = {"authorization": f"Bearer {secret}"}
 
     def ask() -> list[str]:
-        with counted() as statements:
+        with request_statements() as statements:
             response = httpx.get(f"{vision.url}/scim/v2/{path}", headers=headers, timeout=PATIENCE_S)
         assert response.status_code == 200
         return statements
