@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from runvitals.base.backoff import LONGEST_REQUESTED_S, Backoff
+from runvitals.base.backoff import MAX_REQUESTED_S, Backoff
 
 WEEK_S = 7 * 24 * 3600.0
 
@@ -66,8 +66,8 @@ def test_the_first_failures_may_cause_no_delay() -> None:
         (None, 1.0),
         (7.0, 7.0),
         (0.0, 1.0),
-        (1e300, LONGEST_REQUESTED_S),
-        (math.inf, LONGEST_REQUESTED_S),
+        (1e300, MAX_REQUESTED_S),
+        (math.inf, MAX_REQUESTED_S),
         (math.nan, 1.0),
         (-5.0, 1.0),
         (-math.inf, 1.0),

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # Upper bound for a delay that the peer requests (`Retry-After`).
-LONGEST_REQUESTED_S = 3600.0
+MAX_REQUESTED_S = 3600.0
 # Retry slightly early: callers that check about once a second would otherwise turn a 2 s delay into 3 s.
 _EARLY_S = 0.005
 
@@ -69,7 +69,7 @@ class Backoff:
         self.failures += 1
         wait_s = self._next_wait_s()
         if requested_s is not None and requested_s >= 0.0:  # false for NaN
-            wait_s = min(max(requested_s, self._first_s), LONGEST_REQUESTED_S)
+            wait_s = min(max(requested_s, self._first_s), MAX_REQUESTED_S)
         if self._jitter is not None:
             wait_s *= 1.0 + 0.5 * self._jitter()
         self.until_s = now_s + wait_s - min(wait_s * _EARLY_S, _EARLY_S)

@@ -20,7 +20,7 @@ _INVISIBLE = frozenset(
     + "".join(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 )
 _MARKS = frozenset(("Mn", "Me"))
-_MOST_MARKS = 3  # on a character; natural languages have up to three
+_MAX_MARKS = 3  # on a character; natural languages have up to three
 
 
 def inert(text: object) -> str:
@@ -35,10 +35,10 @@ def inert(text: object) -> str:
         return shown
     import unicodedata  # 1 MB that plain text does not need
 
-    kept, marks = [], _MOST_MARKS  # a mark at the beginning would change what is before the text
+    kept, marks = [], _MAX_MARKS  # a mark at the beginning would change what is before the text
     for char in shown:
         marks = marks + 1 if unicodedata.category(char) in _MARKS else 0
-        is_visible = char.isprintable() and char not in _INVISIBLE and marks <= _MOST_MARKS
+        is_visible = char.isprintable() and char not in _INVISIBLE and marks <= _MAX_MARKS
         kept.append(char if is_visible else ascii(char)[1:-1])
     return "".join(kept)
 

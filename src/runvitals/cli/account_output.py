@@ -11,7 +11,7 @@ from runvitals.cli.formatting import inert, moment, table
 
 Columns = Mapping[str, Callable[[Any], object]]
 """The title of each column, and its value for a row; None is shown as a dash."""
-_MOST_NAMED = 20
+_MAX_NAMED = 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def expected(names: Iterable[str], command: str) -> str:
     known = sorted(names)
     if not known:
         return "there is none yet"
-    if len(known) > _MOST_NAMED:
+    if len(known) > _MAX_NAMED:
         return f"`{command}` lists those that there are"
     return f"expected one of {', '.join(known)}"
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from runvitals.readers.servers.connection import ApiConnection
 
 _HOUR_MS: Final = 3_600_000
-_MOST_HOURS: Final = 24 * 366
+_MAX_HOURS: Final = 24 * 366
 
 
 def add(subparsers: Any) -> None:
@@ -57,7 +57,7 @@ def add(subparsers: Any) -> None:
         named.add_argument("team", metavar="TEAM")
         named.add_argument("name", metavar="RULE")
     mute.add_argument(
-        "--hours", type=number_between(0, _MOST_HOURS), default=8, help="0: no longer; default: %(default)g"
+        "--hours", type=number_between(0, _MAX_HOURS), default=8, help="0: no longer; default: %(default)g"
     )
 
 

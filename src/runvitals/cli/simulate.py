@@ -19,8 +19,8 @@ from runvitals.monitoring.settings.settings import trace
 if TYPE_CHECKING:
     from runvitals.tools.simulate import SimulationTotals
 
-_MOST_NODES = 256
-_LEAST_HOURS, _MOST_HOURS = 1e-6, 24.0 * 31
+_MAX_NODES = 256
+_MIN_HOURS, _MAX_HOURS = 1e-6, 24.0 * 31
 MAX = "max"
 
 
@@ -40,14 +40,14 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--nodes",
-        type=integer_between(1, _MOST_NODES),
+        type=integer_between(1, _MAX_NODES),
         default=1,
         metavar="N",
         help="number of hosts; default: 1",
     )
     parser.add_argument(
         "--hours",
-        type=number_between(_LEAST_HOURS, _MOST_HOURS),
+        type=number_between(_MIN_HOURS, _MAX_HOURS),
         default=1.0,
         metavar="H",
         help="simulated duration; default: 1",

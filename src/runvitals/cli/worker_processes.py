@@ -16,7 +16,7 @@ from runvitals.base.terminal_text import inert
 
 _HEALTHY_S = 30.0
 """A process that ran this long is started again at once when it dies."""
-_LONGEST_PAUSE_S = 30.0
+_MAX_PAUSE_S = 30.0
 
 log = logging.getLogger("runvitals.server")
 
@@ -36,7 +36,7 @@ class WorkerProcesses:
         self._work = work
         self._pids: dict[int, int] = {}
         self._started_s: dict[int, float] = {}
-        self._backoffs = [Backoff(1.0, _LONGEST_PAUSE_S) for _ in range(count)]
+        self._backoffs = [Backoff(1.0, _MAX_PAUSE_S) for _ in range(count)]
         self._due_s = dict.fromkeys(range(count), 0.0)
         self._ending = False
         # Only this process has the end for writing, so that the others notice when it dies.

@@ -25,8 +25,8 @@ MEDIA = "media"
 LOST = "records_lost"
 """The name of the event with which a writer reports how many records it could not write."""
 _NO_FAULTS: dict[str, int] = {}
-_LONGEST_INTERVAL_S = 366 * 86_400.0
-_MOST_SCHEMAS = 1 << 32
+_MAX_INTERVAL_S = 366 * 86_400.0
+_MAX_SCHEMAS = 1 << 32
 # A shorter payload cannot contain anything that is too long.
 _SHORT_BYTES = 300
 
@@ -48,9 +48,7 @@ def _is_flag(value: Any) -> bool:
 
 
 def _is_interval(value: Any) -> bool:
-    return (
-        isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= _LONGEST_INTERVAL_S
-    )
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= _MAX_INTERVAL_S
 
 
 def _is_mapping(value: Any) -> bool:
@@ -261,7 +259,7 @@ def schema(value: object) -> tuple[int, list[str]]:
     if not isinstance(value, dict):
         raise ValueError(f"invalid schema: expected an object, not {_shown(value)}")
     schema_id, keys = value.get("id"), value.get("keys")
-    if not isinstance(schema_id, int) or isinstance(schema_id, bool) or not 0 <= schema_id < _MOST_SCHEMAS:
+    if not isinstance(schema_id, int) or isinstance(schema_id, bool) or not 0 <= schema_id < _MAX_SCHEMAS:
         raise ValueError(f"invalid id: expected an unsigned 32-bit integer, not {_shown(schema_id)}")
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
         raise ValueError(f"invalid keys: expected a list of strings, not {_shown(keys)}")

@@ -17,7 +17,7 @@ from runvitals.monitoring.monitor import relay_connection
 from runvitals.relay.client_connection import RelayClient
 from runvitals.relay.engine.cursor import Cursor
 
-_LONGEST_WAIT_S = 60.0
+_MAX_WAIT_S = 60.0
 _ASK_AGAIN_S = 0.1
 
 
@@ -75,7 +75,7 @@ class OtherRelays:
             For a running run the descriptor on which that relay sends messages for the monitor, else -1; None
             if that relay cannot be reached now.
         """
-        backoff = self._backoffs.setdefault(handover.python, Backoff(1.0, _LONGEST_WAIT_S))
+        backoff = self._backoffs.setdefault(handover.python, Backoff(1.0, _MAX_WAIT_S))
         if not backoff.due(time.monotonic()):
             return None
         connected = relay_connection.connect_or_start(self._directory, handover.python, handover.environ)

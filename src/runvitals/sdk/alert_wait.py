@@ -6,7 +6,7 @@ from typing import Any
 
 from runvitals.model.values import type_name
 
-_LONGEST_WAIT_S = 366 * 86_400.0
+_MAX_WAIT_S = 366 * 86_400.0
 
 
 def wait_seconds(duration: Any) -> float:
@@ -19,5 +19,5 @@ def wait_seconds(duration: Any) -> float:
     if isinstance(seconds, (str, bytes)) or not hasattr(seconds, "__float__"):
         raise TypeError(f"alert(): wait_duration must be seconds or a timedelta, not {type_name(duration)}")
     if isinstance(seconds, int):
-        seconds = min(seconds, int(_LONGEST_WAIT_S))
-    return max(0.0, min(float(seconds), _LONGEST_WAIT_S))
+        seconds = min(seconds, int(_MAX_WAIT_S))
+    return max(0.0, min(float(seconds), _MAX_WAIT_S))

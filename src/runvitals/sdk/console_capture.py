@@ -20,7 +20,7 @@ from runvitals.journal.writer import JournalWriter
 
 _CHUNK = 32 * 1024
 # Output beyond this size is passed through but not recorded, and an event reports that.
-MOST_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 # How long to wait, after the command has ended, for output of its children.
 _DRAIN_S = 0.3
 _HEAD = struct.Struct("<Bq")
@@ -126,10 +126,10 @@ class ConsoleCapture:
     def _keep(self, stream: int, data: bytes) -> None:
         before, self._kept = self._kept, self._kept + len(data)
         now_ms = self._journal.clock.now_ms()
-        if self._kept <= MOST_BYTES:
+        if self._kept <= MAX_BYTES:
             self._journal.record(frames.CONSOLE, _HEAD.pack(stream, now_ms) + data)
-        elif before <= MOST_BYTES:
-            text = f"the command printed more than {MOST_BYTES >> 20} MiB; the rest is not recorded"
+        elif before <= MAX_BYTES:
+            text = f"the command printed more than {MAX_BYTES >> 20} MiB; the rest is not recorded"
             self._journal.json(
                 frames.EVENT, {"t": now_ms, "name": "console_cut", "level": "warning", "text": text}
             )

@@ -14,7 +14,7 @@ from runvitals.sdk.run_names import free_name, names_of
 
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LENGTH = 8
-_LONGEST_NAME = 128
+_MAX_NAME_LENGTH = 128
 
 # How many runs of a job this process has started. All ranks count alike, so that their second runs share an
 # id too.
@@ -120,4 +120,4 @@ def _letters(number: int) -> str:
 def _printable(name: str) -> str:
     """A job's name as a valid run name."""
     name = "".join("_" if not letter.isprintable() or letter in "/\\" else letter for letter in name)
-    return name.strip()[:_LONGEST_NAME]
+    return name.strip()[:_MAX_NAME_LENGTH]

@@ -20,11 +20,11 @@ from runvitals.sdk.media.base import ArrayHistogram, is_media
 _SHORT_TEXT = 1000
 _SIMPLE_NAMES = 1000  # a row of this many names cannot exceed a record's size
 _KNOWN_NAMES = 20_000
-_MOST_ENTRIES = RECORD_VALUES + 1
+_MAX_ENTRIES = RECORD_VALUES + 1
 _FAULTS = 20  # kinds of faults reported separately
 # How often to retry reading a mapping that another thread is changing.
 _ATTEMPTS = 5
-_MOST_TAGS = 1000
+_MAX_TAGS = 1000
 _TAG_CHARACTERS = 128
 _NESTED = 16  # levels of mappings that become dotted names; deeper mappings stay values
 
@@ -173,8 +173,8 @@ def distinct_tags(given: Iterable[object], fault: Callable[[str], None]) -> list
         for kind in sanitizer.faults:
             fault(kind)
         if text and text not in tags:
-            if len(tags) == _MOST_TAGS:
-                fault(f"more than {_MOST_TAGS} tags")
+            if len(tags) == _MAX_TAGS:
+                fault(f"more than {_MAX_TAGS} tags")
                 break
             tags[text] = None
     return list(tags)
@@ -264,7 +264,7 @@ def _name(key: object, sanitizer: Sanitizer) -> str:
         return sanitizer.unreadable(key, error)
 
 
-def entries(mapping: Mapping[Any, Any], fault: Callable[[str], None], most: int = _MOST_ENTRIES) -> Entries:
+def entries(mapping: Mapping[Any, Any], fault: Callable[[str], None], most: int = _MAX_ENTRIES) -> Entries:
     """The first `most` entries of a mapping. Values that cannot be read are replaced by a text."""
     for _ in range(_ATTEMPTS):
         try:

@@ -12,7 +12,7 @@ from runvitals.monitoring.settings.messages import notify
 
 # The first replacement starts immediately, later ones after 1, 2, 4 … s: a monitor that cannot run on this
 # machine must not cost the training a process start at every `log()`.
-_LONGEST_WAIT_S = 60.0
+_MAX_WAIT_S = 60.0
 # A monitor that lived this long resets the backoff.
 _STABLE_S = 60.0
 # Warn after this many deaths without a stable monitor between them.
@@ -53,7 +53,7 @@ class MonitorConnection:
         self.was_connected = self.started_monitor = False
         self._deaths = 0
         self._connected_s = 0.0
-        self._backoff = Backoff(1.0, _LONGEST_WAIT_S, at_once=1)
+        self._backoff = Backoff(1.0, _MAX_WAIT_S, at_once=1)
         self._connect()
 
     def ensure(self) -> None:

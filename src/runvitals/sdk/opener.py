@@ -15,7 +15,7 @@ from runvitals.journal import frames, paths
 from runvitals.journal.records import json_records
 
 _CHECK_EVERY_S = 0.1
-_LONGEST_WAIT_S = 60.0
+_MAX_WAIT_S = 60.0
 _PEEK_BYTES = 256 * 1024  # the end of a monitor's file, which has the exit of a process that has just ended
 
 
@@ -33,7 +33,7 @@ class Opener:
         self._pid = pid
         self._folder = folder
         self._check_at_s = 0.0
-        self._backoff = Backoff(_CHECK_EVERY_S, _LONGEST_WAIT_S)
+        self._backoff = Backoff(_CHECK_EVERY_S, _MAX_WAIT_S)
 
     def has_handed_over(self) -> bool:
         """Whether it has ended without finishing the run, and neither crashed nor failed. Looks at most every

@@ -10,7 +10,7 @@ from runvitals.journal.clock import RunClock, writer_clock
 from runvitals.journal.sealing import whole_records
 
 _HEAD_BYTES = 4096
-_MOST_FILES = 16
+_MAX_FILES = 16
 
 
 def clock_of_run(folder: str, this_boot: str) -> RunClock:
@@ -24,7 +24,7 @@ def clock_of_run(folder: str, this_boot: str) -> RunClock:
         names = sorted(name for name in os.listdir(folder) if name.endswith(paths.SUFFIX))
     except OSError:
         return RunClock()  # a new run
-    for name in names[:_MOST_FILES]:
+    for name in names[:_MAX_FILES]:
         try:
             head = paths.read_range(os.path.join(folder, name), 0, _HEAD_BYTES)
         except OSError:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
-_LARGEST_ROWID = 2**63 - 1
+_MAX_ROWID = 2**63 - 1
 _HEADER_BYTES = 100
 _MAGIC = b"SQLite format 3\0"
 _MAX_BYTES = 1 << 40
@@ -49,7 +49,7 @@ def rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
 def _by_rowid(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
     """Read in rowid order; after an unreadable page, skip ahead in growing steps."""
     after, step = -1, 1
-    while after < _LARGEST_ROWID:
+    while after < _MAX_ROWID:
         try:
             readable = connection.execute(
                 f"SELECT rowid AS _rowid, * FROM {table} WHERE rowid > ? ORDER BY rowid", (after,)
@@ -60,7 +60,7 @@ def _by_rowid(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
                 yield values
             return
         except sqlite3.DatabaseError:
-            after, step = min(after + step, _LARGEST_ROWID), 2 * step
+            after, step = min(after + step, _MAX_ROWID), 2 * step
 
 
 def _from_both_ends(connection: sqlite3.Connection, table: str) -> Iterator[Row]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runvitals.monitoring.monitor.cpu_affinity import EVERY_S, LONGEST_S, CpuAffinity
+from runvitals.monitoring.monitor.cpu_affinity import EVERY_S, MAX_INTERVAL_S, CpuAffinity
 from runvitals.monitoring.monitor.watched_processes import WatchedProcess
 
 pytestmark = pytest.mark.skipif(
@@ -62,7 +62,7 @@ def test_updates_become_rare_while_the_training_stays_where_it_is(
     for _ in range(5):
         affinity.update(100.0, [training])
         waits_s.append(affinity.update_at_s - 100.0)
-    assert waits_s == [EVERY_S, 2 * EVERY_S, 4 * EVERY_S, LONGEST_S, LONGEST_S]
+    assert waits_s == [EVERY_S, 2 * EVERY_S, 4 * EVERY_S, MAX_INTERVAL_S, MAX_INTERVAL_S]
     pin(training, processors[1])
     affinity.update(100.0, [training])
     assert affinity.update_at_s == 100.0 + EVERY_S

@@ -14,7 +14,7 @@ from runvitals.model.gap import GAP
 from runvitals.server.alerts.automations import as_json, automation_of
 from runvitals.server.alerts.delivery.automation_thread import AutomationThread
 from runvitals.server.alerts.ready_rules import READY_RULES
-from runvitals.server.alerts.rule_notices import MOST_A_MINUTE, RuleNotices
+from runvitals.server.alerts.rule_notices import MAX_PER_MINUTE, RuleNotices
 from runvitals.server.alerts.rule_watch import RuleWatch
 from runvitals.server.alerts.rules import rule
 from runvitals.server.alerts.sample_queue import SampleQueue
@@ -382,12 +382,12 @@ def test_a_server_that_was_killed_tells_neither_twice_nor_forgets_the_end(watch:
 
 def test_a_rule_that_fires_for_many_devices_tells_of_few(watch: Watch) -> None:
     watch.add_rule(**{"for": 0})
-    count = MOST_A_MINUTE + 5
+    count = MAX_PER_MINUTE + 5
     values = {f"gpu_{number}_gpu": 1.0 for number in range(count)}
     watch.every_second(watch.team.run("otter-1"), 1, **values)
     told = watch.team.told()
-    assert len(told) == MOST_A_MINUTE
-    assert ["What follows" in one.text for one in told] == [False] * (MOST_A_MINUTE - 1) + [True]
+    assert len(told) == MAX_PER_MINUTE
+    assert ["What follows" in one.text for one in told] == [False] * (MAX_PER_MINUTE - 1) + [True]
     assert [firing.told for firing in watch.firings()].count("too many in a minute") == 5
 
 

@@ -26,7 +26,7 @@ from runvitals.terminal.leet.line_filter import LineFilter
 from runvitals.terminal.leet.opening import Surroundings, parse_address, target
 from runvitals.terminal.leet.overview import ending, overview
 from runvitals.terminal.leet.run_data import RunData
-from runvitals.terminal.leet.run_table import MOST_SELECTED, ListedRuns, newest_use
+from runvitals.terminal.leet.run_table import MAX_SELECTED, ListedRuns, newest_use
 from runvitals.terminal.leet.sources.journal_catalogue import JournalCatalogue
 from runvitals.terminal.leet.sources.journals import JournalSource
 from tests.readers.journals.journals import MACHINE, T0, Monitor, Trainer
@@ -195,13 +195,13 @@ def test_list_of_runs(tmp_path: Path) -> None:
 
 
 def test_as_many_runs_are_selected_as_there_are_colours(tmp_path: Path) -> None:
-    table = runs(tmp_path, MOST_SELECTED + 2)
+    table = runs(tmp_path, MAX_SELECTED + 2)
     table.select_all()
-    assert sorted(table.selected.values()) == list(range(MOST_SELECTED))
+    assert sorted(table.selected.values()) == list(range(MAX_SELECTED))
     table.toggle()  # gives its colour back
-    table.move(MOST_SELECTED + 1)
+    table.move(MAX_SELECTED + 1)
     table.toggle()
-    assert len(table.selected) == MOST_SELECTED
+    assert len(table.selected) == MAX_SELECTED
 
 
 def test_many_runs_are_read_less_often(tmp_path: Path) -> None:

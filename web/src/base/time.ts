@@ -134,13 +134,13 @@ export function formatStepTicks(ticks: readonly number[]): string[] {
   return ticks.map((tick) => `${tick / by}${tick === 0 ? '' : unit}`);
 }
 
-const MOST_TICKS = 1000;
+const MAX_TICKS = 1000;
 
 function multiples(min: number, max: number, step: number): number[] {
   const ticks: number[] = [];
   const first = Math.ceil(min / step);
   // A bounded number: above 2^53, adding one changes nothing.
-  for (let i = 0; i <= MOST_TICKS && (first + i) * step <= max; i++) {
+  for (let i = 0; i <= MAX_TICKS && (first + i) * step <= max; i++) {
     if ((first + i) * step !== ticks.at(-1)) ticks.push((first + i) * step);
   }
   return ticks;

@@ -117,7 +117,7 @@ export function niceCeil(value: number, nice: readonly number[] = STEPS): number
 }
 
 /** About `count` round ticks between two values, round in the unit that is shown. */
-const MOST_TICKS = 100;
+const MAX_TICKS = 100;
 
 export function valueTicks(min: number, max: number, count: number, unit: string): number[] {
   if (!(max > min)) return [min];
@@ -126,7 +126,7 @@ export function valueTicks(min: number, max: number, count: number, unit: string
   const ticks: number[] = [];
   const first = Math.ceil(min / by / step - 1e-9) + 0;
   // A bounded number: where neighbouring numbers are further apart than the step, adding one changes nothing.
-  for (let i = 0; i <= MOST_TICKS && (first + i) * step <= max / by + step * 1e-9; i++) {
+  for (let i = 0; i <= MAX_TICKS && (first + i) * step <= max / by + step * 1e-9; i++) {
     const tick = (first + i) * step * by;
     if (tick !== ticks.at(-1)) ticks.push(tick);
   }

@@ -20,7 +20,7 @@ export const WIDTH = 560;
 export const HEIGHT = 300;
 export const [LEFT, RIGHT, TOP, BOTTOM] = [64, 12, 58, 28];
 const GAP = 16;
-const MOST_NAMED = 8;
+const MAX_NAMED = 8;
 const FONT = 'system-ui, Segoe UI, Roboto, Liberation Sans, sans-serif';
 const HEAD = 44;
 /** About the width of a letter, and the height of a line. */
@@ -146,7 +146,7 @@ function gridOf({ axis, range, y }: ChartSnapshot, [low, high]: [number, number]
 function legend(lines: readonly Drawn[], colors: Colors): string {
   const room = (WIDTH - 12 - RIGHT) / LETTER;
   const widths = lines.map(({ label }) => Math.min(label.length, 60) + 4);
-  let count = Math.min(lines.length, MOST_NAMED);
+  let count = Math.min(lines.length, MAX_NAMED);
   while (count > 1 && widths.slice(0, count).reduce((sum, width) => sum + width, count < lines.length ? 'and 99 more'.length : 0) > room) count -= 1;
   const named = lines.slice(0, count).map(({ label, color }) => `<tspan fill="${color}">● </tspan><tspan>${xmlText(label.slice(0, 60))}   </tspan>`);
   const more = lines.length > count ? `<tspan>and ${lines.length - count} more</tspan>` : '';
@@ -197,14 +197,14 @@ function linePath({ points, raw, band, color, dash, width }: Drawn, place: Place
 
 const PNG_SCALE = 2;
 /** Browsers refuse larger canvases. */
-const MOST_PIXELS = 16_000;
+const MAX_PIXELS = 16_000;
 
 /** A PNG of an SVG document, with two dots per pixel where that is not too large. */
 export async function pngOf(svg: string): Promise<Blob> {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
   await image.decode();
-  const scale = Math.min(PNG_SCALE, MOST_PIXELS / Math.max(image.naturalWidth, image.naturalHeight));
+  const scale = Math.min(PNG_SCALE, MAX_PIXELS / Math.max(image.naturalWidth, image.naturalHeight));
   const canvas = document.createElement('canvas');
   canvas.width = Math.round(image.naturalWidth * scale);
   canvas.height = Math.round(image.naturalHeight * scale);

@@ -8,13 +8,13 @@ import { OUTLIER_SCORE, outlierScores } from './summary';
 import type { Mode } from './viewState';
 
 /** More lines than this are drawn as one band from the lowest to the highest, with their mean. */
-export const MOST_LINES = 12;
+export const MAX_LINES = 12;
 /** More devices than this are rows of a heatmap. */
-export const MOST_DEVICES = 8;
+export const MAX_DEVICES = 8;
 /** A band behind each line tells something only while there are few. */
-const MOST_BANDS = 4;
+const MAX_BANDS = 4;
 /** Lines that are drawn beside a band because they are far from the others. */
-const MOST_BESIDE = 5;
+const MAX_BESIDE = 5;
 
 /** A line on a chart that shows one series, or a band of all of them. */
 export interface Drawn {
@@ -45,8 +45,8 @@ export interface Drawing {
 /** How a chart with so many lines is drawn unless the user chose. */
 export function usualMode(lines: number, ofDevices: boolean, ofRuns = false): Mode {
   if (ofRuns) return 'lines';
-  if (ofDevices && lines > MOST_DEVICES) return 'heatmap';
-  return lines > MOST_LINES ? 'band' : 'lines';
+  if (ofDevices && lines > MAX_DEVICES) return 'heatmap';
+  return lines > MAX_LINES ? 'band' : 'lines';
 }
 
 export function drawn(lines: readonly Line[], how: Drawing): Drawn[] {
@@ -54,7 +54,7 @@ export function drawn(lines: readonly Line[], how: Drawing): Drawn[] {
   if (how.mode === 'lines' || visible.length < 2) {
     const pinned = visible.some(({ id }) => how.pinned.has(id));
     const inOrder = [...visible].sort((a, b) => Number(how.pinned.has(a.id)) - Number(how.pinned.has(b.id)));
-    return inOrder.map((line) => ownLine(line, how, visible.length <= MOST_BANDS, pinned));
+    return inOrder.map((line) => ownLine(line, how, visible.length <= MAX_BANDS, pinned));
   }
   const whole = { id: '', label: `mean of ${visible.length}`, slot: 0, points: spread(visible) };
   const beside = besideBand(visible, how.pinned).map((line) => ownLine(line, how, false, false));
@@ -66,7 +66,7 @@ function besideBand(lines: readonly Line[], pinned: ReadonlySet<string>): Line[]
   const scores = outlierScores(lines);
   const far = [...lines.keys()].filter((i) => scores[i]! > OUTLIER_SCORE && !pinned.has(lines[i]!.id));
   far.sort((a, b) => scores[b]! - scores[a]!);
-  return [...lines.filter(({ id }) => pinned.has(id)), ...far.slice(0, MOST_BESIDE).map((i) => lines[i]!)];
+  return [...lines.filter(({ id }) => pinned.has(id)), ...far.slice(0, MAX_BESIDE).map((i) => lines[i]!)];
 }
 
 function ownLine({ id, label, slot, dashed, points }: Line, how: Drawing, banded: boolean, othersPinned: boolean): Drawn {

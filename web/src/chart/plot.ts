@@ -41,7 +41,7 @@ const FADED = 0.35;
 const POWERS = Array.from({ length: 325 }, (_, i) => Number(`1e${i - 16}`));
 
 /** More lines have no points at the crosshair. */
-const MOST_POINTS = 12;
+const MAX_POINTS = 12;
 
 const FONT = '11px system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
 
@@ -82,7 +82,7 @@ export function options({ lines, axis, y, size, range: shown, sync, pins, spans,
     cursor: {
       y: false,
       // Moving hundreds of points over all charts of a page takes longer than a frame.
-      points: { size: 6, show: lines.length <= MOST_POINTS && ((plot, i) => cursorPoint(plot, i, lines)) },
+      points: { size: 6, show: lines.length <= MAX_POINTS && ((plot, i) => cursorPoint(plot, i, lines)) },
       drag: { x: true, y: false, setScale: false, dist: 4 },
       // Every chart follows the crosshair; only the one under the pointer is dragged on. uPlot keeps keys in an object, which has a
       // `constructor` already, as a run may be called.

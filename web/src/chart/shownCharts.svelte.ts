@@ -33,7 +33,7 @@ export interface PanelTable {
 
 const KEY = Symbol('shown charts');
 const WAIT_MS = 100;
-const LONGEST_WAIT_MS = 20_000;
+const MAX_WAIT_MS = 20_000;
 
 export class ShownCharts {
   /** Every chart is loaded and drawn, not only those in view. */
@@ -87,7 +87,7 @@ export class ShownCharts {
   async #whenLoaded<T>(take: (late: string[]) => T): Promise<T> {
     this.everything = true;
     try {
-      const until = Date.now() + LONGEST_WAIT_MS;
+      const until = Date.now() + MAX_WAIT_MS;
       do await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
       while (this.#loading.size > 0 && Date.now() < until);
       return take([...this.#loading].map((place) => place.querySelector('h3')?.textContent?.trim() || 'a chart'));

@@ -31,11 +31,11 @@ _BRACKETS = {"[": "]", "(": ")", "{": "}"}
 _BLOCK_SIGNS = frozenset(("", "|", ">", "|-", ">-", "|+", ">+"))
 # Quoted parts of a shell's word that continue it: 'it'\''s', 'it'"'"'s'
 _JOINTS = ("\\''", "\"'\"'")
-_MOST_BLANKS = 32
-_LONGEST_NAME = 256
-_LONGEST_LIST = 4096
+_MAX_BLANKS = 32
+_MAX_NAME_LENGTH = 256
+_MAX_LIST_LENGTH = 4096
 _FARTHEST_NAME = 160
-_MOST_SUBSCRIPTS = 8
+_MAX_SUBSCRIPTS = 8
 # File errors of the system and of runvitals: `/etc/passwd: Permission denied`.
 _FILE_ERRORS = (
     "Permission denied", "No such file or directory", "Is a directory", "Not a directory", "File exists",
@@ -114,10 +114,10 @@ def _is_value_of_secret(value: str, at: int, name: str) -> bool:
 def _is_entry_of_secret(value: str, sign: int) -> bool:
     """Whether a sign follows a subscript of what has a secret's name: `config["credentials"]["me"] =`."""
     end = sign
-    for _ in range(_MOST_SUBSCRIPTS):
-        while end > 0 and value[end - 1] == " " and sign - end < _MOST_BLANKS:
+    for _ in range(_MAX_SUBSCRIPTS):
+        while end > 0 and value[end - 1] == " " and sign - end < _MAX_BLANKS:
             end -= 1
-        begin = value.rfind("[", max(0, end - _LONGEST_NAME), end)
+        begin = value.rfind("[", max(0, end - _MAX_NAME_LENGTH), end)
         if value[end - 1 : end] != "]" or begin < 0:
             return False
         if is_always_secret(_name_before(value, begin)):
@@ -152,7 +152,7 @@ def _second_of_pair(value: str, comma: int) -> tuple[int, int]:
     name = _name_before(value, comma)
     begin = comma - 1 - len(name)
     start = comma + 1
-    while start < len(value) and value[start] in " \t" and start - comma < _MOST_BLANKS:
+    while start < len(value) and value[start] in " \t" and start - comma < _MAX_BLANKS:
         start += 1
     if value[start : start + 1] not in _QUOTES or begin < 1 or value[begin - 1] != quote:
         return comma, comma
@@ -174,7 +174,7 @@ def _content_of_element(value: str, at: int, is_secret: Judge) -> tuple[int, int
     begin = at - len(name)
     if not name or value[begin - 1 : begin] != "<" or not is_secret(name, ANY_SECRET):
         return at, at
-    end = value.find("<", at + 1, at + 1 + _LONGEST_LIST)
+    end = value.find("<", at + 1, at + 1 + _MAX_LIST_LENGTH)
     return (at + 1, end) if end >= 0 and value.startswith(f"</{name}", end) else (at, at)
 
 
@@ -201,10 +201,10 @@ def _after_type(value: str, end: int) -> int:
 
 def _block_after(value: str, colon: int) -> tuple[int, int]:
     """(start, end) of a block of YAML below a name, whose lines are indented further."""
-    line_end = value.find("\n", colon, colon + _MOST_BLANKS)
+    line_end = value.find("\n", colon, colon + _MAX_BLANKS)
     if line_end < 0 or value[colon + 1 : line_end].strip() not in _BLOCK_SIGNS:
         return colon, colon
-    line_start = value.rfind("\n", max(0, colon - _LONGEST_NAME), colon) + 1
+    line_start = value.rfind("\n", max(0, colon - _MAX_NAME_LENGTH), colon) + 1
     own = _indentation(value, line_start)
     start = line_end + 1
     if start >= len(value) or _indentation(value, start) <= own:
@@ -231,7 +231,7 @@ def _is_file_error(value: str, colon: int, start: int) -> bool:
     if value[colon] != ":" or not value.startswith(_FILE_ERRORS, start):
         return False
     begin = colon
-    while begin > 0 and value[begin - 1] in _NAME and colon - begin < _LONGEST_NAME:
+    while begin > 0 and value[begin - 1] in _NAME and colon - begin < _MAX_NAME_LENGTH:
         begin -= 1
     return begin > 0 and value[begin - 1] == "/"
 
@@ -248,13 +248,13 @@ def _is_permission(value: str, colon: int, name: str) -> bool:
 
 def _name_before(value: str, end: int) -> str:
     """The name before a position; spaces, a closing quote and a bracket (`env["name"] =`) may be between."""
-    least = max(0, end - _MOST_BLANKS)
+    least = max(0, end - _MAX_BLANKS)
     while end > least and (
         value[end - 1] in " \t\"'\\" or (value[end - 1] == "]" and value[end - 2 : end - 1] in _QUOTES)
     ):
         end -= 1
     start = end
-    least = max(0, end - _LONGEST_NAME)
+    least = max(0, end - _MAX_NAME_LENGTH)
     while start > least and value[start - 1] in _NAME:
         start -= 1
     if value[start - 1 : start] == "%" and _HEX.issuperset(value[start : start + 2]):
@@ -265,7 +265,7 @@ def _name_before(value: str, end: int) -> str:
 def _value_after(value: str, at: int) -> int:
     """The start of the value after a position, after spaces and an opening quote."""
     at += 1
-    most = min(len(value), at + _MOST_BLANKS)
+    most = min(len(value), at + _MAX_BLANKS)
     while at < most and (value[at] in " \t=:" or (value[at] == ">" and value[at - 1] == "=")):
         at += 1
     quote = at
@@ -302,7 +302,7 @@ def _bracketed_end(value: str, start: int) -> int:
     closing = _BRACKETS.get(opening)
     if closing is None:
         return start
-    most = min(len(value), start + _LONGEST_LIST)
+    most = min(len(value), start + _MAX_LIST_LENGTH)
     last = value.rfind(closing, start, most)
     if last < 0:
         return most if value[start + 1 : start + 2] in _QUOTES else start
@@ -333,7 +333,7 @@ def _quoted_end(value: str, start: int) -> int:
 def _backslashes(value: str, at: int) -> int:
     """Count the backslashes before a position."""
     begin = at
-    while begin > 0 and value[begin - 1] == "\\" and at - begin < _MOST_BLANKS:
+    while begin > 0 and value[begin - 1] == "\\" and at - begin < _MAX_BLANKS:
         begin -= 1
     return at - begin
 
@@ -350,7 +350,7 @@ def _ends_here(value: str, at: int) -> bool:
         after += 1
     if after == len(value) or value[after] in VALUE_ENDS:
         return True
-    most = min(len(value), after + _LONGEST_NAME)
+    most = min(len(value), after + _MAX_NAME_LENGTH)
     while after < most and value[after] in _NAME:
         after += 1
     return value[after : after + 1] in ("=", ":")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from runvitals.monitoring.collectors.base import read_text
-from runvitals.monitoring.collectors.plumbing.mounts import MOST_BYTES
+from runvitals.monitoring.collectors.plumbing.mounts import MAX_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def container(scope: Scope, environ: Mapping[str, str]) -> dict[str, str]:
     paths = [line.split(":", 2)[-1] for line in cgroups.split("\n")]
     # In a cgroup namespace the path is "/". The container's files are mounted from a folder named after its
     # id.
-    mounts = read_text(scope.path("/proc/self/mountinfo"), MOST_BYTES) or ""
+    mounts = read_text(scope.path("/proc/self/mountinfo"), MAX_BYTES) or ""
     paths += [
         fields[3]
         for line in mounts.split("\n")

@@ -30,7 +30,7 @@ _OPTIONS = ("--no-optional-locks", "-c", "core.fsmonitor=")
 _STATUS = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
 # Git gets objects that a partial clone lacks from its remote, by a command that the repository names.
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
-_MOST_OUTPUT = 65536
+_MAX_OUTPUT = 65536
 
 
 class Repository:
@@ -137,7 +137,7 @@ def _has_only_filters_of_user(config: list[str], deadline_s: float) -> bool:
     return output == b"".join(of_user)
 
 
-def _output(arguments: list[str], deadline_s: float, most: int = _MOST_OUTPUT) -> tuple[bytes, int | None]:
+def _output(arguments: list[str], deadline_s: float, most: int = _MAX_OUTPUT) -> tuple[bytes, int | None]:
     """The first `most` bytes that git prints, and its wait status as an exit code; None if there is none.
 
     Git is killed when it has printed that much, and at the deadline.

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_MOST_DIGITS = 10  # in a rank or a number of processes
+_MAX_DIGITS = 10  # in a rank or a number of processes
 
 
 class Job:
@@ -57,7 +57,7 @@ def number(environ: Mapping[str, str], *names: str) -> int | None:
     """
     for name in names:
         text = environ.get(name, "")
-        if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
+        if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS:
             return int(text)
     return None
 

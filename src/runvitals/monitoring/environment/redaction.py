@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
 _HOST_ENDS = BLANKS | frozenset("/?#\\")
-_LONGEST_NAME = 256
-_MOST_SPACES = 2  # in a password
+_MAX_NAME_LENGTH = 256
+_MAX_SPACES = 2  # in a password
 # `curl -u me:password`
 _USER_OPTIONS = frozenset(("-u", "--user", "-U", "--proxy-user"))
 # The kinds of destinations with an address that is no URL. Some addresses are paths, or may be one.
@@ -47,11 +47,11 @@ DESTINATION_KINDS = frozenset((
 ))  # fmt: skip
 _PATH_KINDS = frozenset(("files", "mlflow", "tensorboard"))
 _DESTINATION_ENDS = BLANKS | frozenset("\"',;[]()")
-_SHORTEST_KNOWN = 6
+_MIN_KNOWN_LENGTH = 6
 _NO_VARIABLES: dict[str, str] = {}
 # Words before a secret in a header, a message, or a command: `wandb login KEY`.
 _SCHEMES = ("bearer ", "basic ", "token ", "login ")
-_SHORTEST_USER_SECRET = 6
+_MIN_USER_SECRET_LENGTH = 6
 # Words before a name and its value in separate arguments: `aws configure set aws_secret_access_key X`.
 _SETTERS = frozenset(("set", "config", "configure", "modify"))
 
@@ -102,7 +102,7 @@ def command(arguments: Sequence[str], environ: Mapping[str, str] = _NO_VARIABLES
 def known_secrets(environ: Mapping[str, str]) -> list[str]:
     """The values of the secret variables of an environment, the longest first."""
     secrets = {value for name, value in environ.items() if is_secret(name, value)}
-    return sorted((value for value in secrets if len(value) >= _SHORTEST_KNOWN), key=len, reverse=True)
+    return sorted((value for value in secrets if len(value) >= _MIN_KNOWN_LENGTH), key=len, reverse=True)
 
 
 def without_known(value: str, secrets: Sequence[str]) -> str:
@@ -235,8 +235,8 @@ def _is_name(name: str) -> bool:
 
 def _end_after_odd_password(part: str, end: int, port: str) -> int:
     """The end of user, password and host, if the password has a quote, a backslash or a space."""
-    at = part.find("@", end, end + _LONGEST_NAME)
-    if at < 0 or port.isdigit() or "\n" in part[end:at] or part.count(" ", end, at) > _MOST_SPACES:
+    at = part.find("@", end, end + _MAX_NAME_LENGTH)
+    if at < 0 or port.isdigit() or "\n" in part[end:at] or part.count(" ", end, at) > _MAX_SPACES:
         return end
     host = at + 1
     while host < len(part) and part[host] not in _HOST_ENDS:
@@ -288,7 +288,7 @@ def _without_users(value: str) -> str:
     at = value.find("@")
     while at >= 0:
         begin = at
-        while begin > copied and value[begin - 1] in _NAME and at - begin < _LONGEST_NAME:
+        while begin > copied and value[begin - 1] in _NAME and at - begin < _MAX_NAME_LENGTH:
             begin -= 1
         secret, after = value[begin:at], value[at + 1 : at + 8]
         named = begin > copied + 1 and value[begin - 1] == ":" and value[begin - 2] in _NAME
@@ -299,7 +299,7 @@ def _without_users(value: str) -> str:
             or after.startswith(("sha256:", "sha512:"))
             or not after
         )
-        if named and len(secret) >= _SHORTEST_USER_SECRET and (random or not plain):
+        if named and len(secret) >= _MIN_USER_SECRET_LENGTH and (random or not plain):
             clean += [value[copied:begin], HIDDEN]
             copied = at
         at = value.find("@", at + 1)
@@ -350,8 +350,8 @@ def _without_bearers(value: str) -> str:
 def _after_flags(value: str, at: int) -> int:
     """The start of the first word after options: `wandb login --relogin KEY`."""
     least = at
-    while value.startswith("--", at) and at - least < _LONGEST_NAME:
-        blank = value.find(" ", at, at + _LONGEST_NAME)
+    while value.startswith("--", at) and at - least < _MAX_NAME_LENGTH:
+        blank = value.find(" ", at, at + _MAX_NAME_LENGTH)
         if blank < 0:
             break
         at = blank + 1
@@ -372,7 +372,7 @@ def _is_credential(scheme: str, word: str) -> bool:
 
 def _is_user_and_password(word: str) -> bool:
     """Whether a word is `user:password` in base64."""
-    if not word.isascii() or len(word) < _SHORTEST_USER_SECRET:
+    if not word.isascii() or len(word) < _MIN_USER_SECRET_LENGTH:
         return False
     try:
         return b":" in a2b_base64(word + "=" * (-len(word) % 4))

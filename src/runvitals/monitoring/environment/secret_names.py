@@ -64,10 +64,10 @@ _VARIABLES = frozenset(("SSHPASS",))
 _KEY_FILES = (".pem", ".key", ".crt", ".pub", ".json", ".p12", ".pfx", ".ppk")
 # fmt: on
 ANY_SECRET = "Secret123"  # a value that is secret after every secret name
-_LONGEST_PLAIN_WORD = 6
-_LONGEST_SIGN = 3
-_SMALLEST_PIN = 1000  # lower numbers are counts: `n_api_keys`
-_SHORTEST_LIKELY_SECRET = 8
+_MAX_PLAIN_WORD_LENGTH = 6
+_MAX_SIGN_LENGTH = 3
+_MIN_PIN = 1000  # lower numbers are counts: `n_api_keys`
+_MIN_LIKELY_SECRET_LENGTH = 8
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -93,7 +93,7 @@ def is_secret(name: str, value: str) -> bool:
     if words[-1] == "key" and (before in _BEFORE_HARMLESS_KEY or _are_words(value) or _is_key_file(value)):
         return False
     plain = value.strip("\"'").lower()
-    if plain in _PLAIN_VALUES or (len(plain) <= _LONGEST_SIGN and not any(map(str.isalnum, plain))):
+    if plain in _PLAIN_VALUES or (len(plain) <= _MAX_SIGN_LENGTH and not any(map(str.isalnum, plain))):
         return False  # unexpected token: '}'
     return not (len(plain) <= 6 and plain.lstrip("-").replace(".", "", 1).isdigit())
 
@@ -108,7 +108,7 @@ def is_secret_entry(name: str, value: str) -> bool:
     if len(words) > 1 and words[-2] in _BEFORE_KEY:
         return True
     return (
-        len(value) >= _SHORTEST_LIKELY_SECRET
+        len(value) >= _MIN_LIKELY_SECRET_LENGTH
         and any(map(str.isdigit, value))
         and not any(map(str.isspace, value))
     )
@@ -122,7 +122,7 @@ def is_always_secret(name: str) -> bool:
 
 def is_plain(value: str | float) -> bool:
     """Whether a value says nothing, whatever its name: `true`, "", a small number."""
-    return value.lower() in _PLAIN_VALUES if isinstance(value, str) else abs(value) < _SMALLEST_PIN
+    return value.lower() in _PLAIN_VALUES if isinstance(value, str) else abs(value) < _MIN_PIN
 
 
 def _has_secret_word(words: list[str]) -> bool:
@@ -143,7 +143,7 @@ def _are_words(value: str) -> bool:
     """Whether a value is a short word, or joined words: `loss`, `val_loss`, `layer.0/acc1`."""
     first, *others = value.strip("\"'").replace("/", "_").replace("-", "_").replace(".", "_").split("_")
     if not others:
-        return first.isalpha() and first.islower() and len(first) <= _LONGEST_PLAIN_WORD
+        return first.isalpha() and first.islower() and len(first) <= _MAX_PLAIN_WORD_LENGTH
     return all(word.isalnum() and word == word.lower() and _digits(word) <= 1 for word in (first, *others))
 
 

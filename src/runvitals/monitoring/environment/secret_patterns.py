@@ -217,7 +217,7 @@ _HOOKS = (
 _HOOK_SEGMENTS = ("/webhook/", "/webhooks/", "/webhookb2/", "/hooks/")
 _ENDS = frozenset(" \t\r\n\"'<>`;)]}|\\,")
 _KEY_BEGIN, _KEY_END, _DASHES = "-----BEGIN ", "-----END ", "-----"
-_LONGEST_TITLE = 64
+_MAX_TITLE_LENGTH = 64
 
 
 def hide(value: str) -> str:
@@ -246,7 +246,7 @@ def _without_private_keys(value: str) -> str:
     at = value.find(_KEY_BEGIN)
     clean, copied = [], 0
     while at >= 0:
-        title_end = value.find(_DASHES, at + len(_KEY_BEGIN), at + len(_KEY_BEGIN) + _LONGEST_TITLE)
+        title_end = value.find(_DASHES, at + len(_KEY_BEGIN), at + len(_KEY_BEGIN) + _MAX_TITLE_LENGTH)
         if title_end < 0 or "PRIVATE KEY" not in value[at:title_end]:
             at = value.find(_KEY_BEGIN, at + 1)
             continue

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import _socket
     from typing import Any
 
-_LONGEST_LINE = 256 * 1024
-_MOST_AT_ONCE = 64  # connections accepted per call: other users may open them without end
+_MAX_LINE_LENGTH = 256 * 1024
+_MAX_AT_ONCE = 64  # connections accepted per call: other users may open them without end
 
 
 class ClientConnection:
@@ -60,8 +60,8 @@ class ClientConnection:
         if not data:
             return None
         *lines, self._buffer = (self._buffer + data).split(b"\n")
-        if len(self._buffer) > _LONGEST_LINE:
-            raise ValueError(f"a line of more than {_LONGEST_LINE} bytes")
+        if len(self._buffer) > _MAX_LINE_LENGTH:
+            raise ValueError(f"a line of more than {_MAX_LINE_LENGTH} bytes")
         messages = [loads(line) for line in lines if line]
         if not all(isinstance(message, dict) for message in messages):
             raise ValueError("not a JSON object")
@@ -109,7 +109,7 @@ class Listener:
         if self._sock is None:
             self._sock = _socket.socket(fileno=self.fd)
             self._sock.setblocking(False)
-        for _ in range(_MOST_AT_ONCE):
+        for _ in range(_MAX_AT_ONCE):
             try:
                 fd, _ = self._sock._accept()  # type: ignore[attr-defined]  # the C half of `socket.accept`
             except (BlockingIOError, ConnectionAbortedError):

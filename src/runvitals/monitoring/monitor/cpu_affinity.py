@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 # An update costs 15 to 20 µs. While the training stays where it is, the time between updates doubles.
 EVERY_S = 2.0
-LONGEST_S = 8.0
+MAX_INTERVAL_S = 8.0
 # With more processors than this, the scheduler finds an idle one.
-MOST_PROCESSORS = 16
+MAX_PROCESSORS = 16
 
 
 class CpuAffinity:
@@ -52,7 +52,7 @@ class CpuAffinity:
             allowed = os.sched_getaffinity(0)
         except (AttributeError, OSError):  # not on this system, or a seccomp filter forbids it
             return None
-        return cls(allowed) if 1 < len(allowed) <= MOST_PROCESSORS else None
+        return cls(allowed) if 1 < len(allowed) <= MAX_PROCESSORS else None
 
     def update(self, now_s: float, processes: Iterable[WatchedProcess]) -> None:
         """Adapt to where the processes run now."""
@@ -60,7 +60,7 @@ class CpuAffinity:
         if not processors:
             processors = self._allowed  # the training uses all of them
         is_unchanged = processors == self._current
-        self._every_s = min(2 * self._every_s, LONGEST_S) if is_unchanged else EVERY_S
+        self._every_s = min(2 * self._every_s, MAX_INTERVAL_S) if is_unchanged else EVERY_S
         self.update_at_s = now_s + self._every_s
         if is_unchanged:
             return

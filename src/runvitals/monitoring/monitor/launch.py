@@ -25,7 +25,7 @@ if sys.platform != "win32":
 
 _SPEC_FD, _LISTENER_FD, _CONNECTION_FD, _TRAINER_FD = 3, 4, 5, 6
 _ATTEMPTS = 5
-_LONGEST_ANSWER = 65_536
+_MAX_RESPONSE_LENGTH = 65_536
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from runvitals.monitoring.monitor.main import main; main()"
 
 
@@ -100,7 +100,7 @@ class MonitorSocket:
         answer = b""
         self._sock.settimeout(timeout_s)
         try:
-            while b"\n" not in answer and len(answer) < _LONGEST_ANSWER:
+            while b"\n" not in answer and len(answer) < _MAX_RESPONSE_LENGTH:
                 data = self._sock.recv(4096)
                 if not data:
                     return None

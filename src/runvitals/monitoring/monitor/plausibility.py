@@ -39,7 +39,7 @@ _PARTS = {
 }
 _DERIVED = {**SHARES, **{amount: share for share, amount in SHARES.items()}, **_PARTS}
 # More sets of keys than a machine has. When there are more, they are looked up again.
-MOST_CHECKS = 256
+MAX_CHECKS = 256
 
 
 class Fault:
@@ -101,7 +101,7 @@ class Plausibility:
         return self._remove_faults(tick, checks)
 
     def _add(self, keys: tuple[str, ...]) -> KeyChecks:
-        if len(self._checks) >= MOST_CHECKS:
+        if len(self._checks) >= MAX_CHECKS:
             self._checks.clear()
         checks = self._checks[keys] = KeyChecks(keys)
         if checks.has_devices and not self._codes:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
             """Wait for events of the watched descriptors."""
 
 
-LONGEST_WAIT_S = 3600.0  # poll(2) takes milliseconds as a 32-bit signed integer
+MAX_WAIT_S = 3600.0  # poll(2) takes milliseconds as a 32-bit signed integer
 
 
 class DescriptorWatcher:
@@ -59,8 +59,8 @@ class DescriptorWatcher:
         Args:
             wait_s: how long to wait for the first one; 0 or less: not at all.
         """
-        if not 0.0 <= wait_s <= LONGEST_WAIT_S:
-            wait_s = min(max(wait_s, 0.0), LONGEST_WAIT_S)
+        if not 0.0 <= wait_s <= MAX_WAIT_S:
+            wait_s = min(max(wait_s, 0.0), MAX_WAIT_S)
         ready = self._poller.poll(wait_s * 1000.0)
         if not ready:
             return

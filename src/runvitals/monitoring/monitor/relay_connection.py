@@ -33,7 +33,7 @@ HELPER = "helper"  # argument of a relay that only delivers what the relay of th
 _HIGHEST_INHERITED_FD = 5  # a monitor's spec, listener and pidfd, which a relay must not keep open
 # A relay that dies is restarted immediately, then after 1, 2, 4 … 60 s. If it ran for longer than a minute,
 # earlier failures no longer count.
-_LONGEST_WAIT_S = 60.0
+_MAX_WAIT_S = 60.0
 _STABLE_S = 60.0
 _URL_SCHEMES = {"http", "https"}
 _SERVER_VARIABLES = (
@@ -197,7 +197,7 @@ class RelayConnection:
         }
         self._sock: _socket.socket | None = None
         self._buffer = self._unsent = b""
-        self._backoff = Backoff(1.0, _LONGEST_WAIT_S, at_once=1)
+        self._backoff = Backoff(1.0, _MAX_WAIT_S, at_once=1)
         self._connected_s = 0.0
         self.fd = -1
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from runvitals.monitoring.collectors.base import Collector
     from runvitals.monitoring.monitor.plausibility import Fault
 
-LONGEST_BACKOFF_S = 300.0
+MAX_BACKOFF_S = 300.0
 # More impossible readings of one source are counted, but not listed.
-MOST_REASONS = 20
+MAX_REASONS = 20
 # How often the duration and the failures of each source are written. Every tick would double a small sample.
 SELF_REPORT_S = 10.0
 
@@ -48,7 +48,7 @@ class SampledSource:
         self.failures = self.dropped = self.gauges_end = self.counters_end = 0
         self.impossible: dict[str, str] = {}
         self.told = 0  # how many of them `news` has told
-        self.backoff = Backoff(interval_s, LONGEST_BACKOFF_S)
+        self.backoff = Backoff(interval_s, MAX_BACKOFF_S)
         self.next_s = 0.0
         self.facts: object = None
         self.absent: object = getattr(collector, "absent", None)
@@ -67,7 +67,7 @@ class SampledSource:
     def drop(self, key: str, reason: str) -> None:
         """Count a value that was left out."""
         self.dropped += 1
-        if len(self.impossible) < MOST_REASONS:
+        if len(self.impossible) < MAX_REASONS:
             self.impossible.setdefault(key, reason)
 
     def state(self) -> dict[str, str]:
@@ -203,7 +203,7 @@ class Sampler:
         (key, (before, after)), *others = fallen.items()
         more = f" (and {len(others)} more)" if others else ""
         text = f"the total of {key}{more} fell from {before:g} to {after:g}; the counter goes on from there"
-        keys = list(fallen)[:MOST_REASONS]
+        keys = list(fallen)[:MAX_REASONS]
         self.events.append({"name": "counter_reset", "level": "info", "text": text, "keys": keys})
 
     def _note_failure(self, source: SampledSource, mono_s: float, error: Exception) -> None:

@@ -31,7 +31,7 @@ _QUEUE_TIMEOUT = struct.pack("ll", 0, 250_000)
 _LISTEN_WITHIN_S = 0.1
 _RETRY_S = 0.002
 _LOCK_WITHIN_S = 1.0
-_LONGEST_FILE_NAME_PART = 40  # the whole path of a socket may have 104 bytes
+_MAX_FILE_NAME_PART_LENGTH = 40  # the whole path of a socket may have 104 bytes
 
 
 class SocketAddress:
@@ -155,7 +155,7 @@ class SocketAddress:
 
     def _file(self, path: str, folder: int) -> str:
         checksum = zlib.crc32(os.fsencode(f"{self._part}|{self._directory}"))
-        part = self._part[-_LONGEST_FILE_NAME_PART:]
+        part = self._part[-_MAX_FILE_NAME_PART_LENGTH:]
         return _socket_path(path, folder, f"{_boot()}-{checksum:08x}-{part}.sock")
 
 

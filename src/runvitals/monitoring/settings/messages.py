@@ -11,7 +11,7 @@ from runvitals.base.terminal_text import inert
 ANNOUNCED = "RUNVITALS_ANNOUNCED"
 """In the environment of a command that `runvitals run` has started: the run whose name and folder it has
 printed."""
-_SHORTEST_TOKEN = 12
+_MIN_TOKEN_LENGTH = 12
 
 
 def notify(text: str) -> None:
@@ -37,7 +37,7 @@ def notify(text: str) -> None:
 def _may_hold_a_secret(text: str) -> bool:
     """Whether the text contains an assignment or a long word that is not a path."""
     return any(sign in text for sign in "=:@") or any(
-        len(word) >= _SHORTEST_TOKEN and not word.startswith("/") for word in text.split()
+        len(word) >= _MIN_TOKEN_LENGTH and not word.startswith("/") for word in text.split()
     )
 
 

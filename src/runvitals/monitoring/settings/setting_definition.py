@@ -19,7 +19,7 @@ _HARMLESS = frozenset((
 HARMLESS_VALUES: dict[str, tuple[object, ...]] = {"mode": ("offline", "disabled"), "console": (False,)}
 
 
-_LONGEST_SHOWN = 500
+_MAX_SHOWN_LENGTH = 500
 
 
 class SettingError(UsageError, ValueError):
@@ -88,8 +88,8 @@ class Setting:
             from runvitals.monitoring.environment import redaction
 
             shown = repr(redaction.entries(self.shown(value)))
-            if len(shown) > _LONGEST_SHOWN:
-                shown = f"{shown[:_LONGEST_SHOWN]}…"
+            if len(shown) > _MAX_SHOWN_LENGTH:
+                shown = f"{shown[:_MAX_SHOWN_LENGTH]}…"
             raise SettingError(
                 f"invalid setting {self.name} = {shown} ({inert(where)}): expected {self.allowed}"
             ) from None

@@ -12,7 +12,7 @@ from runvitals.base.terminal_text import inert
 from runvitals.monitoring.settings import trust
 
 PROJECT_FILE = "runvitals.toml"
-_LONGEST_BYTES = 1024 * 1024
+_MAX_BYTES = 1024 * 1024
 
 
 def user_file(environ: Mapping[str, str]) -> str | None:
@@ -55,11 +55,11 @@ def read(path: str) -> bytes:
     """
     try:
         with open(path, "rb") as file:
-            content = file.read(_LONGEST_BYTES + 1)
+            content = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise ValueError(f"{inert(path)} cannot be read: {inert(error.strerror)}") from None
-    if len(content) > _LONGEST_BYTES:
-        raise ValueError(f"{inert(path)} cannot be read: larger than {_LONGEST_BYTES} bytes")
+    if len(content) > _MAX_BYTES:
+        raise ValueError(f"{inert(path)} cannot be read: larger than {_MAX_BYTES} bytes")
     return content
 
 

@@ -12,7 +12,7 @@ from runvitals.base.json_codec import dumps, loads
 
 _TRIES = 6
 _FIRST_WAIT_S = 1.0
-_LONGEST_WAIT_S = 120.0
+_MAX_WAIT_S = 120.0
 _TIMEOUT_S = 120.0
 MAX_BYTES = 256 * 1024 * 1024
 """Of a response, and of a file that is downloaded."""
@@ -100,7 +100,7 @@ class JsonApi:
                     text = f"{self.url}{path.partition('?')[0]}: {response.status} {response.text()}"
                     raise ApiError(text.strip(), response.status)
                 wait_s = response.retry_after_s or wait_s
-            self._sleep(min(wait_s, _LONGEST_WAIT_S))
+            self._sleep(min(wait_s, _MAX_WAIT_S))
             wait_s *= 2
         raise AssertionError("unreachable: the last try returns or raises")
 
@@ -109,7 +109,7 @@ class JsonApi:
         if response.headers.get("RateLimit-Remaining", "").strip() == "0":
             seconds = response.headers.get("RateLimit-Reset", "").strip()
             if seconds.isdigit():
-                self._sleep(min(float(seconds), _LONGEST_WAIT_S))
+                self._sleep(min(float(seconds), _MAX_WAIT_S))
 
     def _object(self, path: str, response: ServerResponse) -> dict[str, Any]:
         try:

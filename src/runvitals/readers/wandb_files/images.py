@@ -17,7 +17,7 @@ _IMAGE, _IMAGES = "image-file", "images/separated"
 _KINDS = (_IMAGE, _IMAGES)
 _TYPE = "._type"
 _DEEPEST = 10
-_MOST_RECORDS = 100_000
+_MAX_RECORDS = 100_000
 """Of more, the later ones are left out."""
 
 
@@ -43,7 +43,7 @@ class WandbImages:
         seconds = data.get("_timestamp")
         time_ms = round(seconds * 1000) if isinstance(seconds, int | float) and isfinite(seconds) else 0
         for key, items in _found(data, "", _DEEPEST):
-            if self._count < _MOST_RECORDS:
+            if self._count < _MAX_RECORDS:
                 record = LoggedMedia(key, media.IMAGE, row.step, time_ms, None, self._host, items)
                 self._records.setdefault(key, []).append(record)
                 self._count += 1

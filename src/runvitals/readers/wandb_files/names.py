@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 SUFFIX = ".wandb"
-_MOST_FILES = 10_000
+_MAX_FILES = 10_000
 
 
 def files_below(folder: str) -> list[str]:
@@ -19,7 +19,7 @@ def files_below(folder: str) -> list[str]:
                 for inner in _entries(entry.path):
                     if inner.name.endswith(SUFFIX) and inner.is_file():
                         found.setdefault(os.path.realpath(inner.path), inner.path)
-    return sorted(found)[:_MOST_FILES]
+    return sorted(found)[:_MAX_FILES]
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

@@ -18,7 +18,7 @@ HEAD = b":W&B" + struct.pack("<HB", 0xBEE1, 0)
 BLOCK_BYTES = 32 * 1024
 _CHUNK = struct.Struct("<IHB")
 _DAMAGED, _WHOLE, _FIRST, _MIDDLE, _LAST = 0, 1, 2, 3, 4
-_LARGEST_RECORD_BYTES = 256 * 1024 * 1024
+_MAX_RECORD_BYTES = 256 * 1024 * 1024
 
 
 class TransactionLog:
@@ -72,7 +72,7 @@ class TransactionLog:
                 self._next = end
                 continue
             pieces.append(payload)
-            if sum(map(len, pieces)) > _LARGEST_RECORD_BYTES:
+            if sum(map(len, pieces)) > _MAX_RECORD_BYTES:
                 self.damaged += 1
                 pieces = []
             elif kind in (_WHOLE, _LAST):

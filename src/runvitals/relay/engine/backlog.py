@@ -15,7 +15,7 @@ from runvitals.relay.engine.destination_spec import DestinationSpec
 
 # Waits of 1 + 2 + 4 + 8 s, plus up to half of each.
 TRIES = 5
-LONGEST_WAIT_S = 120.0
+MAX_WAIT_S = 120.0
 """A server that asks to come back later than this is not waited for."""
 
 
@@ -91,7 +91,7 @@ def _deliver_all(
                 return
         except (Retry, OSError) as error:
             wait_s = delays.failed(0.0, error.after_s if isinstance(error, Retry) else None)
-            if delays.failures >= tries or isinstance(error, Unauthorized) or wait_s > LONGEST_WAIT_S:
+            if delays.failures >= tries or isinstance(error, Unauthorized) or wait_s > MAX_WAIT_S:
                 raise
             waiting(error, wait_s)
             sleep(wait_s)

@@ -16,7 +16,7 @@ from runvitals.relay.engine.cursor import Cursor
 from runvitals.relay.engine.delivery import DELIVERED, RunDelivery, is_over
 
 POLL_S = 1.0
-LONGEST_WAIT_S = 60.0
+MAX_WAIT_S = 60.0
 # A user must act first, and nothing shows that they did.
 UNAUTHORIZED_RETRY_S = 600.0
 # A user moved the run to the trash and may restore it.
@@ -306,4 +306,4 @@ def backoff() -> Backoff:
     """The backoff of deliveries: the delay the server asks for, else 1, 2, 4 … 60 s, plus up to half of it,
     so that a thousand senders do not come back simultaneously.
     """
-    return Backoff(1.0, LONGEST_WAIT_S, random.random)
+    return Backoff(1.0, MAX_WAIT_S, random.random)

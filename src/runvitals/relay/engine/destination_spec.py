@@ -15,7 +15,7 @@ from runvitals.monitoring.environment import redaction
 from runvitals.relay.destination import Context, Destination, Factory
 from runvitals.relay.destinations import BUILT_IN, EXTRAS
 
-_SHORTEST_SECRET = 3
+_MIN_SECRET_LENGTH = 3
 
 
 class DestinationSpec:
@@ -83,7 +83,7 @@ class DestinationSpec:
             begin = self.text.find(part, at) if part else len(self.text)
             secrets.append(self.text[at : max(begin, at)])
             at = max(begin, at) + len(part)
-        return [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+        return [secret for secret in secrets if len(secret) >= _MIN_SECRET_LENGTH]
 
     def create(self, context: Context) -> Destination:
         """The destination.

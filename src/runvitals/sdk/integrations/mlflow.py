@@ -47,7 +47,7 @@ INTERVAL = "MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL"
 SAMPLES = "MLFLOW_SYSTEM_METRICS_SAMPLES_BEFORE_LOGGING"
 NODE = "MLFLOW_SYSTEM_METRICS_NODE_ID"
 DEFAULT_INTERVAL_S, DEFAULT_SAMPLES = 10.0, 1
-MOST_SAMPLES = 1_000_000
+MAX_SAMPLES = 1_000_000
 PROJECT = "mlflow"
 _WORDS = ("true", "false", "1", "0")
 _NODE_MARKS = frozenset("_-.: /")
@@ -241,9 +241,9 @@ def parse_samples(text: str) -> int:
     Raises:
         ValueError: not an integer from 1 to a million.
     """
-    samples = parse_integer(text.strip(), MOST_SAMPLES)
+    samples = parse_integer(text.strip(), MAX_SAMPLES)
     if samples is None:
-        raise ValueError(f"invalid {SAMPLES} = {text!r:.80}: expected an integer from 1 to {MOST_SAMPLES}")
+        raise ValueError(f"invalid {SAMPLES} = {text!r:.80}: expected an integer from 1 to {MAX_SAMPLES}")
     return samples or DEFAULT_SAMPLES
 
 

@@ -16,7 +16,7 @@ from runvitals.sdk.media.saved_files import matching_files
 from runvitals.sdk.media.values import recognised
 from runvitals.sdk.training_journal import TrainingJournal
 
-_MOST_FILES = 15_000
+_MAX_FILES = 15_000
 """Files that a record names; so it stays below the limits of a record."""
 
 
@@ -114,9 +114,9 @@ class MediaRecorder:
     def _record(self, name: str, kind: str, items: list[Item], step: int, now_ms: int) -> None:
         sanitizer = Sanitizer()
         (key,) = sanitizer.row({name: None})
-        if sum(1 for _ in media.files_of(items)) > _MOST_FILES:
-            self._fault(f"more than {_MOST_FILES:,} files in one record")
-            items = [{"kind": kind, "error": f"more than {_MOST_FILES:,} files in one record"}]
+        if sum(1 for _ in media.files_of(items)) > _MAX_FILES:
+            self._fault(f"more than {_MAX_FILES:,} files in one record")
+            items = [{"kind": kind, "error": f"more than {_MAX_FILES:,} files in one record"}]
         value = {"t": now_ms, "step": step, "key": key, "kind": kind, "items": items}
         payload = dumps(sanitizer.value(value, DEPTH + 1))
         for fault in sanitizer.faults:

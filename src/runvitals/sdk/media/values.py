@@ -19,7 +19,7 @@ from runvitals.sdk.media.run_files import RunFiles
 from runvitals.sdk.media.wav import wav
 
 _CAPTION_CHARACTERS = 10_000
-_MOST_BINS = 512
+_MAX_BINS = 512
 _PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")
 """The modes of PIL's images that PNG has; others are converted: to RGB, or to these."""
 _CONVERTED = {"La": "LA", "PA": "RGBA", "RGBa": "RGBA"}
@@ -59,13 +59,13 @@ class Histogram(Media):
         self._counts, self._edges = (counts, edges) if np_histogram is None else np_histogram
 
     def item(self, files: RunFiles) -> Item:
-        if not 1 <= self._bins <= _MOST_BINS:
-            raise ValueError(f"{self._bins} bins; expected 1 to {_MOST_BINS}")
+        if not 1 <= self._bins <= _MAX_BINS:
+            raise ValueError(f"{self._bins} bins; expected 1 to {_MAX_BINS}")
         if self._counts is not None:
             counts, edges = _numbers(self._counts), _numbers(self._edges)
-            if len(edges) != len(counts) + 1 or len(counts) > _MOST_BINS:
+            if len(edges) != len(counts) + 1 or len(counts) > _MAX_BINS:
                 raise ValueError(
-                    f"{len(counts)} counts and {len(edges)} edges; expected up to {_MOST_BINS} counts, and "
+                    f"{len(counts)} counts and {len(edges)} edges; expected up to {_MAX_BINS} counts, and "
                     "one edge more"
                 )
             if not all(isfinite(count) and count >= 0 for count in counts):

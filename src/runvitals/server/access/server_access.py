@@ -24,7 +24,7 @@ from runvitals.server.http.fast_path import Headers
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.supervised_thread import SupervisedThread
 
-_LONGEST_PAUSE_S = 5.0
+_MAX_PAUSE_S = 5.0
 
 
 class Entrances:
@@ -72,9 +72,7 @@ class Entrances:
             clock,
             self.control.refusals,
         )
-        self.thread = SupervisedThread(
-            "rights", self._check, every_s=CHECK_S, longest_pause_s=_LONGEST_PAUSE_S
-        )
+        self.thread = SupervisedThread("rights", self._check, every_s=CHECK_S, longest_pause_s=_MAX_PAUSE_S)
 
     def for_ingest(self, app: ASGIApp) -> tuple[ASGIApp, Callable[[Headers], bool]]:
         """Ingest with authentication, and whether a request is known to pass it without a look-up."""

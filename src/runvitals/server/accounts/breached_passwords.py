@@ -12,7 +12,7 @@ import os
 from typing import Final
 
 MIN_HASH_CHARACTERS: Final = 10
-_LONGEST_LINE: Final = 64
+_MAX_LINE_LENGTH: Final = 64
 _HEXADECIMAL: Final = frozenset(b"0123456789ABCDEF")
 
 
@@ -27,7 +27,7 @@ class BreachedPasswords:
     def __init__(self, path: str) -> None:
         self._path = path
         with open(path, "rb") as file:
-            first = _hash_of(file.readline(_LONGEST_LINE))
+            first = _hash_of(file.readline(_MAX_LINE_LENGTH))
         if first is None:
             raise ValueError(
                 f"{path}: the first line is no hash; expected at least {MIN_HASH_CHARACTERS} hexadecimal "
@@ -43,7 +43,7 @@ class BreachedPasswords:
             while low < high:
                 middle = (low + high) // 2
                 start = _line_start(file.fileno(), middle)
-                line = os.pread(file.fileno(), _LONGEST_LINE, start)
+                line = os.pread(file.fileno(), _MAX_LINE_LENGTH, start)
                 end = start + len(line.partition(b"\n")[0]) + 1
                 found = _hash_of(line)
                 if found is None:
@@ -59,7 +59,7 @@ class BreachedPasswords:
 
 def _line_start(descriptor: int, position: int) -> int:
     """The start of the line that the byte at `position` belongs to."""
-    first = max(0, position - _LONGEST_LINE)
+    first = max(0, position - _MAX_LINE_LENGTH)
     before = os.pread(descriptor, position - first, first)
     newline = before.rfind(b"\n")
     return first + newline + 1

@@ -21,7 +21,7 @@ MIN_CHARACTERS: Final = 12
 MAX_CHARACTERS: Final = 128
 MAX_HASHING: Final = 2
 MAX_WAITING: Final = 20
-_SHORTEST_PART: Final = 4
+_MIN_PART_LENGTH: Final = 4
 _TOO_MANY: Final = "too many sign-ins at the same time; try again in a few seconds"
 _TOO_LITTLE: Final = frozenset(map(error_to_str, (-22, -33)))
 """What Argon2 says without memory or a thread for a hash, which does not mean that the password is wrong."""
@@ -58,9 +58,9 @@ def password_problem(
         return f"the password is too long; expected at most {MAX_CHARACTERS} characters"
     folded = text.casefold()
     parts = [name, *addresses, *(address.partition("@")[0] for address in addresses)]
-    if any(len(part) >= _SHORTEST_PART and part.casefold() in folded for part in parts):
+    if any(len(part) >= _MIN_PART_LENGTH and part.casefold() in folded for part in parts):
         return "the password contains your name or e-mail address"
-    if len(set(folded)) < _SHORTEST_PART:
+    if len(set(folded)) < _MIN_PART_LENGTH:
         return "the password repeats the same few characters"
     if is_breached is not None and is_breached(text):
         return "this password is in a list of stolen passwords; choose another one"

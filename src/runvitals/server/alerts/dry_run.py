@@ -29,12 +29,12 @@ MAX_RUNS: Final = 200
 """The newest ones."""
 MAX_METRICS: Final = 20
 _STEP_MS: Final = 10_000
-_MOST_STEPS: Final = 5_000
-_MOST_COMPARED: Final = 100
+_MAX_STEPS: Final = 5_000
+_MAX_COMPARED: Final = 100
 """Series of a run that are compared with each other: they are in memory together."""
-_MOST_METRICS: Final = 10
+_MAX_METRICS: Final = 10
 """Of a host, to know when it was heard: a monitor sends all of them together."""
-_MOST_ROWS: Final = 200_000
+_MAX_ROWS: Final = 200_000
 """Of one series; the newest ones."""
 
 
@@ -157,12 +157,12 @@ class _PastSamples:
         watched = WatchedSeries([self._host(rule, lane) for lane in lanes])
         comparison = SpreadWatch(watched, lambda slot: (rule,))
         each = (batch for lane in lanes for batch in self._batches(rule, lane))
-        batches = list(islice(each, _MOST_COMPARED))
+        batches = list(islice(each, _MAX_COMPARED))
         times = [batch.t for batch in batches if len(batch.t)]
         if not times:
             return [], []
         first_ms, last_ms = int(min(t[0] for t in times)), int(max(t[-1] for t in times))
-        step_ms = max(_STEP_MS, (last_ms - first_ms) // _MOST_STEPS)
+        step_ms = max(_STEP_MS, (last_ms - first_ms) // _MAX_STEPS)
         transitions: list[Transition] = []
         for start_ms in range(first_ms, last_ms + 1, step_ms):
             deadline.check()
@@ -207,7 +207,7 @@ class _PastSamples:
         chosen = [lane for lane in lanes if (lane.role == MONITOR) == (of == "host")]
         by_run: list[Integers] = []
         for lane in chosen:
-            heard = [t for _, t, _ in self._matching("*", lane, _MOST_METRICS)]
+            heard = [t for _, t, _ in self._matching("*", lane, _MAX_METRICS)]
             times = np.unique(np.concatenate(heard)) if heard else np.empty(0, np.int64)
             by_run.append(times)
             if of == "host":
@@ -234,7 +234,7 @@ class _PastSamples:
         keys = self._keys(metric, lane)
         for number in sorted(keys)[:most]:
             for stored in self._read(lane, number):
-                yield keys[number], stored.t[-_MOST_ROWS:], stored.values[-_MOST_ROWS:]
+                yield keys[number], stored.t[-_MAX_ROWS:], stored.values[-_MAX_ROWS:]
 
     def _read(self, lane: WatchedLane, metric: int) -> Sequence[SeriesSamples]:
         """One metric at a time: those of months together do not fit into memory."""
@@ -261,7 +261,7 @@ class _PastSamples:
         assert rule.condition.feature is not None
         for number in sorted(self._keys(rule.condition.feature.metric, lane)):
             for stored in self._read(lane, number):
-                t, values = stored.t[-_MOST_ROWS:], np.ascontiguousarray(stored.values[-_MOST_ROWS:])
+                t, values = stored.t[-_MAX_ROWS:], np.ascontiguousarray(stored.values[-_MAX_ROWS:])
                 yield SampleBatch(lane.lane_id, 0, 0, (number,), t, values[:, None])
 
 

@@ -38,7 +38,7 @@ from runvitals.server.alerts.windows import (
 
 OK, PENDING, FIRING = 0, 1, 2
 _STATISTICS: Final = {"mean": MEAN, "min": MIN, "max": MAX}
-_LEAST_POINTS: Final = 16
+_MIN_POINTS: Final = 16
 _EQUALITIES: Final = {"=": 1.0, "!=": -1.0}
 _NEVER: Final = -(2**62)
 
@@ -348,7 +348,7 @@ def _buckets(feature: Feature) -> int:
     if feature.points:
         used = feature.points + feature.points_before
         is_last = feature.statistic == "last"
-        return 0 if is_last else max(_LEAST_POINTS, 1 << (used - 1).bit_length())
+        return 0 if is_last else max(_MIN_POINTS, 1 << (used - 1).bit_length())
     if not feature.window_ms:
         return 0
     return MAX_CHANGE_BUCKETS if feature.baseline_ms else BUCKETS

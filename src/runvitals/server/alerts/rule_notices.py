@@ -23,7 +23,7 @@ from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.events import StoredEvent
 from runvitals.server.runs.storage.run_places import RunPlace
 
-MOST_A_MINUTE: Final = 20
+MAX_PER_MINUTE: Final = 20
 """Of one rule and run: a rule about GPUs may fire for thousands at once."""
 USERS: Final = ("author", "members")
 """Who of a rule's `tell` is a user; the rest are channels."""
@@ -59,9 +59,9 @@ class RuleNotices:
         text = transition_text(rule, transition)
         if silenced is None and (transition.firing or rule.resolve):
             count = self._counted(rule.id, lane.run_id, transition.firing, now_ms)
-            if count > MOST_A_MINUTE:
+            if count > MAX_PER_MINUTE:
                 silenced = "too many in a minute"
-            elif count == MOST_A_MINUTE:
+            elif count == MAX_PER_MINUTE:
                 text += ". What follows within this minute is only in the history of the rule"
         if not transition.firing:
             self._ended(stored, rule, transition, lane, f"{text} – over", silenced is None and rule.resolve)

@@ -49,7 +49,7 @@ ALERTS_A_MINUTE: Final = 20
 """Of one run. Further ones are counted in one message."""
 _EVERY_S: Final = 2.0
 _CHECK_S: Final = 15.0
-_MOST_IN_DIGEST: Final = 50
+_MAX_IN_DIGEST: Final = 50
 _MAX_BODY: Final = 12_000
 
 
@@ -329,7 +329,7 @@ def _digest(alerts: list[WaitingAlert]) -> str:
     """The text of several alerts, or of the only one."""
     if len(alerts) == 1:
         return AlertText(alerts[0].subject, alerts[0].body).whole
-    listed = [f"{alert.subject}" for alert in alerts[:_MOST_IN_DIGEST]]
-    if len(alerts) > _MOST_IN_DIGEST:
-        listed.append(f"… and {len(alerts) - _MOST_IN_DIGEST} more")
+    listed = [f"{alert.subject}" for alert in alerts[:_MAX_IN_DIGEST]]
+    if len(alerts) > _MAX_IN_DIGEST:
+        listed.append(f"… and {len(alerts) - _MAX_IN_DIGEST} more")
     return AlertText(f"{len(alerts)} alerts of your runs", "\n\n".join(listed)).whole

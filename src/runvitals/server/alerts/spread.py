@@ -13,7 +13,7 @@ from runvitals.server.alerts.rules import AlertRule, Feature
 from runvitals.server.alerts.silence import FRESH_MS
 from runvitals.server.alerts.watched_series import WatchedSeries
 
-LEAST_COMPARED: Final = 3
+MIN_COMPARED: Final = 3
 """Fewer series of a run have no median to be far from."""
 
 
@@ -59,7 +59,7 @@ class SpreadWatch:
             of_run = np.array(members)
             heard = evaluation.last_ms[of_run] > now_ms - FRESH_MS
             fresh = of_run[heard & ~np.isnan(evaluation.values[of_run])]
-            if len(fresh) < LEAST_COMPARED:
+            if len(fresh) < MIN_COMPARED:
                 continue
             values = evaluation.values[fresh]
             middle = float(np.median(values))

@@ -18,7 +18,7 @@ from runvitals.store.supervised_thread import SupervisedThread
 PURPOSE: Final = "audit webhook"
 """What its secret is sealed for."""
 _POLL_S: Final = 2.0
-_LONGEST_PAUSE_S: Final = 300.0
+_MAX_PAUSE_S: Final = 300.0
 _CLAIM_MS: Final = 60_000
 """Longer than a request, after which another server may send: the one before may have been killed."""
 
@@ -51,7 +51,7 @@ class AuditWebhook:
         self._clock = clock
         self._server = secrets.token_hex(8)
         self.thread = SupervisedThread(
-            "audit-webhook", self._turn, every_s=_POLL_S, longest_pause_s=_LONGEST_PAUSE_S
+            "audit-webhook", self._turn, every_s=_POLL_S, longest_pause_s=_MAX_PAUSE_S
         )
 
     def send_new(self) -> int:

@@ -28,10 +28,10 @@ _PARTS = 2 * AROUND + 1
 _MAX_POINTS = 200 * _PARTS
 _MAX_VALUES = 1_000_000
 """Values of all series that are read for one response: 48 MB."""
-_FEWEST_INSIDE, _FEWEST_OUTSIDE = 2, 4
+_MIN_INSIDE, _MIN_OUTSIDE = 2, 4
 _MAX_NAMES, _NAMES_AT_ONCE = 1000, 50
 _TO_SIGMA = 1.4826
-_SMALLEST_SPREAD = 0.01
+_MIN_SPREAD = 0.01
 _LATEST_MS = 2**53
 
 STATISTIC = "abs(median inside - median outside) / max(1.4826 * MAD outside, 1% of the range of all values)"
@@ -178,11 +178,11 @@ def _difference(series: _Values, window: Window) -> Difference | None:
     is_inside = has_value & (series.first >= window.t0) & (series.last <= window.t1)
     is_outside = has_value & ((series.last < window.t0) | (series.first > window.t1))
     inside, outside = series.values[is_inside], series.values[is_outside]
-    if len(inside) < _FEWEST_INSIDE or len(outside) < _FEWEST_OUTSIDE:
+    if len(inside) < _MIN_INSIDE or len(outside) < _MIN_OUTSIDE:
         return None
     lowest, highest = _extremes((inside, outside))
     within, around = _part(inside), _part(outside)
-    spread = max(_TO_SIGMA * around.mad, _SMALLEST_SPREAD * (highest - lowest))
+    spread = max(_TO_SIGMA * around.mad, _MIN_SPREAD * (highest - lowest))
     score = abs(within.median - around.median) / spread if spread > 0 else 0.0
     match = find(series.key) if series.kind == "sampled" else None
     return Difference(

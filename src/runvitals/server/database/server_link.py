@@ -32,7 +32,7 @@ _POLL_S = 0.2
 _CHECK_S = 1.0
 _TRUSTED_S = 10.0
 """Without a response of the database for this long, a leader does not lead any more."""
-_LONGEST_PAUSE_S = 5.0
+_MAX_PAUSE_S = 5.0
 _ITEMS_PER_MESSAGE = 200
 """A notification may have 8,000 bytes."""
 _KEEPALIVES = {"idle": 10, "interval": 5, "count": 3}
@@ -69,7 +69,7 @@ class ServerLink:
         self._waiting: dict[str, dict[Any, Any]] = {}
         self._lock = threading.Lock()
         self.number = 0 if database.is_sqlite else secrets.randbelow(2**31 - 1) + 1
-        self.thread = SupervisedThread("server-link", self._turn, longest_pause_s=_LONGEST_PAUSE_S)
+        self.thread = SupervisedThread("server-link", self._turn, longest_pause_s=_MAX_PAUSE_S)
         if not database.is_sqlite:
             self._connect()
             self._check()

@@ -16,7 +16,7 @@ from runvitals.base.buckets import Floats
 ALIGN_MS: Final = 50
 """Times of one request that are this close are taken as one, unless a series has both: senders read the clock
 once for each instrument."""
-_MOST_LISTS = 64
+_MAX_LISTS = 64
 _UNCOVERED_LISTS = 8
 Points = Mapping[str, Mapping[int, float]]
 """By key and time in ms."""
@@ -45,7 +45,7 @@ class KeyLists:
                 if known <= rest:
                     found.append(ordered)
                     rest -= known
-        if len(self._known) >= _MOST_LISTS:
+        if len(self._known) >= _MAX_LISTS:
             return [*found, *((key,) for key in sorted(rest))]
         if rest:
             ordered = self._known[frozenset(rest)] = tuple(sorted(rest))

@@ -11,8 +11,8 @@ DEFAULT_S: Final = 60.0
 _INTERVALS: Final = 3
 """Senders gather samples, and repeat requests that failed: so many intervals without a request are normal."""
 _GAPS: Final = 5
-_SHORTEST_S: Final = 1.0
-_LONGEST_S: Final = 86_400.0
+_MIN_INTERVAL_S: Final = 1.0
+_MAX_S: Final = 86_400.0
 _SAME: Final = 1.25
 """Changes up to this factor are noise, which needs no write to the database."""
 
@@ -44,6 +44,6 @@ class SendingInterval:
         if newest is None or time_ms <= newest:
             return
         self._gaps_ms.append(time_ms - newest)
-        seen = min(max(_INTERVALS * median(self._gaps_ms) / 1000, _SHORTEST_S), _LONGEST_S)
+        seen = min(max(_INTERVALS * median(self._gaps_ms) / 1000, _MIN_INTERVAL_S), _MAX_S)
         if not self.seconds / _SAME <= seen <= self.seconds * _SAME:
             self.seconds = seen

@@ -10,7 +10,7 @@ from starlette.types import Receive
 from runvitals.server.http.request_errors import HttpRejection, too_large
 
 _CHECK_EVERY_S = 1.0
-_SHORTEST_CHECK_S = 0.05
+_MIN_CHECK_S = 0.05
 
 
 class ClientDisconnected(Exception):
@@ -94,7 +94,7 @@ class BodyReader:
 
     @property
     def _check_every_s(self) -> float:
-        return min(_CHECK_EVERY_S, max(self._timeout_s / 4, _SHORTEST_CHECK_S))
+        return min(_CHECK_EVERY_S, max(self._timeout_s / 4, _MIN_CHECK_S))
 
     def _check_timeouts(self, loop: asyncio.AbstractEventLoop) -> None:
         deadline_s = loop.time() - self._timeout_s

@@ -22,7 +22,7 @@ from runvitals.server.runs.storage.events import StoredEvent
 from runvitals.server.runs.storage.media import StoredMedia
 from runvitals.server.runs.storage.run_places import RunPlace
 
-_MOST_PARTS: Final = 10_000
+_MAX_PARTS: Final = 10_000
 MayDo = Callable[[Principal | None, Action, int], bool]
 """Whether the sender of a record may do something with the artifacts of a project, by its number."""
 
@@ -118,8 +118,8 @@ class ArtifactCommits:
             self._use(record, place, msgspec.convert(item, _Use), sender)
 
     def _log(self, record: StoredMedia, place: RunPlace, part: _Part) -> None:
-        if not 0 <= part.part < part.parts <= _MOST_PARTS:
-            raise ValueError(f"part {part.part} of {part.parts}; expected at most {_MOST_PARTS:,} parts")
+        if not 0 <= part.part < part.parts <= _MAX_PARTS:
+            raise ValueError(f"part {part.part} of {part.parts}; expected at most {_MAX_PARTS:,} parts")
         now_ms, versions = self._clock(), self._store.artifacts.versions
         new = NewVersion(
             place.project_id,

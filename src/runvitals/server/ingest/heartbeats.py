@@ -23,7 +23,7 @@ from runvitals.server.usage.days import Calendar
 from runvitals.store.supervised_thread import SupervisedThread
 
 EVERY_S = 1.0
-_LONGEST_PAUSE_S = 5.0
+_MAX_PAUSE_S = 5.0
 _ACTIVE_S = 300.0
 """Stop requests are looked up for runs that were heard of within this time."""
 
@@ -56,7 +56,7 @@ class Heartbeats:
         self._active: dict[int, float] = {}
         self._lock = threading.Lock()
         self.thread = SupervisedThread(
-            "heartbeats", self._turn, every_s=EVERY_S, longest_pause_s=_LONGEST_PAUSE_S
+            "heartbeats", self._turn, every_s=EVERY_S, longest_pause_s=_MAX_PAUSE_S
         )
         # The clock may have been set back since the last server ended.
         metadata_store.writers.cap_heartbeats(clock())

@@ -17,7 +17,7 @@ from runvitals.store.supervised_thread import SupervisedThread
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _MAX_ITEMS = 500
-_LONGEST_PAUSE_S = 5.0
+_MAX_PAUSE_S = 5.0
 
 
 class GroupCommit(Generic[Item, Result]):
@@ -39,7 +39,7 @@ class GroupCommit(Generic[Item, Result]):
         self._item_errors = item_errors
         self._changed = threading.Condition()
         self._queue: list[tuple[Item, Future[Result]]] = []
-        self.thread = SupervisedThread(name, self._turn, self._wake, longest_pause_s=_LONGEST_PAUSE_S)
+        self.thread = SupervisedThread(name, self._turn, self._wake, longest_pause_s=_MAX_PAUSE_S)
         self.thread.start()
 
     async def submit(self, item: Item) -> Result:

@@ -15,7 +15,7 @@ from runvitals.server.services import services_of
 
 CLIENT_KEY: Final = "runvitals.client"
 """Where the ASGI scope of a shared server has whose streams are counted together."""
-MOST_OF_CLIENT: Final = 1000
+MAX_OF_CLIENT: Final = 1000
 """A tenth of all connections. A tab of a browser has one or two, while it is visible."""
 _RETRY_S = 30.0
 
@@ -29,7 +29,7 @@ class OpenStreams:
         most: open at the same time.
     """
 
-    def __init__(self, most: int = MOST_OF_CLIENT) -> None:
+    def __init__(self, most: int = MAX_OF_CLIENT) -> None:
         self.most = most
         self._open = Counter[object]()
 

@@ -34,7 +34,7 @@ KEPT_MS: Final = 30 * DAY_MS
 """How long the queue remembers that a mail was sent, without its text."""
 _RETRIES_MS: Final = (MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 6 * HOUR_MS)
 _POLL_S: Final = 5.0
-_LONGEST_PAUSE_S: Final = 300.0
+_MAX_PAUSE_S: Final = 300.0
 
 log = logging.getLogger("runvitals.mail")
 
@@ -67,9 +67,7 @@ class Mailer:
         self._clock = clock
         self._environment = environment
         self._new = threading.Event()
-        self.thread = SupervisedThread(
-            "mail", self._turn, wake=self._new.set, longest_pause_s=_LONGEST_PAUSE_S
-        )
+        self.thread = SupervisedThread("mail", self._turn, wake=self._new.set, longest_pause_s=_MAX_PAUSE_S)
 
     @property
     def configured(self) -> bool:

@@ -27,7 +27,7 @@ from runvitals.store.samples.sqlite.log import Pairing
 
 SKIPPED_IDS = 100_000
 """Ids that are skipped when some may have been assigned that are not known any more."""
-LARGEST_ID = 1 << 30
+MAX_ID = 1 << 30
 """Of a run or writer. Metadata stores count up from 1: a larger id is damage, and leaves none to assign."""
 REMEDY = (
     "specify the right one with --catalogue, restore it from a backup, or pair the two with "
@@ -87,7 +87,7 @@ def mismatch(store: PairingState, metadata_store: PairingState) -> str | None:
     if store.pairing is not None and metadata_store.pairing is not None:
         if store.pairing[0] != metadata_store.pairing[0]:
             return f"the metadata store {metadata_store.name} belongs to a different store than {store.name}"
-        if metadata_store.may_be_older and max(store.highest.writer, store.highest.metric) <= LARGEST_ID:
+        if metadata_store.may_be_older and max(store.highest.writer, store.highest.metric) <= MAX_ID:
             return None
         if metadata_store.pairing[1] < store.pairing[1] - 1:
             return f"the metadata store {metadata_store.name} is older than the store in {store.name}"

@@ -17,7 +17,7 @@ from runvitals.server.database.server_link import count_servers
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
 from runvitals.server.pairing import check, pairing, unknown_ids
 from runvitals.server.pairing.lost_values import report_lost_values
-from runvitals.server.pairing.pairing import LARGEST_ID, SKIPPED_IDS
+from runvitals.server.pairing.pairing import MAX_ID, SKIPPED_IDS
 from runvitals.server.pairing.recovery import fill_from_damaged, recover, recover_metrics
 from runvitals.server.pairing.unknown_ids import RepairableStore
 from runvitals.store import companion_files
@@ -75,7 +75,7 @@ def repair_clickhouse(samples: ClickHouseAddress, folder: str, address: str, rep
         _check_pair(store, metadata_store)
         store.flush()
         issued = metadata_store.issued_ids.highest()
-        for text in unknown_ids.renumber(store, LARGEST_ID, issued.writer + SKIPPED_IDS):
+        for text in unknown_ids.renumber(store, MAX_ID, issued.writer + SKIPPED_IDS):
             report(text)
         _match(store, clickhouse_ids.read(store.clickhouse).metrics, metadata_store, report)
 
@@ -123,7 +123,7 @@ def _restore_samples(
     for text in samples.restore(store, is_wanted):
         report(text)
     store.flush()
-    for text in unknown_ids.renumber(store, LARGEST_ID, issued.writer + SKIPPED_IDS):
+    for text in unknown_ids.renumber(store, MAX_ID, issued.writer + SKIPPED_IDS):
         report(text)
 
 

@@ -33,7 +33,7 @@ from runvitals.server.sign_on.tokens import (
 
 CACHED_MS: Final = 5000
 """How long a token is taken as valid without another look: as long as a key."""
-LONGEST_LIFE_S: Final = 24 * 3600
+MAX_LIFE_S: Final = 24 * 3600
 _MAX_CACHED: Final = 10_000
 
 log = logging.getLogger("runvitals.accounts")
@@ -86,7 +86,7 @@ class ServiceTokens:
         if claims.get("iss") != issuer.url or not checked_audience(claims, issuer.audience):
             raise InvalidToken("it is of another issuer, or for another audience")
         expires_s = number(claims, "exp")
-        if expires_s is None or expires_s > now_s + LONGEST_LIFE_S + LEEWAY_S:
+        if expires_s is None or expires_s > now_s + MAX_LIFE_S + LEEWAY_S:
             raise InvalidToken("it is valid for more than a day")
         subject = claims.get("sub")
         account_id = self._issuers.service_account(issuer.id, subject) if isinstance(subject, str) else None

@@ -23,7 +23,7 @@ MAX_PARAMETERS: Final = 500
 MAX_VALUES: Final = 10_000
 _MAX_DEPTH: Final = 10
 _MAX_NAME: Final = 256
-_LEAST_SHAPE, _GREATEST_SHAPE = 1e-6, 1e6
+_MIN_SHAPE, _MAX_SHAPE = 1e-6, 1e6
 """Of a beta distribution. Python's `betavariate` never returns for some that are far outside."""
 _UNIFORM: Final[Mapping[str, tuple[Scale, bool]]] = {
     "uniform": ("linear", False),
@@ -193,8 +193,8 @@ class _Given:
 
     def _shape(self, name: str) -> float:
         value = float(self._positive(name))
-        if not _LEAST_SHAPE <= value <= _GREATEST_SHAPE:
-            text = f"{shown(value)}; expected a number from {_LEAST_SHAPE:g} to {_GREATEST_SHAPE:g}"
+        if not _MIN_SHAPE <= value <= _MAX_SHAPE:
+            text = f"{shown(value)}; expected a number from {_MIN_SHAPE:g} to {_MAX_SHAPE:g}"
             raise _Wrong(f".{name}", text)
         return value
 

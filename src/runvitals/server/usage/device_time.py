@@ -17,7 +17,7 @@ from runvitals.server.usage.windows import HUNG_ABOVE_PERCENT, HUNG_MS, Rules
 Booleans = NDArray[np.bool_]
 _HUNDRED: Final = 100.0
 _MS_PER_S: Final = 1000.0
-_MOST_WATTS: Final = 50_000
+_MAX_WATTS: Final = 50_000
 """More than any device or host takes."""
 _NOTHING: Final = np.empty(0, np.int64)
 
@@ -237,7 +237,7 @@ class DeviceTime:
             growth = energy.after - energy.before
             # A counter that fell was reset: how much it grew is not known. One that rose too fast is another
             # counter, of a monitor that started anew after the clock was set back.
-            counted = (growth >= 0) & (growth * _MS_PER_S <= _MOST_WATTS * (energy.ends - energy.starts))
+            counted = (growth >= 0) & (growth * _MS_PER_S <= _MAX_WATTS * (energy.ends - energy.starts))
             device.measured += float((growth * energy.part)[counted].sum())
             device.measured_ms += float(energy.weight[counted].sum())
         elif not np.isfinite(series.energy.values).any():

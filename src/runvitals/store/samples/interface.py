@@ -37,9 +37,9 @@ from runvitals.store.errors import StoreError as StoreError
 
 END_OF_TIME_MS = 253_402_300_800_000
 """The year 10,000: times of batches must be earlier."""
-_LARGEST_ID = 2**63 - 1
+_MAX_ID = 2**63 - 1
 _FEW_ROWS = 64
-_LARGEST_METRIC = 2**32 - 1
+_MAX_METRIC = 2**32 - 1
 
 
 class StoreUnavailable(StoreError):
@@ -88,8 +88,8 @@ class SampleBatch:
         """
         t, values = self.t, self.values
         for name, number in (("run", self.run), ("writer", self.writer), ("seq", self.seq)):
-            if not 0 <= number <= _LARGEST_ID:
-                raise self._error(f"{name} must be 0 to {_LARGEST_ID}")
+            if not 0 <= number <= _MAX_ID:
+                raise self._error(f"{name} must be 0 to {_MAX_ID}")
         if t.dtype != np.int64 or values.dtype != np.float64:
             raise self._error(f"t must be int64 and values float64, not {t.dtype} and {values.dtype}")
         if t.ndim != 1 or values.shape != (len(t), len(self.metrics)):
@@ -110,8 +110,8 @@ class SampleBatch:
         """
         if len(set(self.metrics)) != len(self.metrics):
             raise self._error("a metric occurs more than once")
-        if self.metrics and not (min(self.metrics) >= 0 and max(self.metrics) <= _LARGEST_METRIC):
-            raise self._error(f"metrics must be 0 to {_LARGEST_METRIC}")
+        if self.metrics and not (min(self.metrics) >= 0 and max(self.metrics) <= _MAX_METRIC):
+            raise self._error(f"metrics must be 0 to {_MAX_METRIC}")
 
     def _error(self, problem: str) -> ValueError:
         return ValueError(f"batch {self.seq} of writer {self.writer} in run {self.run}: {problem}")

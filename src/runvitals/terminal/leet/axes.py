@@ -11,8 +11,8 @@ _BYTES = {"bytes": 1.0, "bytes/s": 1.0, "MiB": 2.0**20, "GiB": 2.0**30, "MiB/s":
 _PREFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _MARGIN = 0.05
-_LEAST_POWER, _MOST_POWER = -307, 308  # of ten, as a float
-_MOST_PERCENT = 101.0
+_MIN_POWER, _MAX_POWER = -307, 308  # of ten, as a float
+_MAX_PERCENT = 101.0
 """Shares of an interval are measured as a little more than all of it at times."""
 
 
@@ -26,9 +26,9 @@ def y_range(lowest: float, highest: float, unit: str, log: bool) -> tuple[float,
     """
     if log:
         powers = math.floor(math.log10(lowest)), math.ceil(math.log10(highest))
-        first, last = (min(max(power, _LEAST_POWER), _MOST_POWER) for power in powers)
+        first, last = (min(max(power, _MIN_POWER), _MAX_POWER) for power in powers)
         if first == last:
-            first, last = max(first - 1, _LEAST_POWER), min(last + 1, _MOST_POWER)
+            first, last = max(first - 1, _MIN_POWER), min(last + 1, _MAX_POWER)
         return 10.0**first, 10.0**last
     low, high = _linear_range(lowest, highest, unit)
     low, high = max(low, -sys.float_info.max), min(high, sys.float_info.max)
@@ -38,7 +38,7 @@ def y_range(lowest: float, highest: float, unit: str, log: bool) -> tuple[float,
 
 
 def _linear_range(lowest: float, highest: float, unit: str) -> tuple[float, float]:
-    if unit == "%" and lowest >= 0.0 and highest <= _MOST_PERCENT:
+    if unit == "%" and lowest >= 0.0 and highest <= _MAX_PERCENT:
         return 0.0, 100.0
     if lowest == highest:
         half = abs(lowest) / 2.0 or 1.0

@@ -22,7 +22,7 @@ from runvitals.terminal.leet.x_window import XWindow
 Mode = Literal["lines", "log", "heatmap"]
 _MODES: tuple[Mode, ...] = ("lines", "log", "heatmap")
 _GUIDES: tuple[Guides, ...] = ("off", "dots", "lines")
-MOST_LINES = 8
+MAX_LINES = 8
 """A chart with more lines of each metric is a heatmap, until the user chooses otherwise."""
 _ZOOM = 0.8
 
@@ -316,7 +316,7 @@ class ChartGrid(GridPane):
 
     def _mode(self, chart: Chart, lines: Sequence[ChartLine]) -> Mode:
         """How a chart is drawn: as chosen, else many devices or processes as a heatmap, others as lines."""
-        usual: Mode = "heatmap" if len(lines) > MOST_LINES * metrics_of(chart) else "lines"
+        usual: Mode = "heatmap" if len(lines) > MAX_LINES * metrics_of(chart) else "lines"
         return self._modes.get(chart[:2], usual)
 
     def _head(self) -> Row:

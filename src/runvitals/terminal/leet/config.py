@@ -15,7 +15,7 @@ from runvitals.base.private_folders import config_dir, make_private
 from runvitals.terminal.leet.palette import HEAT_SCHEMES, LINE_SCHEMES
 
 _FILE = "leet.json"
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 _GRID = tuple(range(1, 10))
 
 
@@ -140,7 +140,7 @@ class ProjectState:
 def _read(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
-            found = json.loads(file.read(_MOST_BYTES))
+            found = json.loads(file.read(_MAX_BYTES))
     except FileNotFoundError:
         return {}
     except ValueError as error:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from runvitals.base.terminal_text import inert
 from runvitals.readers.journals.console import ConsoleText
 
-MOST_LINES = 2000
+MAX_LINES = 2000
 # Colours, cursor movements, and titles or links up to their end: they belong to another terminal.
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 
@@ -38,7 +38,7 @@ def console_lines(pieces: Iterable[ConsoleText]) -> list[SafeLine]:
         lines += [SafeLine(piece.time_ms, safe_line(text)) for text in ended]
         open_lines[writer] = SafeLine(piece.time_ms, rest)
     lines += [line._replace(text=safe_line(line.text)) for line in open_lines.values() if line.text]
-    return lines[-MOST_LINES:]
+    return lines[-MAX_LINES:]
 
 
 def safe_line(text: str) -> str:

@@ -14,7 +14,7 @@ from runvitals.terminal.leet.series_column import SeriesColumn
 
 LEVELS = 10
 _SHADES = "·░▒▓█"
-_MOST_LABEL = 12
+_MAX_LABEL = 12
 
 
 def level(value: float, low: float, high: float) -> int:
@@ -42,7 +42,7 @@ def heatmap(
         y_range: what is coldest and hottest.
         has_colours: whether the terminal has them; otherwise hotter values are denser.
     """
-    margin = min(max((cell_len(name) for name in names), default=0), _MOST_LABEL, max(width - 8, 0))
+    margin = min(max((cell_len(name) for name in names), default=0), _MAX_LABEL, max(width - 8, 0))
     columns = max(width - margin - 1, 1)
     values = [means(one, *x_range, columns) for one in series]
     is_double = has_colours and len(values) > height

@@ -18,7 +18,7 @@ from runvitals.terminal.leet import axes
 from runvitals.terminal.leet.braille import Row
 
 _MACHINE = ("os", "kernel", "cpu_model", "cpus", "memory_gib", "python", "cwd")
-_MOST_LETTERS = 300
+_MAX_LETTERS = 300
 _STATE_STYLES = {"running": "good", "finished": "value", "failed": "bad", "crashed": "bad", "lost": "bad"}
 
 
@@ -90,4 +90,4 @@ def _facts(values: Mapping[str, Any]) -> Iterator[Row]:
     for label, value in values.items():
         text = value if isinstance(value, str) else json.dumps(finite(value), ensure_ascii=False, default=str)
         if text:
-            yield [(f"{inert(label)} ", "dim"), (inert(text[:_MOST_LETTERS]), "")]
+            yield [(f"{inert(label)} ", "dim"), (inert(text[:_MAX_LETTERS]), "")]

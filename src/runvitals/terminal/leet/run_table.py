@@ -22,12 +22,12 @@ from runvitals.terminal.leet.fitting_text import cut
 from runvitals.terminal.leet.overview import moment
 from runvitals.terminal.leet.sources.run_source import RunCatalogue
 
-MOST_SELECTED = 8
+MAX_SELECTED = 8
 """Runs whose metrics are drawn over each other: as many as there are colours."""
-_SHORTEST_NAME = 16
-_MOST_CPU = 0.025
+_MIN_NAME_LENGTH = 16
+_MAX_CPU = 0.025
 """The share of a core that reading the list may take."""
-_LONGEST_PAUSE_S = 30.0
+_MAX_PAUSE_S = 30.0
 _OF_DEVICES = re.compile(r"gpu\.\d+\.(gpu|memoryAllocated)")
 _STATE_STYLES = {"running": "good", "failed": "bad", "crashed": "bad", "lost": "bad"}
 
@@ -81,7 +81,7 @@ class ListedRuns:
 
     def pause_s(self, interval_s: float) -> float:
         """How long to wait before the next read: longer, if thousands of runs take much CPU time."""
-        return max(interval_s, min(self._read_cpu_s / _MOST_CPU, _LONGEST_PAUSE_S))
+        return max(interval_s, min(self._read_cpu_s / _MAX_CPU, _MAX_PAUSE_S))
 
     def set_runs(self, runs: list[Run], count: int) -> None:
         """Show these runs."""
@@ -161,7 +161,7 @@ class ListedRuns:
         self.cursor = places[0] if places else 0
 
     def _select(self, run_id: str) -> None:
-        free = [colour for colour in range(MOST_SELECTED) if colour not in self.selected.values()]
+        free = [colour for colour in range(MAX_SELECTED) if colour not in self.selected.values()]
         if free:
             self.selected[run_id] = free[0]
 
@@ -172,7 +172,7 @@ class ListedRuns:
         used = newest_use(run.last) if run.state == "running" else ""
         room = width - cell_len(mark[0]) - len(state)
         columns = [f"  {used:<16}", f"  {moment(run.started_ms)}", f"  {axes.elapsed(run.duration_ms):>8}"]
-        while columns and room - sum(map(len, columns)) < _SHORTEST_NAME:
+        while columns and room - sum(map(len, columns)) < _MIN_NAME_LENGTH:
             columns.pop(0)
         room -= sum(map(len, columns))
         name = cut(inert(run.name), room)

@@ -30,7 +30,7 @@ from runvitals.terminal.leet.pane_borders import Border
 from runvitals.terminal.leet.question_screen import QuestionScreen
 from runvitals.terminal.leet.rows_widget import RowsWidget
 from runvitals.terminal.leet.run_panes_screen import RunPanesScreen
-from runvitals.terminal.leet.run_table import MOST_SELECTED, ListedRuns
+from runvitals.terminal.leet.run_table import MAX_SELECTED, ListedRuns
 from runvitals.terminal.leet.runs_pane import RunsPane
 from runvitals.terminal.leet.sources.run_source import RunCatalogue, now_ms
 from runvitals.terminal.leet.system_grid import SystemGrid
@@ -317,8 +317,8 @@ class RunsScreen(RunPanesScreen):
     def action_select_all(self) -> None:
         """Ask, and then select all runs that match."""
         count = len(self.table.runs)
-        many = f"{MOST_SELECTED} of the {count} runs, as many as there are colours"
-        what = many if count > MOST_SELECTED else f"{count} runs"
+        many = f"{MAX_SELECTED} of the {count} runs, as many as there are colours"
+        what = many if count > MAX_SELECTED else f"{count} runs"
 
         def answered(yes: bool | None) -> None:
             if yes:

@@ -11,7 +11,7 @@ import numpy as np
 BLOCK = 64
 GAP = 5.0
 """A series is interrupted where its values are this many usual distances apart."""
-_MOST_OPENED = 64
+_MAX_OPENED = 64
 
 
 class Elements(NamedTuple):
@@ -178,7 +178,7 @@ class SeriesColumn:
         if log:
             is_opened |= whole[:, 1] <= 0.0
         opened = np.flatnonzero(is_opened)
-        if len(opened) > _MOST_OPENED:
+        if len(opened) > _MAX_OPENED:
             return self._values(first, last, find_gaps, log, usual)
         pieces, at = [self._values(first, start * BLOCK, find_gaps, log, usual)], start
         for index in [*opened.tolist(), end - start]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 _PARTS = 128
-_MOST_ZOOM = 1e-7
+_MAX_ZOOM = 1e-7
 """The smallest part of everything that is shown."""
 
 
@@ -90,7 +90,7 @@ class XWindow:
 
     def _show(self, low: float, high: float, extent: tuple[float, float]) -> None:
         everything = extent[1] - extent[0]
-        if high - low < everything * _MOST_ZOOM:
+        if high - low < everything * _MAX_ZOOM:
             return
         is_newest, is_oldest = high >= extent[1], low <= extent[0]
         self._frozen = None

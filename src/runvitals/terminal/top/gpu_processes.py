@@ -18,7 +18,7 @@ from runvitals.monitoring.collectors.nvidia.processes import (
 )
 from runvitals.monitoring.collectors.plumbing.run_processes import total_of
 
-_MOST_PROCESSES = 512
+_MAX_PROCESSES = 512
 # Listing processes holds a lock of the driver, and reading the open files of all processes takes a while.
 _EVERY_S = 4.0
 
@@ -122,8 +122,8 @@ def _listed(nvml: Nvml, place: int) -> dict[int, float | None]:
     found: dict[int, float | None] = {}
     handle = ctypes.c_void_p()
     for functions in (GRAPHICS_LISTS, COMPUTE_LISTS):
-        processes = (NvmlProcessInfo * _MOST_PROCESSES)()
-        count = ctypes.c_uint(_MOST_PROCESSES)
+        processes = (NvmlProcessInfo * _MAX_PROCESSES)()
+        count = ctypes.c_uint(_MAX_PROCESSES)
         try:
             nvml.call("nvmlDeviceGetHandleByIndex_v2", place, ctypes.byref(handle))
             nvml.first(functions, handle, ctypes.byref(count), processes)

@@ -12,7 +12,7 @@ from runvitals.terminal.top.processes import ProcessLine
 from runvitals.terminal.top.vitals import Accelerator, Vitals, device_names
 
 _MIB = 2.0**20
-_FEWEST_PROCESSES = 3
+_MIN_PROCESSES = 3
 # Below this width the bar of a device in a grid is too short to be useful.
 _CELL_WIDTH = 19
 
@@ -48,7 +48,7 @@ class View:
         top = [self._head(vitals, time_s), *self._machine(vitals)]
         failures = self._failures(vitals)
         room = self._style.height - len(top) - len(failures)
-        devices = self._devices(vitals, room - _FEWEST_PROCESSES - 1)
+        devices = self._devices(vitals, room - _MIN_PROCESSES - 1)
         room -= len(devices)
         listed = self._processes(processes, room)
         shown = [line.text for line in [*top, *devices, *listed, *failures]][: self._style.height]

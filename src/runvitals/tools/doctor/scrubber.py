@@ -11,7 +11,7 @@ from runvitals.base import stored_keys
 from runvitals.monitoring.environment import redaction
 
 # Shorter values occur in many ordinary words, and are not worth protecting.
-_SHORTEST_SECRET = 6
+_MIN_SECRET_LENGTH = 6
 
 
 class Scrubber:
@@ -29,7 +29,7 @@ class Scrubber:
     """
 
     def __init__(self, environ: Mapping[str, str], more: Iterable[str]) -> None:
-        others = {secret for secret in more if len(secret) >= _SHORTEST_SECRET}
+        others = {secret for secret in more if len(secret) >= _MIN_SECRET_LENGTH}
         self._known = sorted({*redaction.known_secrets(environ), *others}, key=len, reverse=True)
         home = environ.get("HOME") or os.path.expanduser("~")
         # Match whole names only: /home/anna is not part of /home/annabel.

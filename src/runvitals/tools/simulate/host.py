@@ -10,7 +10,7 @@ from runvitals.tools.simulate.noise import Floats, NoiseBlock
 from runvitals.tools.simulate.profiles import Profile
 
 _MIB, _GIB = 2.0**20, 2.0**30
-_MOST_CORES = 32  # hosts with more CPUs get no keys per core
+_MAX_CORES = 32  # hosts with more CPUs get no keys per core
 _DISK_GIB, _USED_GIB = 7000.0, 1830.0
 _BOOTED_S = 812_345.0
 _DISK_MIB_S = 4000.0
@@ -58,7 +58,7 @@ class SimulatedHost:
         cpus, dt_s = self._kind.cpus, block.dt_s
         used = share(block.cpu + 0.015 * z[0])
         waiting = rounded(0.4 + 0.1 * np.abs(z[6]), 2)
-        cores = range(cpus if cpus <= _MOST_CORES else 0)
+        cores = range(cpus if cpus <= _MAX_CORES else 0)
         return {
             "cpu": percent(used * 0.96),
             "cpu.mean": percent(used),

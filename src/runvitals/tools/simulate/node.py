@@ -14,7 +14,7 @@ from runvitals.journal.writer import JournalWriter
 from runvitals.tools.simulate.block import ScenarioBlock
 from runvitals.tools.simulate.host import SimulatedHost
 from runvitals.tools.simulate.noise import Floats
-from runvitals.tools.simulate.profiles import MOST_DEVICES, Profile
+from runvitals.tools.simulate.profiles import MAX_DEVICES, Profile
 
 _LAUNCHER_PID = 4000
 _FIRST_PID = 4100
@@ -122,7 +122,7 @@ class Node:
 
     def prepare(self, block: ScenarioBlock) -> None:
         """Compute the next block of samples of the host and all its devices."""
-        stream = _FIRST_STREAM + (1 + MOST_DEVICES) * self.number
+        stream = _FIRST_STREAM + (1 + MAX_DEVICES) * self.number
         read = self.host.read(block, block.noise(stream))
         keys, values = list(read), list(read.values())
         for index, device in enumerate(self._devices):

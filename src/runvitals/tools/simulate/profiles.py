@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from runvitals.tools.simulate.devices import SimulatedDevice, amd, apple, graphcore, nvidia, tpu, trainium
 
-MOST_DEVICES = 64
+MAX_DEVICES = 64
 # Excess temperature of each position in the chassis.
 _WARMER_C = (0.0, 2.5, 1.0, 4.0, 0.5, 3.0, 1.5, 5.0)
 
@@ -120,7 +120,7 @@ class Profile:
             raise ValueError(f"unknown profile {text!r}; expected KIND or KINDxCOUNT, KIND one of {known}")
         if not sign:
             return cls(text, kind, kind.count)
-        most = 1 if name == "m3" else MOST_DEVICES if kind.count else 0
+        most = 1 if name == "m3" else MAX_DEVICES if kind.count else 0
         if not digits.isascii() or not digits.isdigit() or not 1 <= int(digits) <= most:
             allowed = f"1 to {most}" if most else "none"
             raise ValueError(f"invalid profile {text!r}: expected {allowed} devices per host, not {digits}")

@@ -344,7 +344,7 @@ def test_an_endpoint_that_is_down_is_retried_with_backoff(
 def test_too_many_series_are_truncated_and_reported(
     exporter: Exporter, collect: Callable[..., OpenMetrics], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_SERIES", 3)
+    monkeypatch.setattr(module, "MAX_SERIES", 3)
     collector = collect({"home": exporter.url})
     exporter.answer = ok("".join(f'request{{id="{n}"}} {n}\n' for n in range(5)))
     assert answer(collector, 100.0).gauges == {f"{HOME}request.{n}": float(n) for n in range(3)}
@@ -387,7 +387,7 @@ def test_a_filter_without_labels_matches_all_series_of_a_metric() -> None:
 def test_too_long_labels_are_truncated_and_reported(
     exporter: Exporter, collect: Callable[..., OpenMetrics], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_CHARACTERS", 1000)
+    monkeypatch.setattr(module, "MAX_CHARACTERS", 1000)
     collector = collect({"home": exporter.url})
     exporter.answer = ok("".join(f'request{{id="{n}{"x" * 300}"}} {n}\n' for n in range(5)))
     assert len(answer(collector, 100.0).gauges) == 3

@@ -13,7 +13,7 @@ export const SECTION_TITLES: Record<Section, string> = {
   hardware: 'Hardware',
   environment: 'Environment',
 };
-export const MOST_RUNS = 100;
+export const MAX_RUNS = 100;
 
 export type Goal = 'minimize' | 'maximize';
 
@@ -54,7 +54,7 @@ export interface Dimension {
   constant: boolean;
 }
 
-const MOST_CATEGORIES = 24;
+const MAX_CATEGORIES = 24;
 
 /** All dimensions in which at least one run has a value. Texts with too many different values are left out. */
 export function dimensionsOf({ runs, facts, statistics }: Pick<Comparison, 'runs' | 'facts' | 'statistics'>): Dimension[] {
@@ -83,7 +83,7 @@ export function dimensionOf(name: string, values: readonly Json[]): Dimension | 
   }
   const texts = values.map((value) => (value === null ? null : typeof value === 'string' ? value : JSON.stringify(value)));
   const categories = [...new Set(texts.filter((text): text is string => text !== null))].sort(new Intl.Collator('en', { numeric: true }).compare);
-  if (categories.length > MOST_CATEGORIES) return null;
+  if (categories.length > MAX_CATEGORIES) return null;
   const places = texts.map((text) => (text === null ? null : categories.indexOf(text)));
   return { name, unit: '', values: places, categories, constant: isConstant(places) };
 }
@@ -153,15 +153,15 @@ export function brushesOf(text: string | null): Map<string, Extent> {
 export const brushesText = (brushes: Brushes): string =>
   [...brushes].map(([name, { min, max }]) => `${encodeURIComponent(name)}:${Number(min.toPrecision(8))}:${Number(max.toPrecision(8))}`).join(';');
 
-const MOST_AXES = 8;
+const MAX_AXES = 8;
 
 /** The axes to begin with: what differs, config before results. */
 export function usualAxes(dimensions: readonly Dimension[]): string[] {
   const differing = dimensions.filter(({ constant }) => !constant).map(({ name }) => name);
   const config = differing.filter((name) => name.startsWith('config.'));
   const results = differing.filter((name) => !name.startsWith('config.'));
-  const ofResults = Math.min(results.length, Math.max(MOST_AXES / 2, MOST_AXES - config.length));
-  return [...config.slice(0, MOST_AXES - ofResults), ...results.slice(0, ofResults)];
+  const ofResults = Math.min(results.length, Math.max(MAX_AXES / 2, MAX_AXES - config.length));
+  return [...config.slice(0, MAX_AXES - ofResults), ...results.slice(0, ofResults)];
 }
 
 /** The ends and the middle of cividis, a scale of colours for any colour vision, darker on light pages. */

@@ -15,7 +15,7 @@ export interface Bar {
 }
 
 /** Narrower than this, a bar could not be seen or pressed. */
-const LEAST_PERCENT = 0.4;
+const MIN_PERCENT = 0.4;
 
 /** The bars of runs between two times, in as few rows as possible: those that overlap are below each other. */
 export function bars(runs: readonly HostRun[], t0: number, t1: number): { bars: Bar[]; rows: number } {
@@ -26,7 +26,7 @@ export function bars(runs: readonly HostRun[], t0: number, t1: number): { bars: 
     const end = run.state === 'running' ? t1 : run.last_ms;
     if (end < t0 || run.started_ms > t1) continue;
     const [from, to] = [Math.max(t0, run.started_ms), Math.min(t1, end)];
-    const width = Math.max(LEAST_PERCENT, ((to - from) / span) * 100);
+    const width = Math.max(MIN_PERCENT, ((to - from) / span) * 100);
     const left = Math.min(100 - width, ((from - t0) / span) * 100);
     const free = ends.findIndex((taken) => taken <= left);
     const row = free < 0 ? ends.length : free;

@@ -6,7 +6,7 @@ const USUAL_SPEED: Speed = 60;
 
 const TICK_MS = 250;
 /** After a pause of the tab, a replay goes on where it was. */
-const LONGEST_TICK_MS = 1000;
+const MAX_TICK_MS = 1000;
 
 export class Replay {
   at = $state(0);
@@ -45,7 +45,7 @@ export class Replay {
 
   #tick(): void {
     const now = this.now();
-    const passed = Math.min(LONGEST_TICK_MS, now - this.#last);
+    const passed = Math.min(MAX_TICK_MS, now - this.#last);
     this.#last = now;
     this.seek(this.at + passed * this.speed);
     if (this.at >= this.end) this.pause();
@@ -66,7 +66,7 @@ export function replayOf(query: URLSearchParams): { afterMs: number; speed: Spee
 }
 
 /** The shortest first part of a run that is requested by itself. */
-const SHORTEST_STAGE_MS = 10_000;
+const MIN_STAGE_MS = 10_000;
 
 /**
  * The end of the part of a run whose points are requested while a replay is at a time.
@@ -76,6 +76,6 @@ const SHORTEST_STAGE_MS = 10_000;
  */
 export function stageEnd(start: number, end: number, at: number): number {
   let length = end - start;
-  while (length / 2 >= Math.max(SHORTEST_STAGE_MS, at - start)) length /= 2;
+  while (length / 2 >= Math.max(MIN_STAGE_MS, at - start)) length /= 2;
   return Math.ceil(start + length);
 }

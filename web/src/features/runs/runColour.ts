@@ -4,7 +4,7 @@ import { SvelteMap } from 'svelte/reactivity';
 import { dashOf, lineColor, type PaletteName } from '../../chart/palette';
 
 const KEPT = 'runvitals.runColours';
-const MOST_KEPT = 1000;
+const MAX_KEPT = 1000;
 /** Runs look different by ten colours, and by the dashes of their lines. */
 const COLOURS = 10;
 const ROUNDS = 4;
@@ -56,7 +56,7 @@ function freeSlot(first: number, taken: ReadonlySet<number | undefined>): number
 export function chooseColour(id: string, slot: number | null): void {
   chosen.delete(id);
   if (slot !== null) chosen.set(id, slot);
-  localStorage.setItem(KEPT, JSON.stringify([...chosen].slice(-MOST_KEPT)));
+  localStorage.setItem(KEPT, JSON.stringify([...chosen].slice(-MAX_KEPT)));
 }
 
 function kept(): [string, number][] {

@@ -45,9 +45,9 @@ const namesOf = (ranks: readonly Rank[]): string => {
   return rank === null ? `process ${pid}` : `rank ${rank}`;
 };
 
-const MOST_HOSTS = 32;
+const MAX_HOSTS = 32;
 /** Narrower than this, a part could not be seen. */
-const LEAST_PERCENT = 0.4;
+const MIN_PERCENT = 0.4;
 
 export function runSpans(run: Pick<RunDetail, 'started_ms' | 'ended_ms' | 'hosts' | 'ranks' | 'events'>, now: number): RunSpans {
   const start = Math.min(run.started_ms, ...run.hosts.map((host) => host.started_ms));
@@ -55,10 +55,10 @@ export function runSpans(run: Pick<RunDetail, 'started_ms' | 'ended_ms' | 'hosts
   const end = Math.max(run.ended_ms ?? Math.max(last, Math.min(now, last + 60_000)), start + 1000);
   const place = (ms: number): number => Math.max(0, Math.min(100, ((ms - start) / (end - start)) * 100));
   const part = (from: number, to: number, text: string): Part => {
-    const width = Math.max(LEAST_PERCENT, place(to) - place(from));
+    const width = Math.max(MIN_PERCENT, place(to) - place(from));
     return { left: Math.min(place(from), 100 - width), width, text };
   };
-  const hosts = run.hosts.slice(0, MOST_HOSTS).map((host): HostSpan => {
+  const hosts = run.hosts.slice(0, MAX_HOSTS).map((host): HostSpan => {
     const gaps = run.events.filter(({ name, host: on, data }) => name === 'gap' && on === host.name && typeof data.since === 'number');
     const ends = run.ranks.filter((rank) => rank.host === host.name && rank.ended_ms !== null && why({ ...rank, state: 'crashed' }) !== '');
     return {

@@ -67,7 +67,7 @@ export const FIGURES: readonly [keyof UsageFigures & ('device_hours' | 'tracked_
 export type BarFigure = (typeof FIGURES)[number][0];
 
 /** The rows of groups have colours up to this many; the others share one bar. */
-export const MOST_COLOURS = 7;
+export const MAX_COLOURS = 7;
 export const OTHERS = 'others';
 
 export interface DayBar {
@@ -88,7 +88,7 @@ export function dayBars(rows: readonly UsageRow[], group: UsageGroup, figure: Ba
   const totals = new Map<string, number>();
   for (const row of rows) totals.set(nameOf(row, group), (totals.get(nameOf(row, group)) ?? 0) + (row[figure] ?? 0));
   const ordered = [...totals].sort((a, b) => b[1] - a[1]).map(([name]) => name);
-  const named = ordered.length > MOST_COLOURS ? ordered.slice(0, MOST_COLOURS - 1) : ordered;
+  const named = ordered.length > MAX_COLOURS ? ordered.slice(0, MAX_COLOURS - 1) : ordered;
   return daysOf(from, to).map((day) => {
     const parts = new Map<string, number>();
     for (const row of rows) {

@@ -80,7 +80,7 @@ export function groupLines(groups: readonly RunGroup[], points: RunPoints, slotO
 }
 
 /** Limits of the server for one response. */
-const [MOST_KEYS, MOST_VALUES, MOST_POINTS] = [100, 2_000_000, 2000];
+const [MAX_KEYS, MAX_VALUES, MAX_POINTS] = [100, 2_000_000, 2000];
 
 /** The address of all values of some metrics as CSV; null if there are none, or more than one response may hold. */
 export function overlayTable(
@@ -90,8 +90,8 @@ export function overlayTable(
   keys: readonly string[],
   x: PanelX,
 ): string | null {
-  if (runs.length === 0 || keys.length === 0 || keys.length > MOST_KEYS) return null;
-  const points = Math.min(MOST_POINTS, Math.floor(MOST_VALUES / (runs.length * keys.length)));
+  if (runs.length === 0 || keys.length === 0 || keys.length > MAX_KEYS) return null;
+  const points = Math.min(MAX_POINTS, Math.floor(MAX_VALUES / (runs.length * keys.length)));
   return address(`overlay/${source}`, { ...place, runs: [...runs], keys: [...keys], x, points, format: 'csv' });
 }
 

@@ -10,13 +10,13 @@ import type { Overlay, OverlayMetric, OverlayPlan, OverlayRun } from '../../base
 /** Points of a line: a panel is about this wide. */
 export const MAX_POINTS = 300;
 /** A line that grew to so many points is requested again, in wider buckets. */
-const MOST_POINTS = 2 * MAX_POINTS;
+const MAX_FETCHED_POINTS = 2 * MAX_POINTS;
 /** A band behind each line tells something only while there are few. */
-const MOST_BANDS = 4;
+const MAX_BANDS = 4;
 /** Values in one response: it is parsed at once, which must not take longer than a frame. */
 const VALUES_PER_REQUEST = 60_000;
-const MOST_KEYS = 12;
-const LEAST_REFRESH_MS = 2000;
+const MAX_KEYS = 12;
+const MIN_REFRESH_MS = 2000;
 /** Requests for news take at most this share of the time. */
 const BUSY_SHARE = 1 / 10;
 const PLAN_REFRESH_MS = 15_000;
@@ -182,7 +182,7 @@ export class OverlayData {
   }
 
   #refreshLater(): void {
-    this.#later('refresh', Math.max(LEAST_REFRESH_MS, this.#busyMs / BUSY_SHARE), () => this.#refresh());
+    this.#later('refresh', Math.max(MIN_REFRESH_MS, this.#busyMs / BUSY_SHARE), () => this.#refresh());
   }
 
   #refresh(): void {
@@ -221,7 +221,7 @@ export class OverlayData {
     while (this.#requested.size > 0 && ids.length > 0) {
       const [first] = [...this.#requested] as [OverlayFeed];
       const kind = kindOf(first);
-      const most = Math.max(1, Math.min(MOST_KEYS, Math.floor(VALUES_PER_REQUEST / (ids.length * MAX_POINTS))));
+      const most = Math.max(1, Math.min(MAX_KEYS, Math.floor(VALUES_PER_REQUEST / (ids.length * MAX_POINTS))));
       const feeds = [...this.#requested].filter((feed) => kindOf(feed) === kind).slice(0, most);
       for (const feed of feeds) this.#requested.delete(feed);
       const width = this.#tailWidth(first);
@@ -237,7 +237,7 @@ export class OverlayData {
     if (this.#zooms.has(feed.x) || !feed.base || feed.baseWidth === null || feed.x.startsWith('metric:')) return null;
     if (this.#ids.some((id) => !feed.runs.has(id))) return null;
     const longest = Math.max(0, ...[...feed.base.values()].map(({ x }) => x.length));
-    return longest > MOST_POINTS ? null : feed.baseWidth;
+    return longest > MAX_FETCHED_POINTS ? null : feed.baseWidth;
   }
 
   async #load({ feeds, runs, zoom, tail }: Batch): Promise<void> {
@@ -249,7 +249,7 @@ export class OverlayData {
       keys: feeds.map((feed) => feed.metric.key),
       x,
       points: MAX_POINTS,
-      extremes: String(runs.length <= MOST_BANDS),
+      extremes: String(runs.length <= MAX_BANDS),
       ...(zoom && { x0: zoom.min, x1: zoom.max }),
       ...(tail && { x0: Number.isFinite(tail.from) ? tail.from : null, width: tail.width }),
     };

@@ -6,7 +6,7 @@ value is a number, a text with a unit, ``{"value": 91, "unit": "%"}`` or "N/A"; 
 
 from __future__ import annotations
 
-from runvitals.monitoring.collectors.amd.readings import MOST_GPUS, AmdGpuReport
+from runvitals.monitoring.collectors.amd.readings import MAX_GPUS, AmdGpuReport
 from runvitals.monitoring.collectors.plumbing.quantity import amount
 
 TYPE_CHECKING = False
@@ -137,7 +137,7 @@ def _gpus(answer: Any) -> list[tuple[int, dict[str, Any]]]:
         if isinstance(gpu, dict):
             sections = {str(key).lower(): value for key, value in gpu.items()}
             index = amount(sections.get("gpu", sections.get("gpu_id")), "1")
-            if index is None or not 0 <= index < MOST_GPUS:
+            if index is None or not 0 <= index < MAX_GPUS:
                 index = position
             gpus.append((int(index), sections))
     return gpus

@@ -7,9 +7,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # No host has more: a larger number is an id of another kind.
-MOST_GPUS = 512
+MAX_GPUS = 512
 # Percentages above this, and negative values other than temperatures, are driver errors.
-_MOST_PERCENT = 100.5
+_MAX_PERCENT = 100.5
 _PERCENT = ("gpu", "memory", "memoryAllocated")
 # A GPU that is reported as fully busy but draws less than this share of its power limit probably is idle:
 # some firmware counts an idle queue as work.
@@ -44,7 +44,7 @@ class AmdGpuReport:
         """Remove impossible values: -1 % busy, -1 W, and the 0 W of a die without a sensor."""
         readings = self.readings
         for name, value in list(readings.items()):
-            if (value < 0.0 and not name.endswith("Temp")) or (name in _PERCENT and value > _MOST_PERCENT):
+            if (value < 0.0 and not name.endswith("Temp")) or (name in _PERCENT and value > _MAX_PERCENT):
                 del readings[name]
         for name in ("enforcedPowerLimitWatts", "memoryTotalBytes", "gttTotalBytes", "energyJoules"):
             if readings.get(name) == 0.0:

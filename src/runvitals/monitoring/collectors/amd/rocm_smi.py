@@ -6,7 +6,7 @@ One object per card. All values are texts, and units are in the keys: ``{"card0"
 
 from __future__ import annotations
 
-from runvitals.monitoring.collectors.amd.readings import MOST_GPUS, AmdGpuReport
+from runvitals.monitoring.collectors.amd.readings import MAX_GPUS, AmdGpuReport
 from runvitals.monitoring.collectors.plumbing.quantity import amount, whole
 
 TYPE_CHECKING = False
@@ -67,7 +67,7 @@ def parse(answer: Any) -> list[AmdGpuReport]:
         raise ValueError(f"invalid rocm-smi output: expected an object of cards, got {answer!r:.80}")
     devices = []
     for name, card in merged.items():
-        index = whole(name[4:], MOST_GPUS) if name[:4].lower() == "card" else None
+        index = whole(name[4:], MAX_GPUS) if name[:4].lower() == "card" else None
         if index is not None and isinstance(card, dict):
             devices.append(_card(index, card))
     return devices

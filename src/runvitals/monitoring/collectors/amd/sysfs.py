@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LONGEST_PAUSE_S = 300.0
+MAX_PAUSE_S = 300.0
 # Read less often: limits, error counts, and gpu_metrics, which holds the energy.
 SELDOM_S = 10.0
 METRICS_S = 5.0
@@ -133,7 +133,7 @@ class CardFile:
         self._every_s = every_s
         self._file: PseudoFile | None = None
         self._next_s = float("-inf")
-        self._backoff = Backoff(1.0, LONGEST_PAUSE_S)
+        self._backoff = Backoff(1.0, MAX_PAUSE_S)
         self._value: float | None = None
 
     def value(self, mono_s: float) -> float | None:

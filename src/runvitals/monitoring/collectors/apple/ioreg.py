@@ -24,7 +24,7 @@ COMMANDS = (
 MEMORY_EVERY_S = 5.0
 LOAD_EVERY_S = 1.0
 # More is no reading, and the monitor leaves it out.
-MOST_LOAD = 200.0
+MAX_LOAD = 200.0
 # After a pause due to failures, readings older than this are dropped: they do not belong to this tick.
 STALE_S = 10.0
 # The driver's names for the load, in order of preference.
@@ -109,7 +109,7 @@ class Ioreg:
         load = next((statistics[name] for name in _LOAD if name in statistics), None)
         if load is not None and self._reads_load:
             # Some drivers exceed 100.
-            tick.gauges[f"gpu.{index}.gpu"] = min(load, 100.0) if load <= MOST_LOAD else load
+            tick.gauges[f"gpu.{index}.gpu"] = min(load, 100.0) if load <= MAX_LOAD else load
         used = statistics.get(_MEMORY)
         if used is not None:
             tick.gauges[f"gpu.{index}.memoryAllocatedBytes"] = used

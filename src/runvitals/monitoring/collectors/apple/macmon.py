@@ -12,7 +12,7 @@ import sys
 from runvitals.base import json_codec
 from runvitals.monitoring.collectors.apple.chip import UNKNOWN_WATTS
 from runvitals.monitoring.collectors.apple.macmon_output import MacmonSample, elapsed_s, mean
-from runvitals.monitoring.collectors.plumbing.excerpt import MOST_LINES, first_lines
+from runvitals.monitoring.collectors.plumbing.excerpt import MAX_LINES, first_lines
 from runvitals.monitoring.collectors.plumbing.tool import StillFailing, StreamingTool, ToolFailed, find
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PLACES = ("/opt/homebrew/bin/macmon", "/opt/local/bin/macmon", "/usr/local/bin/macmon")
 # A line each second, or less often at longer sampling intervals: a tick gets the mean of its lines.
-SHORTEST_PERIOD_S, LONGEST_PERIOD_S = 1.0, 5.0
+MIN_PERIOD_S, MAX_PERIOD_S = 1.0, 5.0
 # The first line takes 1.5 s. A child that prints nothing for longer than this is considered hung.
 SILENCE_S = 30.0
 # Key of a power reading -> key of its energy counter.
@@ -60,7 +60,7 @@ def commands(folders: Sequence[str], period_s: float) -> list[list[str]]:
 
 def period(interval_s: float) -> float:
     """Seconds between lines, for a sampling interval."""
-    return min(max(interval_s, SHORTEST_PERIOD_S), LONGEST_PERIOD_S)
+    return min(max(interval_s, MIN_PERIOD_S), MAX_PERIOD_S)
 
 
 class Macmon:
@@ -136,7 +136,7 @@ class Macmon:
             return samples
         if any(line.lstrip().startswith(b"{") for line in lines):
             raise stream.reject(lines)
-        self._remarks = [*self._remarks, *lines][:MOST_LINES]
+        self._remarks = [*self._remarks, *lines][:MAX_LINES]
         if self._heard_s is not None and mono_s - self._heard_s > SILENCE_S + self._period_s:
             program, remarks = " ".join(stream.argv[:2]), first_lines(b"\n".join(self._remarks))
             stream.close()

@@ -39,11 +39,11 @@ EVERY_S = 5.0
 PATIENCE_S = 0.02
 PREFIX = "DCGM_FI_"
 # 16 GPUs of 7 slices each with 100 metrics are below this.
-MOST_SERIES = 20_000
+MAX_SERIES = 20_000
 # Slices report up to this share of what is theirs. More is no reading, and the monitor leaves it out.
-MOST_OF_SLICE = 2.0
+MAX_OF_SLICE = 2.0
 # Higher numbers of an error, or of active throttling reasons, stand for no value.
-MOST_XID, MOST_BITS = 65_535, 1 << 31
+MAX_XID, MAX_BITS = 65_535, 1 << 31
 ALL_FIELDS = '{__name__=~"DCGM_FI_.+"}'
 
 
@@ -144,7 +144,7 @@ class Dcgm:
         series: list[DcgmSeries] = []
 
         def take(sample: exposition.ExpositionSample) -> None:
-            if sample.name.startswith(PREFIX) and len(series) < MOST_SERIES:
+            if sample.name.startswith(PREFIX) and len(series) < MAX_SERIES:
                 is_total = page.kind(sample.name) == exposition.COUNTER
                 name = sample.name.removeprefix(PREFIX)
                 series.append(DcgmSeries(name, sample.labels, sample.value, is_total))
@@ -184,7 +184,7 @@ class Dcgm:
             end, factor = COUNTERS[name]
             tick.counters[prefix + end] = value * factor
         elif name in RATIOS:
-            share = min(value, 1.0) if value <= MOST_OF_SLICE else value
+            share = min(value, 1.0) if value <= MAX_OF_SLICE else value
             tick.gauges[prefix + RATIOS[name]] = share * 100.0
         elif name in MEMORY:
             memory.setdefault(prefix, {})[name] = value
@@ -212,7 +212,7 @@ class Dcgm:
         elif series.name in THROTTLED:
             reason = THROTTLED[series.name]
             self._throttled.setdefault(index, ThrottledTime()).count(reason, series.value / 1e9)
-        elif series.name in THROTTLE_REASONS and series.value < MOST_BITS:
+        elif series.name in THROTTLE_REASONS and series.value < MAX_BITS:
             self._throttled.setdefault(index, ThrottledTime()).note(int(series.value), tick.mono_s)
 
     def _write_flow(self, tick: Tick, key: str, series: DcgmSeries) -> None:
@@ -226,7 +226,7 @@ class Dcgm:
 
     def _note_xid(self, tick: Tick, index: int, value: float) -> None:
         """The exporter repeats the last error for ever. Only a change is an event."""
-        if value > MOST_XID:
+        if value > MAX_XID:
             return  # stands for no value
         before = self._xids.get(index)
         self._xids[index] = value

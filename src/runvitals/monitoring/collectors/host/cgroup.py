@@ -21,7 +21,7 @@ UNREPORTED = "not in the cgroup's cpu.stat"
 UNCOUNTED = "neither the cgroup nor the kernel counts them"
 NO_QUOTA = f"{NOTHING_THERE}: no cgroup has a CPU quota"
 # Over shorter intervals, the share of the quota is noise.
-SHORTEST_S = 0.02
+MIN_INTERVAL_S = 0.02
 
 
 def probe(scope: Scope) -> CgroupUse:
@@ -166,7 +166,7 @@ class CpuQuota:
             return
         if self._used_s is not None and self._mono_s is not None:
             elapsed_s = tick.mono_s - self._mono_s
-            if elapsed_s < SHORTEST_S:
+            if elapsed_s < MIN_INTERVAL_S:
                 return
             if used_s >= self._used_s:  # else the count began anew
                 tick.gauges["cpu.ofLimit"] = (used_s - self._used_s) * 100.0 / (elapsed_s * self.cpus)

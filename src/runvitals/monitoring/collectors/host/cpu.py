@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # user nice system idle iowait irq softirq steal; guest times follow. Older kernels have fewer.
 STATES = 8
-LEAST_STATES = 5
+MIN_STATES = 5
 # Fewer ticks between two readings are noise: a single tick would be a jump of 33 % or more.
 MIN_TICKS = 3
 # Reading one core costs 0.7 µs. Above this number, all of them are read only in every 2nd, 3rd … sample.
@@ -33,7 +33,7 @@ AFFINITY_EVERY_S = 60.0
 # Counts may be late by this much.
 LATE_S = 10.0
 # Assumed between two readings whose distance is not known.
-LONGEST_S = 1e9
+MAX_INTERVAL_S = 1e9
 # The total of a core that was not read yet: more than any other.
 UNREAD = 1 << 80
 JUMPED = "the kernel's counts of CPU time jumped: that reading is left out"
@@ -128,7 +128,7 @@ class Cpu:
             is_core = name.startswith(b"cpu") and name[3:].isdigit()
             if is_core or name == b"cpu":
                 count = _count_times(words)
-                if count < LEAST_STATES:
+                if count < MIN_STATES:
                     absent[name.decode()] = f"its line in {self._file.path} is {line[:80]!r}"
                 elif not is_core:
                     self._first, self._last = offset + 1, offset + 1 + count
@@ -160,7 +160,7 @@ class Cpu:
 
     def _most_ticks(self, since_s: float | None, now_s: float) -> float:
         """More ticks than one CPU can have spent since a time."""
-        return 2.0 * TICKS_PER_SECOND * (LONGEST_S if since_s is None else now_s - since_s + LATE_S)
+        return 2.0 * TICKS_PER_SECOND * (MAX_INTERVAL_S if since_s is None else now_s - since_s + LATE_S)
 
     def _sample_total(self, tick: Tick, words: Sequence[bytes]) -> None:
         now = self._total_of(words)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from runvitals.monitoring.collectors.base import Scope, Tick
 
 # Over shorter intervals the power is noise: the hardware updates its counters every millisecond.
-SHORTEST_S = 0.05
+MIN_INTERVAL_S = 0.05
 ONLY_ROOT = "only root may read"
 
 
@@ -67,7 +67,7 @@ class Energy:
         joules = sum(domain.joules for domain in self._powered)
         if self._before is not None:
             then, before = self._before
-            if tick.mono_s - then < SHORTEST_S:
+            if tick.mono_s - then < MIN_INTERVAL_S:
                 return
             if joules >= before:  # else a counter was reset
                 tick.gauges["cpu.powerWatts"] = (joules - before) / (tick.mono_s - then)

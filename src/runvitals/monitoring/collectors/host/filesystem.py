@@ -61,7 +61,7 @@ EVERY_S = 10.0
 WAITING_S = 1.0
 LATE_S = 5.0
 # A path has fewer names, with those of its links; limited in case of a cycle.
-_MOST_PARTS = 1000
+_MAX_PARTS = 1000
 
 NOT_ANSWERING = f"not answering: its server has not responded for more than {LATE_S:.0f} s"
 NO_SIZE = "the file system reports no size"
@@ -234,7 +234,7 @@ def leads_to_a_server(path: str, mounts: Sequence[Mount]) -> bool:
     """
     rest = path.split("/")[::-1]
     here = ""
-    for _ in range(_MOST_PARTS):
+    for _ in range(_MAX_PARTS):
         if not rest:
             break
         part = rest.pop()

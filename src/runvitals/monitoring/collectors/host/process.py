@@ -40,8 +40,8 @@ NO_IO = "/proc/PID/io cannot be read: the processes are another user's, or the k
 INCOMPLETE_IO = "incomplete: /proc/PID/io of some processes cannot be read, such as those of another user"
 # Over shorter intervals the share of CPU time is noise. But the first two shares may be those of the first
 # and the last sample of a short run, and clocks of processes count nanoseconds.
-SHORTEST_S = 0.02
-SHORTEST_EARLY_S = 0.002
+MIN_INTERVAL_S = 0.02
+MIN_EARLY_S = 0.002
 EARLY_SHARES = 2
 
 
@@ -130,7 +130,7 @@ class RunProcessUsage:
 
     def _write_cpu(self, tick: Tick) -> None:
         before = self._mono_s
-        shortest_s = SHORTEST_EARLY_S if self._early_shares else SHORTEST_S
+        shortest_s = MIN_EARLY_S if self._early_shares else MIN_INTERVAL_S
         if before is not None and tick.mono_s - before < shortest_s:
             return
         used_ns, self._used_ns = self._used_ns, 0

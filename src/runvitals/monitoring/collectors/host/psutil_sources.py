@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TREE_EVERY_S = 5.0
 LOAD_EVERY_S = 5.0
 # Over shorter intervals, a share of CPU time is noise.
-SHORTEST_S = 0.02
+MIN_INTERVAL_S = 0.02
 # Windows has no load average. psutil computes one, which is 0 for the first seconds.
 LOAD_AFTER_S = 6.0
 # On macOS "/" is a read-only system volume. Users' data is on this one.
@@ -121,9 +121,9 @@ class PsutilProcesses:
         members = list(self._members.values())
         gauges = tick.gauges
         elapsed_s = tick.mono_s - self._mono_s if self._mono_s is not None else 0.0
-        if elapsed_s >= SHORTEST_S:
+        if elapsed_s >= MIN_INTERVAL_S:
             gauges["cpu"] = self._used_s * 100.0 / (elapsed_s * self._cpus)
-        if elapsed_s >= SHORTEST_S or self._mono_s is None:
+        if elapsed_s >= MIN_INTERVAL_S or self._mono_s is None:
             self._used_s, self._mono_s = 0.0, tick.mono_s
         resident = sum(member.resident for member in members)
         gauges["proc.count"] = float(len(members))
@@ -212,7 +212,7 @@ class PsutilCpu:
 
     def sample(self, tick: Tick) -> None:
         """Write the current values into the tick."""
-        if self._mono_s is not None and tick.mono_s - self._mono_s < SHORTEST_S:
+        if self._mono_s is not None and tick.mono_s - self._mono_s < MIN_INTERVAL_S:
             return
         self._mono_s = tick.mono_s
         total, cores = self._psutil.cpu_times(), self._psutil.cpu_times(percpu=True)

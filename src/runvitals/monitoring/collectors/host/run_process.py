@@ -11,9 +11,9 @@ from runvitals.monitoring.collectors.base import TICKS_PER_SECOND
 NS_PER_TICK = 1_000_000_000 // TICKS_PER_SECOND
 # File descriptors reserved for everything else in this process.
 SPARE_DESCRIPTORS = 128
-MOST_DESCRIPTORS = 16_384
+MAX_DESCRIPTORS = 16_384
 # CPU time taken over from children counts if it was taken over in this interval or the one before.
-MOST_MISSED = 1
+MAX_MISSED = 1
 
 
 class ProcessGone(Exception):
@@ -32,11 +32,11 @@ class DescriptorBudget:
 
     def __init__(self) -> None:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        limit = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+        limit = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
         if soft != resource.RLIM_INFINITY and soft < limit:
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
             soft = limit
-        self.left = (MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft) - SPARE_DESCRIPTORS
+        self.left = (MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft) - SPARE_DESCRIPTORS
 
 
 class ProcFile:
@@ -135,7 +135,7 @@ class ProcessUsage:
         self.cpu_ns = self.reaped_ns = 0
         self.rss_pages = self.threads = 0
         self.has_children = False  # it reaps children
-        self.missed = 0 if is_new else MOST_MISSED + 1  # samples in which it ran without a full reading
+        self.missed = 0 if is_new else MAX_MISSED + 1  # samples in which it ran without a full reading
         self._raw_read = self._raw_written = 0
         # Storage traffic, without that taken over from children and counted with them.
         self.read_bytes = self.written_bytes = 0
@@ -196,7 +196,7 @@ class ProcessUsage:
         if grown > 0:
             self.has_children = True
             # CPU time taken over during many intervals must not count in this one.
-            uncounted = max(0, grown - self._counted_cpu_ns) if self.missed <= MOST_MISSED else 0
+            uncounted = max(0, grown - self._counted_cpu_ns) if self.missed <= MAX_MISSED else 0
         self.missed = 0
         self._counted_cpu_ns = 0
         self._read_io()

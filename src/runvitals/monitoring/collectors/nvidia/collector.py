@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 0.05
 # The first pause before searching for a lost GPU, and the longest pause between searches.
 FIRST_LOOK_S = 5.0
-LONGEST_LOOK_S = 300.0
+MAX_LOOK_S = 300.0
 # How often the facts are checked for changes.
 FACTS_EVERY_S = 5.0
 
@@ -84,7 +84,7 @@ class Nvidia:
         self._numbers: dict[str, int] = {}
         self._about: dict[str, dict[str, object]] = {}
         self._errors = CriticalErrors()
-        self._look = Backoff(FIRST_LOOK_S, LONGEST_LOOK_S)
+        self._look = Backoff(FIRST_LOOK_S, MAX_LOOK_S)
         self._refresh = Every(FACTS_EVERY_S)
         self._reads = 0
         self._reader = BackgroundReader(self._read, patience_s=patience_s)

@@ -35,7 +35,7 @@ METRICS = (
 SLICE_METRICS = METRICS[:9]
 NO_PROFILE = "profiling counters need a Hopper or newer GPU, or DCGM"
 # NVML's header requires at least 100 ms between samples; shorter intervals are too coarse.
-LEAST_S = 0.09
+MIN_INTERVAL_S = 0.09
 # An older sample says little about the present: the monitor was suspended, or the device was unavailable.
 OLDEST_S = 120.0
 # A later library may read as many entries as there can be (334 today).
@@ -116,7 +116,7 @@ class GpmProfile:
             NvmlError: the device reports an error.
         """
         before_s = self._newer_s
-        if before_s is not None and mono_s - before_s < LEAST_S:
+        if before_s is not None and mono_s - before_s < MIN_INTERVAL_S:
             return {}
         self._older, self._newer = self._newer, self._older
         self._newer_s = None

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.monitoring.collectors.nvidia.nvml import NvmlError
 
-LONGEST_BACKOFF_S = 300.0
+MAX_BACKOFF_S = 300.0
 FIRST_BACKOFF_S = 1.0
 
 
@@ -67,7 +67,7 @@ class Retries:
     __slots__ = ("_backoff", "reason")
 
     def __init__(self) -> None:
-        self._backoff = Backoff(FIRST_BACKOFF_S, LONGEST_BACKOFF_S)
+        self._backoff = Backoff(FIRST_BACKOFF_S, MAX_BACKOFF_S)
         self.reason: str | None = None
 
     def due(self, mono_s: float) -> bool:
@@ -76,7 +76,7 @@ class Retries:
 
     def failed(self, mono_s: float, error: NvmlError, *, for_good: bool) -> None:
         """Note a failure, and wait longer."""
-        self._backoff.failed(mono_s, LONGEST_BACKOFF_S if for_good else None)
+        self._backoff.failed(mono_s, MAX_BACKOFF_S if for_good else None)
         self.reason = error.reason
 
     def worked(self) -> None:

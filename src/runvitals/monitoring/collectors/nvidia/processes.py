@@ -41,7 +41,7 @@ UNKNOWN_MEMORY = 0xFFFFFFFFFFFFFFFF
 HOST_NAMESPACE = "pid:[4026531836]"
 
 # Other processes that the facts list, at most.
-MOST_OTHERS = 32
+MAX_OTHERS = 32
 _MEMORY_KEYS = "process.memoryAllocatedBytes, process.memoryAllocated"
 _SHARE_KEYS = "process.gpu, process.memory, process.encoderUtilization, process.decoderUtilization"
 UNKNOWN_SIZE = "the size of the memory is unknown"
@@ -227,7 +227,7 @@ class GpuProcessUsage:
         if self._is_unified:
             self.device_values = self._sum_sizes(listed.values(), "")
         if self._members.knows_others:
-            self.others = sorted(others)[:MOST_OTHERS]
+            self.others = sorted(others)[:MAX_OTHERS]
             memory = total_of(others.values())
             if memory is not None:
                 self.device_values["otherMemoryBytes"] = memory

@@ -26,7 +26,7 @@ EVERY_S, TIMEOUT_S = 2.0, 20.0
 SELDOM_S = 300.0
 # After a pause due to failures, readings older than this are dropped: they do not belong to this tick.
 STALE_S = 10.0
-MOST_BYTES, MOST_GPUS = 4 << 20, 256
+MAX_BYTES, MAX_GPUS = 4 << 20, 256
 
 
 class NvidiaSmi:
@@ -51,7 +51,7 @@ class NvidiaSmi:
         self._proc = proc
         self._why = why
         self._certain = certain
-        self._tool = Tool([path, "-q", "-x"], EVERY_S, TIMEOUT_S, MOST_BYTES)
+        self._tool = Tool([path, "-q", "-x"], EVERY_S, TIMEOUT_S, MAX_BYTES)
         self._members = RunGpuProcesses(scope, proc, scope.path("/proc") if scope.host_root else proc)
         self._failed = ""
         self._seldom = Every(SELDOM_S)
@@ -99,9 +99,9 @@ class NvidiaSmi:
             return None
         if not log.gpus:
             raise ToolFailed(f"{self._tool.argv[0]} works, but lists no GPU")
-        if len(log.gpus) > MOST_GPUS:
+        if len(log.gpus) > MAX_GPUS:
             raise ToolFailed(
-                f"{self._tool.argv[0]} lists {len(log.gpus)} GPUs; at most {MOST_GPUS} are supported"
+                f"{self._tool.argv[0]} lists {len(log.gpus)} GPUs; at most {MAX_GPUS} are supported"
             )
         self._certain = True
         was_failing, self._failed = bool(self._failed), ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runvitals.monitoring.collectors.nvidia.device import SHARED, SHARED_COUNTERS
 from runvitals.monitoring.collectors.nvidia.gpm import METRICS as PROFILING
-from runvitals.monitoring.collectors.nvidia.processes import HIDDEN, MOST_OTHERS, UNKNOWN_SIZE
+from runvitals.monitoring.collectors.nvidia.processes import HIDDEN, MAX_OTHERS, UNKNOWN_SIZE
 from runvitals.monitoring.collectors.nvidia.recovery import ACTIONS, recovery_events
 from runvitals.monitoring.collectors.nvidia.throttling import REASONS, ThrottledTime, key_of
 from runvitals.monitoring.collectors.plumbing import pci
@@ -257,7 +257,7 @@ class SmiGpu:
         else:
             self.gauges["otherMemoryBytes"] = memory
         if others and members.knows_others:
-            self.about["other_processes"] = sorted({pid for pid, _ in others})[:MOST_OTHERS]
+            self.about["other_processes"] = sorted({pid for pid, _ in others})[:MAX_OTHERS]
 
     def _note_used(
         self,

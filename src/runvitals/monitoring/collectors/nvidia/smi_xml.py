@@ -17,7 +17,7 @@ _SKIPPED = (
     "retired_pages", "inforom_version", "encoder_stats", "fbc_stats", "power_profiles",
     "module_power_readings",
 )  # fmt: skip
-_MOST_LETTERS, _DEEPEST = 200, 32
+_MAX_LETTERS, _DEEPEST = 200, 32
 _PARTS = {"mig_device": "slices", "process_info": "processes"}
 
 
@@ -117,7 +117,7 @@ def _read(text: str) -> SmiLog:
 
 def _plain(value: str) -> str:
     """Shorten, unescape, and replace control characters."""
-    value = value[:_MOST_LETTERS]
+    value = value[:_MAX_LETTERS]
     if "&" not in value and value.isprintable():
         return value
     value = value.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")

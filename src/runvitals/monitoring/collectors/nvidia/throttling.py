@@ -38,7 +38,7 @@ SAMPLED = (
     "throttling is missed"
 )
 # At most this much time is counted between two reads: the monitor may have been suspended.
-LONGEST_INTERVAL_S = 60.0
+MAX_INTERVAL_S = 60.0
 
 
 class ThrottledTime:
@@ -85,7 +85,7 @@ class ThrottledTime:
         if self._read_s is not None:
             for bit, name in _BITS:
                 if self._bits & bit:
-                    self._seen_s[name] += min(mono_s - self._read_s, LONGEST_INTERVAL_S)
+                    self._seen_s[name] += min(mono_s - self._read_s, MAX_INTERVAL_S)
         self._bits = bits
         self._read_s = mono_s
 

@@ -24,14 +24,14 @@ EVERY_S = 1.0
 # arrive with the next one.
 PATIENCE_S = 0.02
 TIMEOUT_S = 5.0
-LONGEST_BACKOFF_S = 60.0
+MAX_BACKOFF_S = 60.0
 # Parsing costs 4 to 30 µs a line. An endpoint with many thousand lines is scraped less often, so that it uses
 # no more than this share of a core.
 SHARE_OF_CORE = 0.05
 # A label with ever new values (the id of a request) would fill the journal.
-MOST_SERIES = 5000
+MAX_SERIES = 5000
 # So would labels and names of unlimited length.
-MOST_CHARACTERS = 2 << 20
+MAX_CHARACTERS = 2 << 20
 # All labels are written again when there are new ones.
 FACTS_EVERY_S = 10.0
 INFINITY = float("inf")
@@ -94,7 +94,7 @@ class NumberedSeries:
         """The key of a sample, or None if its series is new and a limit on number or length is reached."""
         series = (sample.name, frozenset(sample.labels.items()))
         key = self._keys.get(series)
-        if key is None and self.count < MOST_SERIES and self._has_room(sample):
+        if key is None and self.count < MAX_SERIES and self._has_room(sample):
             labels = self._labels.setdefault(sample.name, [])
             if not labels:
                 self._families[sample.name] = page.family(sample.name) or exposition.ExpositionFamily()
@@ -105,7 +105,7 @@ class NumberedSeries:
 
     def _has_room(self, sample: exposition.ExpositionSample) -> bool:
         characters = sum(len(name) + len(value) for name, value in sample.labels.items()) + len(sample.name)
-        if self._characters + characters > MOST_CHARACTERS:
+        if self._characters + characters > MAX_CHARACTERS:
             return False
         self._characters += characters
         return True
@@ -196,7 +196,7 @@ class ExporterEndpoint:
         self._reader = BackgroundReader(self._read, EVERY_S, PATIENCE_S)
         self._next_s = self._facts_s = -INFINITY
         # Random, for many monitors may scrape the same exporter.
-        self._backoff = Backoff(EVERY_S, LONGEST_BACKOFF_S, Random().random)
+        self._backoff = Backoff(EVERY_S, MAX_BACKOFF_S, Random().random)
         self._series_in_facts = 0
         self._fault = self._hung = self._bad_lines = ""
         # Replaced by a new object when there are new series.
@@ -274,8 +274,8 @@ class ExporterEndpoint:
         if scrape.samples and not scrape.tried and self._filters is not None:
             notes.append("openmetrics_filters match none of its metrics")
         if scrape.kept < scrape.tried:
-            full = self._series.count >= MOST_SERIES
-            most = f"{MOST_SERIES} series" if full else f"{MOST_CHARACTERS} characters of labels"
+            full = self._series.count >= MAX_SERIES
+            most = f"{MAX_SERIES} series" if full else f"{MAX_CHARACTERS} characters of labels"
             notes.append(f"more than {most}; use openmetrics_filters to select some")
         return notes
 

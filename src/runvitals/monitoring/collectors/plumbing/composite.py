@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from runvitals.monitoring.collectors.base import Collector, Tick
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 300.0
+FIRST_PAUSE_S, MAX_PAUSE_S = 1.0, 300.0
 
 
 class CompositeSource:
@@ -27,7 +27,7 @@ class CompositeSource:
     def __init__(self, name: str, parts: Sequence[Collector]) -> None:
         self.name = name
         self.parts = parts
-        self._backoffs = [Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S) for _ in parts]
+        self._backoffs = [Backoff(FIRST_PAUSE_S, MAX_PAUSE_S) for _ in parts]
         self._failures: dict[str, str] = {}
         self.absent = self._absent()
         self.facts = self._facts()

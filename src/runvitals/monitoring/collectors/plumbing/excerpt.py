@@ -5,7 +5,7 @@ from __future__ import annotations
 from runvitals.monitoring.collectors.plumbing.plain_text import text_of, without_escapes
 
 # Enough for a tool's name, its version, and the header of its table.
-MOST_LINES, MOST_CHARACTERS = 8, 400
+MAX_LINES, MAX_CHARACTERS = 8, 400
 
 
 def first_lines(output: bytes | str) -> str:
@@ -17,10 +17,10 @@ def first_lines(output: bytes | str) -> str:
     """
     text = text_of(output) if isinstance(output, bytes) else without_escapes(output)
     lines: list[str] = []
-    for line in text[: 16 * MOST_CHARACTERS].splitlines():
+    for line in text[: 16 * MAX_CHARACTERS].splitlines():
         words = " ".join(line.strip(" \t|+").split())
         if any(letter.isalnum() or letter == "\ufffd" for letter in words):
             lines.append("".join(letter if letter.isprintable() else "\ufffd" for letter in words))
-        if len(lines) == MOST_LINES:
+        if len(lines) == MAX_LINES:
             break
-    return ", ".join(f"'{line}'" for line in lines)[:MOST_CHARACTERS] or "nothing"
+    return ", ".join(f"'{line}'" for line in lines)[:MAX_CHARACTERS] or "nothing"

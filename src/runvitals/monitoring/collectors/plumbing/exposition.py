@@ -29,13 +29,13 @@ _SUFFIXES = {
     "_info": ("info",),
     "_created": ("counter", "histogram", "summary"),
 }
-_LONGEST_SHOWN = 120
+_MAX_SHOWN_LENGTH = 120
 # Limits on what is kept, however long a response is: cached names and labels, the last families, the start of
 # a help text.
-_MOST_CACHED, _MOST_CACHED_CHARACTERS = 10_000, 1 << 20
-_MOST_FAMILIES = 5_000
-_LONGEST_HELP = 1_000
-LONGEST_LINE = 64 * 1024
+_MAX_CACHED, _MAX_CACHED_CHARACTERS = 10_000, 1 << 20
+_MAX_FAMILIES = 5_000
+_MAX_HELP_LENGTH = 1_000
+MAX_LINE_LENGTH = 64 * 1024
 
 
 class ExpositionFamily:
@@ -96,7 +96,7 @@ class Exposition:
         """
         kind = self._kinds.get(name)
         if kind is None:
-            if len(self._kinds) >= _MOST_FAMILIES:
+            if len(self._kinds) >= _MAX_FAMILIES:
                 self._kinds.clear()
             kind = self._kinds[name] = self._kind(name)
         return kind
@@ -182,7 +182,7 @@ class HeadCache:
 
     def add(self, head: str, name: str, labels: dict[str, str]) -> None:
         """Keep a name and labels, if there is space."""
-        if len(self.heads) < _MOST_CACHED and self._characters + len(head) < _MOST_CACHED_CHARACTERS:
+        if len(self.heads) < _MAX_CACHED and self._characters + len(head) < _MAX_CACHED_CHARACTERS:
             self.heads[head] = name, labels
             self._characters += len(head)
 
@@ -258,10 +258,10 @@ class ExpositionParser:
 
     def _keep(self, rest: bytes) -> None:
         """Keep the start of an incomplete line, unless it is too long."""
-        if len(rest) > LONGEST_LINE:
+        if len(rest) > MAX_LINE_LENGTH:
             if not self._skips:
-                shown = rest[:LONGEST_LINE].decode("utf-8", "replace")
-                _note_bad(self.page, self._number + 1, shown, f"longer than {LONGEST_LINE} bytes")
+                shown = rest[:MAX_LINE_LENGTH].decode("utf-8", "replace")
+                _note_bad(self.page, self._number + 1, shown, f"longer than {MAX_LINE_LENGTH} bytes")
             self._skips = True
             rest = b""
         self._rest = rest
@@ -292,7 +292,7 @@ class ExpositionParser:
 def _note_bad(page: Exposition, number: int, line: str, fault: str) -> None:
     page.bad += 1
     if not page.first_bad:
-        shown = line if len(line) <= _LONGEST_SHOWN else line[: _LONGEST_SHOWN - 1] + "…"
+        shown = line if len(line) <= _MAX_SHOWN_LENGTH else line[: _MAX_SHOWN_LENGTH - 1] + "…"
         page.first_bad = f"line {number}, {shown!r}: {fault}"
 
 
@@ -313,7 +313,7 @@ def _comment(page: Exposition, line: str) -> None:
             raise ValueError(f"unknown type {text!r}")
     family = page.families.get(name)
     if family is None:
-        if len(page.families) >= _MOST_FAMILIES:
+        if len(page.families) >= _MAX_FAMILIES:
             page.forget(next(iter(page.families)))
         family = page.families[name] = ExpositionFamily()
     if word == "TYPE":
@@ -321,7 +321,7 @@ def _comment(page: Exposition, line: str) -> None:
     elif word == "UNIT":
         family.unit = text
     else:
-        family.help = _unescape(text[:_LONGEST_HELP])
+        family.help = _unescape(text[:_MAX_HELP_LENGTH])
 
 
 def _word(text: str) -> tuple[str, int]:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 _PIECE = 1 << 16
 _HEAD_LIMIT = 64 * 1024
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 
 
 class HttpError(Exception):
@@ -305,13 +305,13 @@ class _ResponseReader:
         lines = self._buffer[:end].decode("latin-1").split("\r\n")
         self._buffer = self._buffer[end + 4 :]
         words = lines[0].split(" ", 2)
-        if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1][:_MOST_DIGITS].isdecimal():
+        if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1][:_MAX_DIGITS].isdecimal():
             raise HttpError(f"sent a response that is not HTTP: {lines[0][:60]!r}")
         headers = {}
         for line in lines[1:]:
             name, _, value = line.partition(":")
             headers[name.strip().lower()] = value.strip()
-        return int(words[1][:_MOST_DIGITS]), headers
+        return int(words[1][:_MAX_DIGITS]), headers
 
     def _body(self, headers: Mapping[str, str]) -> Iterator[bytes]:
         """The pieces of the body as they arrive."""
@@ -323,7 +323,7 @@ class _ResponseReader:
                 if self._line():
                     raise HttpError("sent a chunk that is longer than its declared size")
         elif length.isdecimal():
-            size = int(length[:_MOST_DIGITS])
+            size = int(length[:_MAX_DIGITS])
             self._check(size)
             yield from self._exactly(size)
         else:

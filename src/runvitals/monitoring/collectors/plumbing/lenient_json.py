@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Limits: opening brackets to try, and whitespace after an opening bracket.
-MOST_BRACKETS, MOST_SPACES = 200, 200
+MAX_BRACKETS, MAX_SPACES = 200, 200
 
 
 def find(output: bytes) -> Any:
@@ -38,7 +38,7 @@ def find(output: bytes) -> Any:
         try:
             value, end = json_codec.loads_at(text, start)
         except ValueError as error:
-            if text[start + 1 : start + MOST_SPACES].lstrip()[:1] not in ("{", "[", '"'):
+            if text[start + 1 : start + MAX_SPACES].lstrip()[:1] not in ("{", "[", '"'):
                 continue  # a bracket in a message
             if longest:
                 break
@@ -57,7 +57,7 @@ def find(output: bytes) -> Any:
 def _starts(text: str) -> Iterator[int]:
     """The positions of the first opening brackets, in order: where JSON may begin."""
     brace, bracket = text.find("{"), text.find("[")
-    for _ in range(MOST_BRACKETS):
+    for _ in range(MAX_BRACKETS):
         if brace >= 0 and not 0 <= bracket < brace:
             yield brace
             brace = text.find("{", brace + 1)

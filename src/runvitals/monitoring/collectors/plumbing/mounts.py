@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from runvitals.monitoring.collectors.base import Scope
 
 # Hosts of containers have thousands of mounts, with lines of up to a page.
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 
 
 class Mount:
@@ -33,7 +33,7 @@ def read_mounts(scope: Scope) -> list[Mount]:
     namespace, the mount points are valid as they are. In a copied tree, as a test writes one, they are the
     host's and lie below DIR. Both are returned as paths that this process can open.
     """
-    text = read_text(scope.path("/proc/self/mountinfo"), MOST_BYTES)
+    text = read_text(scope.path("/proc/self/mountinfo"), MAX_BYTES)
     mounts = [mount for line in (text or "").split("\n") if (mount := _parse(line)) is not None]
     ours = any(within(mount.point, scope.host_root) for mount in mounts) if scope.host_root else True
     if not ours:

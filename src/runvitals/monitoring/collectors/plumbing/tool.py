@@ -10,7 +10,7 @@ from __future__ import annotations
 from runvitals.base.backoff import Backoff
 from runvitals.monitoring.collectors.base import Every
 from runvitals.monitoring.collectors.plumbing.child import Child, ToolFailed
-from runvitals.monitoring.collectors.plumbing.excerpt import MOST_LINES, first_lines
+from runvitals.monitoring.collectors.plumbing.excerpt import MAX_LINES, first_lines
 from runvitals.monitoring.collectors.plumbing.executables import find
 
 TYPE_CHECKING = False
@@ -21,8 +21,8 @@ __all__ = ["StillFailing", "StreamingTool", "Tool", "ToolFailed", "find"]
 
 MIB = 1 << 20
 # Vendors' tools open the driver each time they run; none is run more often than this.
-SHORTEST_EVERY_S = 1.0
-FIRST_RESTART_S, LONGEST_RESTART_S = 1.0, 60.0
+MIN_EVERY_S = 1.0
+FIRST_RESTART_S, MAX_RESTART_S = 1.0, 60.0
 # A streaming program that ran longer than this did not fail at start: it is restarted 1 s after its end.
 LONG_LIFE_S = 60.0
 # A killed program ends within milliseconds, unless it is stuck in a driver.
@@ -64,7 +64,7 @@ class Tool:
         self.environ = dict(environ or {})
         # The tick at which the command was started whose output was returned last.
         self.moment_s = float("-inf")
-        self._every = Every(max(every_s, SHORTEST_EVERY_S))
+        self._every = Every(max(every_s, MIN_EVERY_S))
         self._child: Child | None = None
         self._killed: Child | None = None
         self._output = bytearray()
@@ -148,7 +148,7 @@ class StreamingTool:
         self._child: Child | None = None
         self._killed: Child | None = None
         self._rest = b""
-        self._backoff = Backoff(FIRST_RESTART_S, LONGEST_RESTART_S)
+        self._backoff = Backoff(FIRST_RESTART_S, MAX_RESTART_S)
         # The last line of a program that has printed only a few: it may explain why the program ended.
         self._last_line = b""
         self._printed = 0
@@ -215,7 +215,7 @@ class StreamingTool:
             return []
         *lines, self._rest = (self._rest + data).split(b"\n")
         self._printed += len(lines)
-        self._last_line = lines[-1] if self._printed <= MOST_LINES else b""
+        self._last_line = lines[-1] if self._printed <= MAX_LINES else b""
         return [line.rstrip(b"\r") for line in lines]
 
     def _start(self, mono_s: float) -> None:

@@ -24,12 +24,12 @@ ACK = 0x1
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _ENABLE_PUSH, _INITIAL_WINDOW = 2, 4
-_LONGEST_FRAME = 16384
+_MAX_FRAME_LENGTH = 16384
 _WINDOW = 65535
-_LARGEST_MESSAGE = 4 << 20
+_MAX_MESSAGE = 4 << 20
 # Above the largest message: a larger one is an error instead of a wait.
-_STREAM_WINDOW = 2 * _LARGEST_MESSAGE
-_LONGEST_BLOCK = 64 << 10
+_STREAM_WINDOW = 2 * _MAX_MESSAGE
+_MAX_BLOCK_LENGTH = 64 << 10
 # Stream ids are odd 31-bit numbers. A connection that has used them up is replaced.
 _LAST_STREAM = (1 << 31) - 1
 
@@ -240,11 +240,11 @@ class GrpcConnection:
         size, type, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
         stream = int.from_bytes(head[5:], "big") & 0x7FFFFFFF
         if not self._greeted:
-            if type != SETTINGS or flags & ACK or size > _LONGEST_FRAME:
+            if type != SETTINGS or flags & ACK or size > _MAX_FRAME_LENGTH:
                 raise GrpcError(f"did not send HTTP/2 but {head!r}")
             self._greeted = True
-        if size > _LONGEST_FRAME:
-            raise GrpcError(f"sent a frame of {size} bytes; at most {_LONGEST_FRAME} are allowed")
+        if size > _MAX_FRAME_LENGTH:
+            raise GrpcError(f"sent a frame of {size} bytes; at most {_MAX_FRAME_LENGTH} are allowed")
         return type, flags, stream, self._exactly(size)
 
     def _block(self, flags: int, payload: bytes) -> list[tuple[str, str]]:
@@ -255,7 +255,7 @@ class GrpcConnection:
         while not flags & END_HEADERS:
             type, flags, _, more = self._frame()
             block += more
-            if type != CONTINUATION or len(block) > _LONGEST_BLOCK:
+            if type != CONTINUATION or len(block) > _MAX_BLOCK_LENGTH:
                 raise GrpcError("sent an incomplete or too long header block")
         return self._headers.decode(block)
 
@@ -265,8 +265,8 @@ class GrpcConnection:
             self._send(_more(0, len(payload)))
         if stream == self._stream:
             body += _remove_padding(flags, payload)
-        if len(body) > _LARGEST_MESSAGE:
-            raise GrpcError(f"sent a response of more than {_LARGEST_MESSAGE} bytes")
+        if len(body) > _MAX_MESSAGE:
+            raise GrpcError(f"sent a response of more than {_MAX_MESSAGE} bytes")
 
     def _acknowledge(self, type: int, flags: int, payload: bytes) -> None:
         if not flags & ACK:

@@ -11,7 +11,7 @@ TABLE_BYTES = 4096
 # RFC 7541, 4.1: the overhead of an entry.
 _ENTRY_BYTES = 32
 # Integers above 28 bits are rejected.
-_LONGEST_INTEGER_SHIFT = 28
+_MAX_INTEGER_SHIFT = 28
 
 # RFC 7541, appendix A.
 _STATIC_ENTRIES = (
@@ -146,7 +146,7 @@ def _integer(block: bytes, position: int, bits: int) -> tuple[int, int]:
     position += 1
     if number < most:
         return number, position
-    for shift in range(0, _LONGEST_INTEGER_SHIFT, 7):
+    for shift in range(0, _MAX_INTEGER_SHIFT, 7):
         if position >= len(block):
             raise HpackError("incomplete integer")
         digit = block[position]

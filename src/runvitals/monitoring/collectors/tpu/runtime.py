@@ -24,7 +24,7 @@ SERVICE = "/tpu.monitoring.runtime.RuntimeMetricService/"
 FIRST_PORT = 8431
 # Pauses before trying a closed port again, and one that hangs.
 RETRY_S = 5.0
-LONGEST_RETRY_S = 60.0
+MAX_RETRY_S = 60.0
 # The metrics on offer change while a program starts.
 OFFER_S = 30.0
 
@@ -43,7 +43,7 @@ class TpuRuntime:
         self.failure = ""
         self._connection = connection
         self._retry_at_s = float("-inf")
-        self._backoff = Backoff(RETRY_S, LONGEST_RETRY_S)
+        self._backoff = Backoff(RETRY_S, MAX_RETRY_S)
         self._offered: frozenset[str] | None = None
         self._offer_at_s = float("-inf")
 

@@ -16,14 +16,14 @@ RUNTIME_METRICS = ("neuroncore_counters", "memory_used", "neuron_runtime_vcpu_us
 # The host's collectors read CPU and memory of the instance.
 SYSTEM_METRICS = ("neuron_hw_counters",)
 # The shortest period of neuron-monitor.
-SHORTEST_PERIOD_S = 1.0
+MIN_PERIOD_S = 1.0
 # Its default period.
 USUAL_PERIOD_S = 5.0
 # A neuron-monitor that prints nothing for this long hangs and is restarted. A user's configuration may have a
 # long period.
 SILENCE_S, LONG_SILENCE_S = 60.0, 900.0
 # Enough for a report of 128 processes with 20 models each.
-LONGEST_LINE = 8 << 20
+MAX_LINE_LENGTH = 8 << 20
 
 
 class NeuronMonitor:
@@ -46,14 +46,14 @@ class NeuronMonitor:
         self._heard_s: float | None = None
         self._config_fd = -1
         if config is None:
-            period_s = max(interval_s, SHORTEST_PERIOD_S)
+            period_s = max(interval_s, MIN_PERIOD_S)
             self._config_fd = _file_in_memory(configuration(period_s))
             if self._config_fd >= 0:
                 config = f"/proc/{os.getpid()}/fd/{self._config_fd}"
                 self.period_s = period_s
             self._silence_s = max(SILENCE_S, 3 * self.period_s)
         self._argv = [path] if config is None else [path, "-c", config]
-        self._stream = StreamingTool(self._argv, LONGEST_LINE)
+        self._stream = StreamingTool(self._argv, MAX_LINE_LENGTH)
 
     def reports(self, mono_s: float) -> list[dict[str, Any]]:
         """The reports since the last call, as returned by `report.parse`; usually one or none.
@@ -68,7 +68,7 @@ class NeuronMonitor:
         elif mono_s - self._heard_s > self._silence_s:
             silent_s, self._heard_s = mono_s - self._heard_s, None
             self._stream.close()
-            self._stream = StreamingTool(self._argv, LONGEST_LINE)
+            self._stream = StreamingTool(self._argv, MAX_LINE_LENGTH)
             raise ToolFailed(f"{self.path} printed nothing for {silent_s:.0f} s and is being restarted")
         reports = []
         for line in lines:

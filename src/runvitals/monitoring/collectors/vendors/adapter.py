@@ -24,7 +24,7 @@ from runvitals.monitoring.collectors.base import Absent, Every
 from runvitals.monitoring.collectors.plumbing.excerpt import first_lines
 from runvitals.monitoring.collectors.plumbing.tool import Tool, ToolFailed, find
 from runvitals.monitoring.collectors.vendors.devices import (
-    MOST_DEVICES,
+    MAX_DEVICES,
     TOTAL,
     DeviceGaps,
     KnownDevices,
@@ -48,7 +48,7 @@ _EXIT = "exit"  # in `absent`: the error exit of a tool after valid output
 STALE_S = 10.0
 # If a less preferred command works, the best one is tried again at this interval.
 AGAIN_S = 300.0
-MOST_BYTES = 1 << 20  # no tool prints more; parsing it takes half a second at most
+MAX_BYTES = 1 << 20  # no tool prints more; parsing it takes half a second at most
 
 
 class Vendor:
@@ -145,7 +145,7 @@ class Smi:
         self._vendor = vendor
         self._offset = offset
         self._tools = [
-            Tool([path, *command], vendor.every_s, vendor.timeout_s, MOST_BYTES, vendor.environ)
+            Tool([path, *command], vendor.every_s, vendor.timeout_s, MAX_BYTES, vendor.environ)
             for command in vendor.commands
         ]
         self._best = self._tools[0]
@@ -265,7 +265,7 @@ class Smi:
             rows = self._vendor.rows(output)
         except ValueError:
             return None
-        is_whole = self._vendor.has_known_readings(rows) and self._known.count <= len(rows) <= MOST_DEVICES
+        is_whole = self._vendor.has_known_readings(rows) and self._known.count <= len(rows) <= MAX_DEVICES
         return rows if is_whole else None
 
     def _try_another(self, tool: Tool, why: str) -> bool:
@@ -284,7 +284,7 @@ class Smi:
         except ValueError as error:
             lines = first_lines(output)
             raise ValueError(str(error) if lines in str(error) else f"{error}; it printed {lines}") from None
-        if len(rows) > MOST_DEVICES:
+        if len(rows) > MAX_DEVICES:
             raise ValueError(f"it lists {len(rows)} devices; it printed {first_lines(output)}")
         if not rows and self._worked:
             tick.events += self._known.changes((), self._offset)

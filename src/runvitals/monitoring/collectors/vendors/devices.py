@@ -19,8 +19,8 @@ TOTAL = "memoryTotal"
 USED, SHARE = "memoryAllocatedBytes", "memoryAllocated"
 POWER, LIMIT, POWER_SHARE = "powerWatts", "enforcedPowerLimitWatts", "powerPercent"
 # More devices in one host, or a higher index, is invalid.
-MOST_DEVICES, GREATEST_INDEX = 512, 9999
-MOST_LETTERS = 200  # in a device's name, serial number etc.
+MAX_DEVICES, MAX_INDEX = 512, 9999
+MAX_LETTERS = 200  # in a device's name, serial number etc.
 
 
 class Reading:
@@ -246,7 +246,7 @@ def _identity(row: Row, names: Mapping[str, Sequence[str]]) -> dict[str, object]
             if what == "pci":
                 text = pci.normal(text)
             if what == "index":
-                index = whole(text, GREATEST_INDEX)
+                index = whole(text, MAX_INDEX)
                 if index is not None:
                     identity["index"] = index
                     break
@@ -258,7 +258,7 @@ def _identity(row: Row, names: Mapping[str, Sequence[str]]) -> dict[str, object]
 
 def _printable(text: str) -> str:
     """A short text without control characters."""
-    return "".join(letter if letter.isprintable() else " " for letter in text[:MOST_LETTERS]).strip()
+    return "".join(letter if letter.isprintable() else " " for letter in text[:MAX_LETTERS]).strip()
 
 
 def _who(identity: Mapping[str, object]) -> str:

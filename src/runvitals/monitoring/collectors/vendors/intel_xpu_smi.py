@@ -6,7 +6,7 @@ Columns are identified by the header. Release 2.0 has other names than 1.x, and 
 
 from __future__ import annotations
 
-from runvitals.monitoring.collectors.plumbing.excerpt import MOST_LINES
+from runvitals.monitoring.collectors.plumbing.excerpt import MAX_LINES
 from runvitals.monitoring.collectors.plumbing.missing_readings import ExpectedReadings, explain
 from runvitals.monitoring.collectors.plumbing.quantity import heading
 from runvitals.monitoring.collectors.plumbing.tool import StillFailing, StreamingTool, ToolFailed
@@ -190,7 +190,7 @@ class XpuSmi:
         return device
 
     def _remark(self, line: bytes) -> None:
-        self._remarks = [*self._remarks, line][:MOST_LINES]
+        self._remarks = [*self._remarks, line][:MAX_LINES]
         self._remarked += 1
         if self._remarked > PATIENCE_LINES and not self._columns:
             self._remarked = 0

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from runvitals.monitoring.collectors.vendors.formats import Row
 
 # Early firmware of p150 cards reports invalid values; no card draws as much.
-MOST_WATTS = 1500.0
+MAX_WATTS = 1500.0
 MISSING = {
     "gpu": "Tenstorrent's firmware reports no load",
     "memoryAllocatedBytes": "Tenstorrent's tools do not report used memory",
@@ -59,10 +59,10 @@ TENSTORRENT = Vendor(
     rows=rows,
     readings=(
         Reading("temp", "°C", "telemetry.asic_temperature"),
-        Reading(POWER, "W", "telemetry.power", most=MOST_WATTS),
+        Reading(POWER, "W", "telemetry.power", most=MAX_WATTS),
         Reading(LIMIT, "W", "limits.tdp_limit"),
         Reading("graphicsClock", "MHz", "telemetry.aiclk"),
-        Reading("boardPowerWatts", "W", "telemetry.board_power", most=MOST_WATTS),
+        Reading("boardPowerWatts", "W", "telemetry.board_power", most=MAX_WATTS),
         Reading("fanSpeed", "%", "telemetry.fan_speed", most=100.0),
         Reading("fanRpm", "rpm", "telemetry.fan_rpm", "fan_rpm"),
         Reading("voltage", "V", "telemetry.voltage"),
@@ -126,7 +126,7 @@ class TenstorrentChip:
         device = VendorDevice(self.index, self.identity)
         for key, level in self._levels.items():
             value = None if level is None else level.read()
-            if value is not None and not (key == POWER and value > MOST_WATTS):
+            if value is not None and not (key == POWER and value > MAX_WATTS):
                 device.gauges[key] = value
         complete(device)
         return device

@@ -17,7 +17,7 @@ from runvitals.relay.destinations.mlflow.rest_store import authorization, tls
 _API = "/api/2.0/mlflow"
 _PAGE_RUNS = 100
 _PAGE_VALUES = 25_000
-_MOST_FOLDERS = 10_000
+_MAX_FOLDERS = 10_000
 _PROXIED = "mlflow-artifacts"
 
 
@@ -81,7 +81,7 @@ class MlflowServerStore:
         """
         pending = [""]
         folders = 0
-        while pending and folders < _MOST_FOLDERS:
+        while pending and folders < _MAX_FOLDERS:
             folder = pending.pop()
             folders += 1
             token = None

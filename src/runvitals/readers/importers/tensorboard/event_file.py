@@ -15,7 +15,7 @@ from runvitals.relay.destinations.tensorboard.tfrecords import masked_sum
 
 _HEAD = struct.Struct("<QI")
 _SUM = struct.Struct("<I")
-_MOST_BYTES = 256 * 1024 * 1024
+_MAX_BYTES = 256 * 1024 * 1024
 _DT_FLOAT, _DT_DOUBLE = 1, 2
 _SESSION_START = 1
 Fields = dict[int, list[Any]]
@@ -87,7 +87,7 @@ class EventFile:
                 self.cut = True
                 return
             length, check = _HEAD.unpack(head)
-            if masked_sum(head[:8]) != check or length > _MOST_BYTES:
+            if masked_sum(head[:8]) != check or length > _MAX_BYTES:
                 self.damaged += 1
                 return
             payload, tail = file.read(length), file.read(_SUM.size)

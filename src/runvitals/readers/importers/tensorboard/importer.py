@@ -19,7 +19,7 @@ from runvitals.readers.importers.tensorboard.sessions import Sessions, numbered
 _MARK = "tfevents"
 _RUNNING_S = 600.0
 """A run whose files were written to this recently may still be running."""
-_MOST_BINS = 512
+_MAX_BINS = 512
 _STATES: dict[int, State] = {1: "finished", 2: "failed"}
 _OWN_TAGS = ("_hparams_",)
 
@@ -190,7 +190,7 @@ def coarse(counts: list[float], edges: list[float]) -> tuple[list[float], list[f
         >>> coarse([1, 2], [0.0, 1.0, 3.0])
         ([1, 2], [0.0, 1.0, 3.0])
     """
-    width = -(-len(counts) // _MOST_BINS) or 1
+    width = -(-len(counts) // _MAX_BINS) or 1
     if width == 1:
         return counts, edges
     combined = [sum(counts[at : at + width]) for at in range(0, len(counts), width)]

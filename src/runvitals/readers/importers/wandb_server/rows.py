@@ -20,7 +20,7 @@ _GALLERIES = {
     "videos": media.VIDEO,
     "html": media.HTML,
 }
-_MOST_IN_GALLERY = 1000
+_MAX_IN_GALLERY = 1000
 Download = Callable[[str], bytes | None]
 Store = Callable[[bytes], dict[str, Any]]
 
@@ -68,7 +68,7 @@ def _singles(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     names = value.get("filenames") or [each.get("path") for each in listed]
     captions = value.get("captions")
     texts = captions if isinstance(captions, list) else []
-    pairs = enumerate(names[:_MOST_IN_GALLERY])
+    pairs = enumerate(names[:_MAX_IN_GALLERY])
     return [{"path": name, "caption": texts[at] if at < len(texts) else None} for at, name in pairs]
 
 

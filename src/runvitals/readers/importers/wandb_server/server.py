@@ -18,7 +18,7 @@ _PAGE_RUNS = 50
 _PAGE_STEPS = 1000
 _PAGE_LINES = 1000
 _PAGE_FILES = 100
-_MOST_EVENTS = 100_000
+_MAX_EVENTS = 100_000
 
 _RUN = """
     id name displayName state config summaryMetrics tags notes group jobType commit createdAt heartbeatAt
@@ -131,7 +131,7 @@ class WandbServer:
 
     def events(self, entity: str, project: str, run: str) -> list[dict[str, Any]]:
         """The samples of the system metrics, as many as the server returns."""
-        found = self._run(_EVENTS, entity, project, run, {"count": _MOST_EVENTS}).get("events") or ()
+        found = self._run(_EVENTS, entity, project, run, {"count": _MAX_EVENTS}).get("events") or ()
         return [_object(line) for line in found]
 
     def lines(self, entity: str, project: str, run: str) -> Iterator[dict[str, Any]]:

@@ -22,7 +22,7 @@ from runvitals.relay.destinations.cloudwatch.run_metrics import LOG_GROUP, key_m
 DURATION_S = 60.0
 
 # Shorter intervals are those of reading a file, not of neuron-monitor.
-_SHORTEST_INTERVAL_S = 0.5
+_MIN_INTERVAL_S = 0.5
 
 
 def add_reports(
@@ -53,7 +53,7 @@ def add_reports(
         pass  # the estimate uses the reports read so far
     # neuron-monitor prints its first report immediately, so the first gap is shorter than its interval.
     gaps_s = sorted(later - earlier for earlier, later in pairwise(times_s[1:]))
-    if gaps_s and gaps_s[len(gaps_s) // 2] >= _SHORTEST_INTERVAL_S:
+    if gaps_s and gaps_s[len(gaps_s) // 2] >= _MIN_INTERVAL_S:
         estimate.interval_s = round(gaps_s[len(gaps_s) // 2], 1)
     return reader
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 # A report of 32 processes with 20 models each is 430 kB.
-LONGEST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 
 
 class JsonDocuments:
@@ -21,7 +21,7 @@ class JsonDocuments:
         ([b'{"a": 1}'], [b'{"b": 2}'])
     """
 
-    def __init__(self, longest_bytes: int = LONGEST_BYTES) -> None:
+    def __init__(self, longest_bytes: int = MAX_BYTES) -> None:
         self.malformed = 0
         self._longest_bytes = longest_bytes
         self._line: list[bytes] = []

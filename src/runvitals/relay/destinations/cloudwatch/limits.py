@@ -20,14 +20,14 @@ VALUES_PER_DATUM = 150
 DIMENSIONS = 30
 NAME_LENGTH = 255
 DIMENSION_VALUE_LENGTH = 1024
-LARGEST_VALUE = 2.0**360
+MAX_VALUE = 2.0**360
 OLDEST_S = 14 * 86_400
 NEWEST_S = 2 * 3600
 
 
 def accepts_value(value: float) -> bool:
     """Whether CloudWatch accepts a value: not NaN or infinite, and within ±2^360."""
-    return isfinite(value) and -LARGEST_VALUE <= value <= LARGEST_VALUE
+    return isfinite(value) and -MAX_VALUE <= value <= MAX_VALUE
 
 
 def refused_time(datum: Datum, now_s: float) -> str:

@@ -28,7 +28,7 @@ _OLD_NAMES = {
 _DURATION = re.compile(r"(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+")
 _DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_SHORTEST_S = 1.0
+_MIN_INTERVAL_S = 1.0
 
 # Syntax of Python's regular expressions that Go's, which neuron-monitor uses, do not support.
 _NOT_GO = re.compile(r"\(\?(?:=|!|<=|<!|P=|\()|\\[1-9]")
@@ -226,7 +226,7 @@ class _Checker:
         seconds = sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(period))
         if seconds <= 0:
             self._add(where, f'invalid period "{period}"; neuron-monitor supports "1s" or longer')
-        elif seconds < _SHORTEST_S:
+        elif seconds < _MIN_INTERVAL_S:
             self._add(where, f'period "{period}" is too short: neuron-monitor uses about 1s', True)
 
     def _expression(self, text: str, path: Path) -> None:

@@ -16,7 +16,7 @@ from runvitals.relay.destinations.cloudwatch.split_request import (
     SplitRequest,
 )
 
-LONGEST_PAUSE_S = 60.0
+MAX_PAUSE_S = 60.0
 
 # About seven hours of 25 metrics with one datum per minute; 20 MB if each has 12 values.
 WAITING_DATA = 10_000
@@ -50,7 +50,7 @@ class CloudWatchSender:
         self.problem = ""
         self._put = put
         self._waiting_data = waiting_data
-        self._backoff = backoff or Backoff(1.0, LONGEST_PAUSE_S, random.random)
+        self._backoff = backoff or Backoff(1.0, MAX_PAUSE_S, random.random)
         self._queue: deque[SplitRequest] = deque()
         self._data = 0
         self._sending: SplitRequest | None = None

@@ -9,7 +9,7 @@ from runvitals.relay.destinations.cloudwatch.datum import Datum
 # After so many refused readings of a datum of which none was accepted, the rest is not tried: each request
 # costs money, and a datum of which the name or the time is refused has up to 150 values.
 _TRIALS = 2
-_MOST_REASONS = 20
+_MAX_REASONS = 20
 
 
 class ServiceUnavailable(Exception):
@@ -31,7 +31,7 @@ class RefusedReadings:
         self.counts = counts
 
     def add(self, reason: str, readings: int) -> None:
-        known = reason in self.counts or len(self.counts) < _MOST_REASONS
+        known = reason in self.counts or len(self.counts) < _MAX_REASONS
         reason = reason if known else "other reasons"
         if readings:
             self.counts[reason] = self.counts.get(reason, 0) + readings

@@ -233,7 +233,7 @@ class MlflowDestination(Destination):
         alerts = [note for note in batch.notes_of(EVENT) if note.value.get("name") == "alert"]
         for note in alerts:
             title, body = note.value.get("title", ""), note.value.get("text", "")
-            yield NamedText(f"runvitals.alert.{note.time_ms}", f"{title}: {body}"[: naming.LONGEST_TAG])
+            yield NamedText(f"runvitals.alert.{note.time_ms}", f"{title}: {body}"[: naming.MAX_TAG_LENGTH])
 
     # -- sending
 

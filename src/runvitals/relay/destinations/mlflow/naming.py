@@ -10,9 +10,9 @@ from typing import Any
 from runvitals.base.json_codec import dumps
 from runvitals.relay.destinations.mlflow.tracking_store import NamedText
 
-LONGEST_KEY = 250
-LONGEST_PARAM = 6000
-LONGEST_TAG = 8000
+MAX_KEY_LENGTH = 250
+MAX_PARAM_LENGTH = 6000
+MAX_TAG_LENGTH = 8000
 # Facts about a run and its machine, and the tags MLflow's page, or ours, looks for.
 _TAGS = {
     ("run", "name"): "mlflow.runName",
@@ -38,7 +38,7 @@ def metric_name(name: str) -> str:
     ('train/loss', 'val/acc_5', 'a')
     """
     parts = [part for part in _FOREIGN.sub("_", name).split("/") if part not in ("", ".", "..")]
-    fitting = posixpath.join(*parts)[:LONGEST_KEY].rstrip("/") if parts else ""
+    fitting = posixpath.join(*parts)[:MAX_KEY_LENGTH].rstrip("/") if parts else ""
     return fitting or "_"
 
 
@@ -57,7 +57,7 @@ def params(config: Mapping[str, Any], prefix: str = "") -> Iterator[NamedText]:
         if isinstance(value, Mapping) and value:
             yield from params(value, f"{prefix}{name}.")
         else:
-            yield NamedText(metric_name(f"{prefix}{name}"), text(value)[:LONGEST_PARAM])
+            yield NamedText(metric_name(f"{prefix}{name}"), text(value)[:MAX_PARAM_LENGTH])
 
 
 def text(value: Any) -> str:
@@ -78,4 +78,4 @@ def tags(facts: Mapping[str, Any]) -> Iterator[NamedText]:
         if value:
             between = ", " if path[-1] == "tags" else " "
             whole = between.join(map(str, value)) if isinstance(value, list) else str(value)
-            yield NamedText(tag, whole[:LONGEST_TAG])
+            yield NamedText(tag, whole[:MAX_TAG_LENGTH])

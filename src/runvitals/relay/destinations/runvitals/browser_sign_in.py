@@ -14,8 +14,8 @@ from runvitals.base.numbers import parse_number
 _BEGIN = "/api/v1/auth/device"
 _TOKEN = "/api/v1/auth/device/token"
 _TIMEOUT_S = 10.0
-_LONGEST_INTERVAL_S = 60.0
-_LONGEST_WAIT_S = 1800.0
+_MAX_INTERVAL_S = 60.0
+_MAX_WAIT_S = 1800.0
 """Codes end earlier; the server says so."""
 _NO_ACCOUNTS = (401, 403, 404, 405)
 """What servers without accounts answer."""
@@ -83,7 +83,7 @@ class BrowserSignIn:
             str(answer["user_code"]),
             self._url + path,
             str(answer["device_code"]),
-            min(max(interval_s, 1.0), _LONGEST_INTERVAL_S),
+            min(max(interval_s, 1.0), _MAX_INTERVAL_S),
         )
 
     def wait(self, code: DeviceCode) -> ReceivedKey:
@@ -93,13 +93,13 @@ class BrowserSignIn:
             OSError: the server could not be reached.
             ValueError: the user denied it, or the code has expired.
         """
-        left_s = _LONGEST_WAIT_S
+        left_s = _MAX_WAIT_S
         while True:
             response = self._post(_TOKEN, {"device_code": code.secret})
             if response.status != 202 and not response.temporary:
                 answer = _json(response, 201)
                 return ReceivedKey(str(answer.get("key", "")), str(answer.get("user", "")))
-            pause_s = max(code.interval_s, min(response.retry_after_s or 0.0, _LONGEST_INTERVAL_S))
+            pause_s = max(code.interval_s, min(response.retry_after_s or 0.0, _MAX_INTERVAL_S))
             left_s -= pause_s
             if left_s < 0:
                 raise ValueError("nobody confirmed the code in time; run the command again")

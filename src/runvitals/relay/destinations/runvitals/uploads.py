@@ -29,7 +29,7 @@ _REJECTED = frozenset({400, 413, 415, 422})
 _NO_SPACE = frozenset({503, 507})
 """The disk of the server is full, or it cannot store the file for another reason that passes."""
 _ATTEMPTS = 3
-_MOST_KNOWN = 100_000
+_MAX_REMEMBERED = 100_000
 
 Request = Callable[[str, str, bytes, Mapping[str, str]], ServerResponse]
 """Sends a request (method, path, body, headers); raises `Retry` or `Unauthorized` for errors that the
@@ -80,7 +80,7 @@ class FileUploads:
             offsets = self._offsets(wanted[first : first + _ASKED_AT_ONCE], entity)
             for sha256, offset in offsets.items():
                 self._send(sha256, sizes[sha256], offset, entity, until_s)
-        if len(self._arrived) > _MOST_KNOWN:
+        if len(self._arrived) > _MAX_REMEMBERED:
             self._arrived.clear()
         return {
             seq: MissingFile(sha256, self._missing[sha256])

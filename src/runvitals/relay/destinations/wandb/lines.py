@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from runvitals.model.metrics import DEFINITIONS
 from runvitals.relay.batch import CONSOLE, Batch
 
-_MOST_OPEN_LINE = 100_000  # characters of an unterminated console line
+_MAX_OPEN_LINE = 100_000  # characters of an unterminated console line
 
 
 class SystemMetrics(NamedTuple):
@@ -121,7 +121,7 @@ def printed(batch: Batch, open_lines: dict[str, str]) -> Iterator[OutputLine]:
         error = note.value["stream"] == 2
         name = f"{batch.writer.name} {note.value['stream']}"
         *lines, rest = (open_lines.get(name, "") + note.value["text"]).split("\n")
-        if len(rest) > _MOST_OPEN_LINE:
+        if len(rest) > _MAX_OPEN_LINE:
             lines, rest = [*lines, rest], ""
         open_lines[name] = rest
         for line in lines:

@@ -20,7 +20,7 @@ _RETRIES_MS: Final = (MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 6 *
 _SPREAD: Final = 0.2
 _AT_ONCE: Final = 8
 _POLL_S: Final = 1.0
-_LONGEST_PAUSE_S: Final = 60.0
+_MAX_PAUSE_S: Final = 60.0
 
 log = logging.getLogger("runvitals.notifications")
 
@@ -64,7 +64,7 @@ class NotificationDelivery:
         self._new = threading.Event()
         self._workers = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="runvitals-notifications")
         self.thread = SupervisedThread(
-            "notifications", self._turn, wake=self._new.set, longest_pause_s=_LONGEST_PAUSE_S
+            "notifications", self._turn, wake=self._new.set, longest_pause_s=_MAX_PAUSE_S
         )
 
     def deliver_due(self) -> int:

@@ -21,7 +21,7 @@ from runvitals.server.events.outbox import LIMITED, Notification, add
 HELD_BACK: Final = "held back: "
 """What the error of each held back message begins with."""
 _MESSAGES: Final = ("user:", "user-slack:", "member:", "slack:", "webhook:", "apprise:")
-_MOST_TITLES: Final = 20
+_MAX_TITLES: Final = 20
 _row = notification.c
 
 
@@ -136,8 +136,8 @@ def _summary(connection: Connection, team_id: int, target: str, hour_ms: int) ->
     )
     titles = Counter(text.partition("\n")[0] for (text,) in connection.execute(held.order_by(_row.id)))
     lines = [f"{title} ({count} times)" if count > 1 else title for title, count in titles.most_common()]
-    if len(lines) > _MOST_TITLES:
-        lines[_MOST_TITLES:] = [f"… and {len(lines) - _MOST_TITLES} others"]
+    if len(lines) > _MAX_TITLES:
+        lines[_MAX_TITLES:] = [f"… and {len(lines) - _MAX_TITLES} others"]
     start, end = (
         datetime.fromtimestamp(time_ms / 1000, timezone.utc).strftime("%H:%M")
         for time_ms in (hour_ms, hour_ms + HOUR_MS)

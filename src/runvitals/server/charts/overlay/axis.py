@@ -14,7 +14,7 @@ from runvitals.server.charts.series import STEP_WIDTHS
 
 METRIC = "metric:"
 _KINDS: tuple[Literal["step", "relative", "wall"], ...] = ("step", "relative", "wall")
-MOST_BUCKETS = 20_000
+MAX_BUCKETS = 20_000
 """Of a width that was requested; otherwise the number of points decides the width."""
 
 
@@ -117,10 +117,10 @@ def check_count(low: float, high: float, width: float) -> None:
     """Check how many buckets a range would have.
 
     Raises:
-        ValueError: more than `MOST_BUCKETS` buckets of this width.
+        ValueError: more than `MAX_BUCKETS` buckets of this width.
     """
-    if (high - low) / width > MOST_BUCKETS:
-        raise ValueError(f"width={width:g}: more than {MOST_BUCKETS:,} buckets; request a shorter part of x")
+    if (high - low) / width > MAX_BUCKETS:
+        raise ValueError(f"width={width:g}: more than {MAX_BUCKETS:,} buckets; request a shorter part of x")
 
 
 def _width(axis: Axis, low: float, high: float, points: int) -> float:

@@ -9,7 +9,7 @@ from runvitals.model.metrics import DEFINITIONS, SUBJECTS
 from runvitals.readers.journals.key_filter import find, unit
 from runvitals.server.library.run_library import RunView
 
-MOST_NAMES = 10_000
+MAX_NAMES = 10_000
 _SUBJECT_OF = {metric.key: subject for subject, metrics in SUBJECTS.items() for metric in metrics}
 
 
@@ -28,8 +28,8 @@ class MetricNames:
     def as_json(self) -> dict[str, Any]:
         """The fields `logged` and `system` of `models.OverlayPlan`."""
         return {
-            "logged": sorted(self._logged)[:MOST_NAMES],
-            "system": list(_metrics(sorted(self._keys)))[:MOST_NAMES],
+            "logged": sorted(self._logged)[:MAX_NAMES],
+            "system": list(_metrics(sorted(self._keys)))[:MAX_NAMES],
         }
 
 

@@ -35,16 +35,16 @@ from runvitals.server.services import services_of
 
 T = TypeVar("T")
 router = Router(prefix="/overlay", responses=INVALID_PARAMETER)
-MOST_RUNS = 100
-MOST_POINTS = 2_000_000
+MAX_RUNS = 100
+MAX_POINTS = 2_000_000
 """Points in one response: 40 MB of JSON."""
-MOST_VALUES = 20_000_000
+MAX_VALUES = 20_000_000
 """Logged values that one response may read."""
 _FARTHEST = 2.0**53
 
 RunIds = Annotated[
     list[str],
-    Query(description="Ids of the runs, in the order of the response.", min_length=1, max_length=MOST_RUNS),
+    Query(description="Ids of the runs, in the order of the response.", min_length=1, max_length=MAX_RUNS),
 ]
 ThePlace = Annotated[Filter, Depends(requested_place)]
 Place = Annotated[float | None, Query(ge=-_FARTHEST, le=_FARTHEST, allow_inf_nan=False)]
@@ -151,11 +151,11 @@ ThePart = Annotated[Extract, Depends(requested_part)]
 
 def _check_size(runs: RequestedRuns, keys: Sequence[str], part: Extract) -> None:
     size = len(runs.found) * len(keys) * part.points
-    if size > MOST_POINTS:
+    if size > MAX_POINTS:
         raise HTTPException(
             422,
             f"{len(runs.found)} runs × {len(keys)} keys × {part.points} points are {size:,}; a response has "
-            f"at most {MOST_POINTS:,}: request fewer",
+            f"at most {MAX_POINTS:,}: request fewer",
         )
 
 
@@ -209,9 +209,9 @@ async def overlay_logged(
         nonlocal total
         found = read_logged(run, view, keys, axis)
         total += sum(len(values.y) for processes in found.values() for values in processes)
-        if total > MOST_VALUES:
+        if total > MAX_VALUES:
             raise TooMuch(
-                f"more than {MOST_VALUES:,} logged values would have to be read: request fewer runs or keys"
+                f"more than {MAX_VALUES:,} logged values would have to be read: request fewer runs or keys"
             )
         return found
 

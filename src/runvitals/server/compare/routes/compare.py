@@ -14,7 +14,7 @@ from runvitals.model.run import Run
 from runvitals.model.run_json import run_as_dict
 from runvitals.model.run_sort import RunSort
 from runvitals.server.access.permission import needs
-from runvitals.server.charts.routes.overlay import MOST_RUNS, ThePlace, TheRuns
+from runvitals.server.charts.routes.overlay import MAX_RUNS, ThePlace, TheRuns
 from runvitals.server.compare.comparison import SYSTEM_STATISTICS, compared_facts, statistics
 from runvitals.server.compare.routes import compare_models
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response
@@ -71,5 +71,5 @@ async def _system_statistics(
     ids = Term(Labelled("id", tuple(TextPattern(run.id) for run in runs)))
     shown = ShownColumns(tuple(SYSTEM_STATISTICS))
     wanted = replace(place, terms=(ids,))
-    page = await library.page(wanted, RunSort(), MOST_RUNS, None, lambda key: False, shown)
+    page = await library.page(wanted, RunSort(), MAX_RUNS, None, lambda key: False, shown)
     return {run.id: columns for run, columns in zip(page.runs, page.columns, strict=True)}

@@ -27,14 +27,14 @@ _FIXED: Final = 9
 """Bytes of a number of 8 bytes with its tag."""
 _FEWEST: Final = 50
 """Points. Smaller requests are decoded as fast as they are compared."""
-_MOST_BYTES: Final = 256 * 1024
-_MOST_TEMPLATES: Final = 128
-_MOST_TEMPLATE_BYTES: Final = 8 * 1024 * 1024
+_MAX_BYTES: Final = 256 * 1024
+_MAX_TEMPLATES: Final = 128
+_MAX_TEMPLATE_BYTES: Final = 8 * 1024 * 1024
 """Of all their requests. A template takes up to 20 times as much as its request."""
 _KEPT: Final = 1000
 """Requests. A template that none of so many had is replaced by a newer one: with more senders than templates
 each would otherwise replace another's."""
-_MOST_SEEN: Final = 1000
+_MAX_SEEN: Final = 1000
 _DIFFERENT: Final = 10
 """Requests that have the length and resource of a template, but other series, before one replaces it."""
 
@@ -92,7 +92,7 @@ class RequestTemplates:
     def __init__(self) -> None:
         self._templates: OrderedDict[_Key, _Template] = OrderedDict()
         self._bytes = 0
-        self._seen: LRUCache[_Key, bool] = LRUCache(_MOST_SEEN)
+        self._seen: LRUCache[_Key, bool] = LRUCache(_MAX_SEEN)
         self._count = 0
         self._lock = threading.Lock()
 
@@ -110,7 +110,7 @@ class RequestTemplates:
 
     def add(self, body: bytes, resources: Sequence[Resource]) -> None:
         """Add a request that was decoded, if a similar one came before it."""
-        if len(body) > _MOST_BYTES:
+        if len(body) > _MAX_BYTES:
             return
         key = _key(body)
         with self._lock:
@@ -144,7 +144,7 @@ class RequestTemplates:
             self._bytes += len(body)
 
     def _has_room(self, size: int) -> bool:
-        return len(self._templates) < _MOST_TEMPLATES and self._bytes + size <= _MOST_TEMPLATE_BYTES
+        return len(self._templates) < _MAX_TEMPLATES and self._bytes + size <= _MAX_TEMPLATE_BYTES
 
 
 def _key(body: bytes) -> _Key:

@@ -18,10 +18,10 @@ from runvitals.server.doors.sending_interval import SendingInterval
 from runvitals.server.ingest.envelope import WriterDescription
 
 _WIDEST: Final = 256
-_MOST_EXACT: Final = 16
+_MAX_EXACT: Final = 16
 """Sets of columns of a host that are stored as one list: requests are often cut in the same places."""
 _WIDEST_EXACT: Final = 4096
-_MOST_SEEN: Final = 64
+_MAX_SEEN: Final = 64
 """Sets of columns that were seen once."""
 
 
@@ -96,12 +96,12 @@ class Target:
         exact = self._exact.get(packed)
         if exact is not None:
             return exact
-        if len(self._exact) < _MOST_EXACT and len(columns) <= _WIDEST_EXACT:
+        if len(self._exact) < _MAX_EXACT and len(columns) <= _WIDEST_EXACT:
             number = hash(packed)
             if len(columns) == len(self.keys) or number in self._seen:
                 found = self._exact[packed] = [ColumnList([self.keys[column] for column in columns])]
                 return found
-            if len(self._seen) >= _MOST_SEEN:
+            if len(self._seen) >= _MAX_SEEN:
                 self._seen.clear()
             self._seen.add(number)
         return [self._part(first, end) for first, end in aligned_parts(columns)]

@@ -19,9 +19,9 @@ from runvitals.server.doors.wandb.stream_body import NewLines, parsed_line
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.library.stored.true_times import with_true_times
 
-_MOST_TABLES: Final = 16
+_MAX_TABLES: Final = 16
 """Rows with more different sets of names than this in a request become tables with gaps."""
-_MOST_GAPPED_VALUES: Final = 65_536
+_MAX_GAPPED_VALUES: Final = 65_536
 _DEPTH: Final = 16
 """Levels of objects that become dotted names; deeper ones are left out."""
 _LABEL: Final = "/l:"
@@ -88,7 +88,7 @@ def history_envelopes(rows: Sequence[HistoryLine], writers: RunWriters) -> list[
     for row in rows:
         groups.setdefault(tuple(row.numbers), []).append(row)
     groups.pop((), None)
-    tables = groups.items() if len(groups) <= _MOST_TABLES else _merged(groups)
+    tables = groups.items() if len(groups) <= _MAX_TABLES else _merged(groups)
     return [_history_envelope(keys, members, writers) for keys, members in tables]
 
 
@@ -118,7 +118,7 @@ def _merged(
     rows: list[HistoryLine] = []
     for names, members in groups.items():
         both = {**keys, **dict.fromkeys(names)}
-        if rows and len(both) * (len(rows) + len(members)) > _MOST_GAPPED_VALUES:
+        if rows and len(both) * (len(rows) + len(members)) > _MAX_GAPPED_VALUES:
             yield tuple(keys), sorted(rows, key=_line_of)
             both, rows = dict.fromkeys(names), []
         keys = both

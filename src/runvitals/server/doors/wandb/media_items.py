@@ -34,7 +34,7 @@ _MIME: Final[Mapping[str, str]] = {
     media.FILE: "application/octet-stream",
 }
 _CAPTION_CHARACTERS: Final = 10_000
-_MOST_BINS: Final = 512
+_MAX_BINS: Final = 512
 Item = dict[str, Any]
 
 
@@ -112,7 +112,7 @@ def _histogram(value: Mapping[str, Any]) -> dict[str, Any] | None:
             edges = [least + width * index for index in range(len(counts) + 1)]
     if not isinstance(counts, list) or not isinstance(edges, list) or len(edges) != len(counts) + 1:
         return None
-    if len(counts) > _MOST_BINS or not all(map(_is_finite, (*counts, *edges))):
+    if len(counts) > _MAX_BINS or not all(map(_is_finite, (*counts, *edges))):
         return None
     if min(counts, default=0) < 0 or any(low > high for low, high in pairwise(edges)):
         return None

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
 
 REGISTRY_READS: Final = Resolvers("registry_reads")
-_MOST_COLLECTIONS: Final = 5_000
-_MOST_SCANNED: Final = 2_000
+_MAX_COLLECTIONS: Final = 5_000
+_MAX_SCANNED: Final = 2_000
 """Versions that one page is looked for in."""
 _ACCESS: Final[Mapping[Visibility, str]] = {
     Visibility.PRIVATE: "RESTRICTED",
@@ -154,7 +154,7 @@ def versions_of_registries(
     holds = _compiled(filters, _OF_VERSIONS)
     collections = _collections(context, node, project_filters, collection_filters)
     rows = artifacts_of(context).collections.members_of_all(
-        [one.id for one in collections], page.skip, _MOST_SCANNED
+        [one.id for one in collections], page.skip, _MAX_SCANNED
     )
     found: list[CollectionVersion] = []
     looked_at = 0
@@ -164,7 +164,7 @@ def versions_of_registries(
         looked_at += 1
         if row.version.state == "committed" and holds(_version_row(row)):
             found.append(row)
-    has_more = looked_at < len(rows) or len(rows) == _MOST_SCANNED
+    has_more = looked_at < len(rows) or len(rows) == _MAX_SCANNED
     edges = [{"node": one, "cursor": None} for one in _membership_nodes(context, found)]
     return {"edges": edges, "pageInfo": page_info(str(page.skip + looked_at), has_more)}
 
@@ -212,10 +212,10 @@ def _collections(
     """
     holds = _compiled(filters, _OF_COLLECTIONS)
     projects = [one.project.number for one in _registries(context, node, project_filters)]
-    rows = artifacts_of(context).collections.portfolios(projects, _MOST_COLLECTIONS + 1)
-    if len(rows) > _MOST_COLLECTIONS:
+    rows = artifacts_of(context).collections.portfolios(projects, _MAX_COLLECTIONS + 1)
+    if len(rows) > _MAX_COLLECTIONS:
         raise InvalidArgument(
-            f"the registries have more than {_MOST_COLLECTIONS:,} collections: name one in the filter"
+            f"the registries have more than {_MAX_COLLECTIONS:,} collections: name one in the filter"
         )
     context.count_rows(len(rows))
     return [row for row in rows if holds(_collection_row(row))]

@@ -14,7 +14,7 @@ HISTORY: Final = "wandb-history.jsonl"
 EVENTS: Final = "wandb-events.jsonl"
 SUMMARY: Final = "wandb-summary.json"
 CONSOLE: Final = "output.log"
-_MOST_LINES: Final = 1 << 50
+_MAX_LINES: Final = 1 << 50
 _decode_line = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -64,7 +64,7 @@ def decoded_body(data: bytes) -> StreamBody:
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise malformed(f"the body is no request to file_stream: {error}") from None
     for name, file in (body.files or {}).items():
-        if not 0 <= file.offset <= _MOST_LINES:
+        if not 0 <= file.offset <= _MAX_LINES:
             raise malformed(f"{name[:100]}: invalid offset {file.offset}; expected a number of lines")
     return body
 

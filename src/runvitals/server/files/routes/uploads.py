@@ -23,7 +23,7 @@ from runvitals.server.runs.routes.parameters import CheckedRunId, RunNumber
 from runvitals.server.services import shared_services_of
 from runvitals.store.files.uploads import ContentDiffers, WrongOffset
 
-_MOST_FILES = 1000
+_MAX_FILES = 1000
 _HEX = "^[0-9a-f]{64}$"
 
 router = Router(prefix="/api/v1")
@@ -38,7 +38,7 @@ class WantedFile(BaseModel):
 class WantedFiles(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    files: list[WantedFile] = Field(max_length=_MOST_FILES)
+    files: list[WantedFile] = Field(max_length=_MAX_FILES)
 
 
 class UploadStateSchema(BaseModel):

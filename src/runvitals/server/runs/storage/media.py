@@ -20,8 +20,8 @@ from runvitals.server.database.text import check_integers
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 
-_MOST_STEPS = 100_000
-_MOST_FILES = 100_000
+_MAX_STEPS = 100_000
+_MAX_FILES = 100_000
 _NAMES_PER_QUERY = 400
 _COPIED_AT_ONCE = 500
 
@@ -200,7 +200,7 @@ class MediaTable:
             .where(*_of_key(run_id, key, None, None), media.c.step.is_not(None))
             .distinct()
             .order_by(media.c.step)
-            .limit(_MOST_STEPS)
+            .limit(_MAX_STEPS)
         )
         with self._database.read() as connection:
             return list(connection.execute(statement).scalars())
@@ -218,7 +218,7 @@ class MediaTable:
             .join(newest, (media.c.key == newest.c.key) & (media.c.time_ms == newest.c.time_ms))
             .where(media.c.run_id == run_id, media.c.kind == model.FILE)
             .order_by(media.c.key, media.c.id)
-            .limit(_MOST_FILES)
+            .limit(_MAX_FILES)
         )
         with self._database.read() as connection:
             rows = {row.key: row for row in connection.execute(statement)}

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 KEPT_MS = 7 * DAY_MS
 """How long objects are kept that no chunk needs any more: a backup of this age can be restored."""
 _EVERY_S = 600.0
-_LONGEST_PAUSE_S = 60.0
+_MAX_PAUSE_S = 60.0
 _CLOSE_WAIT_S = 5.0
 _FIRST = (-1, -1)
 _PAGE_BYTES = 4096
@@ -62,7 +62,7 @@ class ColdMover:
         self._working = threading.Lock()
         self._event = threading.Event()
         self.thread = SupervisedThread(
-            "store-cold", self._turn, self._event.set, longest_pause_s=_LONGEST_PAUSE_S
+            "store-cold", self._turn, self._event.set, longest_pause_s=_MAX_PAUSE_S
         )
         storage.wake = self._event.set
 

@@ -25,7 +25,7 @@ _SUBFOLDER = "samples"
 """In the bucket: what it has besides, such as files of runs, is not among the objects."""
 _NEW = "new-"
 _PIECE_BYTES = 256 * 1024
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 1.0, 60.0
 _MAX_WANTED = 1000
 
 GIB = 1 << 30
@@ -104,7 +104,7 @@ class ColdStorage:
         self._open_objects = open_objects
         self._clock_s = clock_s
         self._objects: FileStore | None = None
-        self._backoff = Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
+        self._backoff = Backoff(_FIRST_PAUSE_S, _MAX_PAUSE_S)
         self._lock = threading.Lock()
         self._fetching: dict[str, tuple[threading.Lock, int]] = {}
         self._wanted: dict[str, None] = {}
@@ -202,7 +202,7 @@ class ColdStorage:
     @contextmanager
     def _noting_lost(self, sha256: str) -> Iterator[None]:
         """Do not read a lost object again for each of its chunks, but after a while."""
-        pause, reason = self._lost.get(sha256) or (Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S), "")
+        pause, reason = self._lost.get(sha256) or (Backoff(_FIRST_PAUSE_S, _MAX_PAUSE_S), "")
         if not pause.due(self._clock_s()):
             raise _LostObject(reason)
         try:

@@ -24,9 +24,9 @@ from runvitals.store.supervised_thread import SupervisedThread
 _MAX_BATCHES = 1024
 _MAX_BYTES = 16 << 20
 _POLL_S = 0.0005
-_LONGEST_WAIT_FOR_ROOM_S = 30.0
+_MAX_WAIT_FOR_ROOM_S = 30.0
 _FAILURE_REPORTED_S = 60.0
-_LONGEST_PAUSE_S = 5.0
+_MAX_PAUSE_S = 5.0
 _CHECK_EVERY_S = 0.02
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class CommitThread:
         self._last_group = 0
         self._failed: tuple[float, str] | None = None
         self.thread = SupervisedThread(
-            "store-committer", self._turn, self._wake, longest_pause_s=_LONGEST_PAUSE_S
+            "store-committer", self._turn, self._wake, longest_pause_s=_MAX_PAUSE_S
         )
 
     def start(self) -> None:
@@ -203,7 +203,7 @@ class CommitThread:
 
     def _wait_for_room(self) -> None:
         """Wait while the heads take too much memory. Runs the maintenance thread's calls meanwhile."""
-        until_s = time.monotonic() + _LONGEST_WAIT_FOR_ROOM_S
+        until_s = time.monotonic() + _MAX_WAIT_FOR_ROOM_S
         while not self._heads.wait_for_room(2 * self._settings.head_bytes, _CHECK_EVERY_S):
             self._run_calls()
             problem = self._problem()

@@ -22,7 +22,7 @@ _MARKS = (
     "\u0485\u0486\u0487\u0592\u0593\u0594\u0595\u0597\u0598\u0599\u059c\u059d\u059e\u059f\u05a0\u05a1"
     "\u05a8\u05a9\u05ab\u05ac\u05af\u05c4\u0610\u0611\u0612\u0613\u0614\u0615\u0616\u0617\u0657\u0658"
 )
-MOST_ROWS = len(_MARKS)
+MAX_ROWS = len(_MARKS)
 
 
 def transmission(image: Image.Image, number: int, columns: int, rows: int) -> str:
@@ -48,5 +48,5 @@ def placeholders(number: int, columns: int, rows: int) -> list[Row]:
     style = f"#{number:06x}"
     return [
         [(PLACEHOLDER + _MARKS[row] + _MARKS[0] + PLACEHOLDER * (columns - 1), style)]
-        for row in range(min(rows, MOST_ROWS))
+        for row in range(min(rows, MAX_ROWS))
     ]

@@ -24,7 +24,7 @@ from runvitals.terminal.leet.pane import GridPane
 from runvitals.terminal.leet.sources.run_source import RunSource
 
 USUAL_SIZE = (2, 1)
-_MOST_SIDE_BY_SIDE = 4
+_MAX_SIDE_BY_SIDE = 4
 _TALLEST = 60
 _HEAD_ROWS = 2
 """Of a tile: its name and step, and the captions."""
@@ -155,7 +155,7 @@ class MediaPane(GridPane):
         known = self._pictures.get(self._key(series, width, height))
         if known is not None:
             return known
-        items = [] if series.record is None else series.record.items[:_MOST_SIDE_BY_SIDE]
+        items = [] if series.record is None else series.record.items[:_MAX_SIDE_BY_SIDE]
         room = width // max(len(items), 1) - 1
         rows = min(height - _HEAD_ROWS, _TALLEST)
         tasks = [asyncio.to_thread(self._picture, source, item, room, rows) for item in items]
@@ -220,7 +220,7 @@ class MediaPane(GridPane):
         """The rows of the images of one name, each `width` cells wide."""
         record, is_focused = series.record, self.has_focus and series is self._focused
         items = [] if record is None else record.items
-        hidden = len(items) - _MOST_SIDE_BY_SIDE
+        hidden = len(items) - _MAX_SIDE_BY_SIDE
         more = f" · {hidden} more side by side" if hidden > 0 else ""
         name = cut(inert(series.name), max(width // 2, 8))
         position = left(f"  {series.position}{more}", width - cell_len(name))

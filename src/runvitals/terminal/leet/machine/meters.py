@@ -14,7 +14,7 @@ from runvitals.terminal.top.vitals import Accelerator, Vitals, device_names
 
 _CORE = re.compile(r"cpu\.(\d+)\.cpu_percent")
 _LEVELS = " ▁▂▃▄▅▆▇█"
-_MOST_BARS = 16
+_MAX_BARS = 16
 """With more cores, each is one character."""
 _LABEL = 8
 _RATES = (
@@ -73,7 +73,7 @@ def _cores(metrics: Mapping[str, float], width: int) -> Iterator[Row]:
     """A short bar for each core, or one character where there are many."""
     found = [(int(match[1]), value) for key, value in metrics.items() if (match := _CORE.fullmatch(key))]
     cores = sorted(found)
-    if len(cores) > _MOST_BARS:
+    if len(cores) > _MAX_BARS:
         per_row = max(width - _LABEL - 1, 8)
         for start in range(0, len(cores), per_row):
             row: Row = [(f"{f'{cores[start][0]}…':<{_LABEL}} ", "dim")]

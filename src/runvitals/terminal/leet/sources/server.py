@@ -24,7 +24,7 @@ from runvitals.terminal.leet.sources.run_source import LoggedLine, SystemKeys
 MAX_CONTENT_BYTES = 64 * 1024 * 1024
 _POINTS = 1000
 _KEYS_PER_REQUEST = 50
-_FEWEST_POINTS = 200
+_MIN_POINTS = 200
 """A range of times with fewer buckets than this is requested again, in more detail."""
 
 
@@ -39,7 +39,7 @@ class _Fetched:
     def lacks(self, x_range: tuple[float, float]) -> bool:
         """Whether a range needs more detail."""
         low, high = x_range
-        is_coarse = self.bucket_ms * _FEWEST_POINTS > high - low
+        is_coarse = self.bucket_ms * _MIN_POINTS > high - low
         return is_coarse and not (self.since_ms <= low and high <= self.until_ms)
 
 

@@ -6,9 +6,9 @@ import type { ChartPlan } from './chartPlan';
 import { CARD_POINTS } from '../../../base/early';
 
 /** Exact keys in one address; with more, patterns are shorter. */
-const MOST_KEYS = 60;
+const MAX_KEYS = 60;
 /** The server takes 100 patterns in one request. */
-const MOST_PATTERNS = 90;
+const MAX_PATTERNS = 90;
 
 interface Tables {
   shown: string;
@@ -29,14 +29,14 @@ const times = (zoom: Range | null): Params => (zoom ? { t0: Math.floor(zoom.min)
 export function chartTables(run: RunKey, { series, patterns }: ChartPlan, zoom: Range | null, points = CARD_POINTS): Tables {
   const keys = [...new Set(series.map((one) => one.key))];
   const hosts = new Set(series.map((one) => one.host));
-  const asked = keys.length <= MOST_KEYS ? keys.map(exactly) : patterns;
+  const asked = keys.length <= MAX_KEYS ? keys.map(exactly) : patterns;
   return tables(run, 'metrics', { keys: asked, host: hosts.size === 1 ? [...hosts][0] : null, ...times(zoom) }, points);
 }
 
 /** The values of all charts, as many as are shown; of the whole run if the charts are too many to name. */
 export function pageTable(run: RunKey, charts: readonly ChartPlan[], zoom: Range | null): string {
   const patterns = [...new Set(charts.flatMap((chart) => chart.patterns))];
-  return tables(run, 'metrics', { keys: patterns.length <= MOST_PATTERNS ? patterns : null, ...times(zoom) }, CARD_POINTS).shown;
+  return tables(run, 'metrics', { keys: patterns.length <= MAX_PATTERNS ? patterns : null, ...times(zoom) }, CARD_POINTS).shown;
 }
 
 export const loggedTables = (run: RunKey, names: readonly string[], points: number): Tables =>

@@ -5,7 +5,7 @@ import { count } from '../../../base/units';
 import type { Selected } from './selection';
 import type { RunPage } from '../../../base/wire';
 
-export const MOST_AT_ONCE = 1000;
+export const MAX_AT_ONCE = 1000;
 
 export type Action = 'update' | 'delete' | 'restore' | 'stop';
 
@@ -29,8 +29,8 @@ export interface Outcome {
 /** Do something to runs, a thousand with each request. What one run does not allow does not keep the others from it. */
 export async function changeRuns(runs: readonly RunKey[], action: Action, changes?: BulkChanges): Promise<Outcome> {
   const outcome: Outcome = { done: [], failed: [] };
-  for (let at = 0; at < runs.length; at += MOST_AT_ONCE) {
-    const some = runs.slice(at, at + MOST_AT_ONCE);
+  for (let at = 0; at < runs.length; at += MAX_AT_ONCE) {
+    const some = runs.slice(at, at + MAX_AT_ONCE);
     const body = { runs: some.map(({ id, entity }) => ({ id, entity })), do: action, ...(changes && { changes }) };
     const { results } = await send<{ results: Result[] }>('POST', 'runs/bulk', body);
     results.forEach(({ error }, i) => {
@@ -47,7 +47,7 @@ export async function allRuns(params: Params): Promise<Selected[]> {
   const found: Selected[] = [];
   let after: string | null = null;
   do {
-    const page: RunPage = await get<RunPage>('runs', { ...params, limit: MOST_AT_ONCE, after });
+    const page: RunPage = await get<RunPage>('runs', { ...params, limit: MAX_AT_ONCE, after });
     found.push(...page.runs.map(({ id, entity, name, may }) => ({ id, entity, name, may: may ?? null })));
     after = page.next;
   } while (after !== null);

@@ -5,7 +5,7 @@ import { here } from '../../../base/route.svelte';
 import { claimColours } from '../runColour';
 
 /** The most runs on charts at the same time. */
-export const MOST_CHOSEN = 100;
+export const MAX_SELECTED = 100;
 /** The newest runs are shown until the user chooses. */
 export const FIRST_SHOWN = 10;
 const PARAMETER = 'shown';
@@ -16,7 +16,7 @@ class ChosenRuns {
   #listed = $state.raw<readonly string[]>([]);
   #named = $derived(named(here.query.get(PARAMETER)));
   #shown = $derived(this.#named ?? this.#listed.slice(0, FIRST_SHOWN));
-  /** The ids of the runs that are shown, at most `MOST_CHOSEN`. */
+  /** The ids of the runs that are shown, at most `MAX_SELECTED`. */
   ids = $derived.by((): readonly string[] => {
     const ids = this.#shown;
     claimColours(ids);
@@ -41,14 +41,14 @@ class ChosenRuns {
   /** Show or hide a run. Returns false if there are too many to show one more. */
   toggle(id: string): boolean {
     if (this.has(id)) this.only(this.#shown.filter((one) => one !== id));
-    else if (this.#shown.length >= MOST_CHOSEN) return false;
+    else if (this.#shown.length >= MAX_SELECTED) return false;
     else this.only([...this.#shown, id]);
     return true;
   }
 
-  /** Show these runs and no others; more than `MOST_CHOSEN` are left out. */
+  /** Show these runs and no others; more than `MAX_SELECTED` are left out. */
   only(ids: readonly string[]): void {
-    here.set({ [PARAMETER]: ids.slice(0, MOST_CHOSEN).join(',') || NONE });
+    here.set({ [PARAMETER]: ids.slice(0, MAX_SELECTED).join(',') || NONE });
   }
 
   /** Show the first runs of the table again, whichever they are. */
@@ -60,7 +60,7 @@ class ChosenRuns {
 /** The ids in an address; null: it names none. Ids of runs have no commas. */
 function named(text: string | null): string[] | null {
   if (text === null) return null;
-  return text === NONE ? [] : [...new Set(text.split(','))].filter(Boolean).slice(0, MOST_CHOSEN);
+  return text === NONE ? [] : [...new Set(text.split(','))].filter(Boolean).slice(0, MAX_SELECTED);
 }
 
 export const chosenRuns = new ChosenRuns();

@@ -4,9 +4,9 @@ import { get, type Params, type RunKey } from '../../../base/api';
 import { quoted } from './filterText';
 
 /** Of one filter, as the server limits it. */
-const MOST_IDS = 90;
-const MOST_CHARACTERS = 1800;
-const MOST_RUNS = 2000;
+const MAX_IDS = 90;
+const MAX_CHARACTERS = 1800;
+const MAX_RUNS = 2000;
 
 /** The ids in filters that are short enough: `id:a,b`, `id:c`. */
 export function idFilters(ids: readonly string[]): string[] {
@@ -14,7 +14,7 @@ export function idFilters(ids: readonly string[]): string[] {
   let now: string[] = [];
   let length = 0;
   for (const id of ids.map(quoted)) {
-    if (now.length === MOST_IDS || length + id.length + 1 > MOST_CHARACTERS) {
+    if (now.length === MAX_IDS || length + id.length + 1 > MAX_CHARACTERS) {
       filters.push(`id:${now.join(',')}`);
       [now, length] = [[], 0];
     }
@@ -36,7 +36,7 @@ export function withoutHead(text: string): string {
 }
 
 export async function selectedCsv(runs: readonly RunKey[], params: Params): Promise<Blob> {
-  if (runs.length > MOST_RUNS) throw new Error(`At most ${MOST_RUNS.toLocaleString('en-US')} selected runs are exported; to export more, filter and select all that match.`);
+  if (runs.length > MAX_RUNS) throw new Error(`At most ${MAX_RUNS.toLocaleString('en-US')} selected runs are exported; to export more, filter and select all that match.`);
   const parts: string[] = [];
   for (const filter of idFilters(runs.map(({ id }) => id))) {
     const text = await (await get<Blob>('runs.csv', { ...params, filter })).text();

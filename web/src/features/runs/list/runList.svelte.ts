@@ -8,7 +8,7 @@ import type { RunGroup, RunGroups } from '../../../base/wire';
 
 /** Groups that are requested at once. */
 const GROUPS = 100;
-const MOST_GROUPS = 1000;
+const MAX_GROUPS = 1000;
 
 /** A part of the list: all runs, or a group's heading with its runs, if it is open. */
 export interface Section {
@@ -113,7 +113,7 @@ export class RunList {
   async refresh(): Promise<void> {
     await this.#all.refresh();
     if (this.groups === null) return;
-    await this.#loadGroups(Math.min(MOST_GROUPS, Math.max(GROUPS, this.groups.length)));
+    await this.#loadGroups(Math.min(MAX_GROUPS, Math.max(GROUPS, this.groups.length)));
     await Promise.all([...this.#open.values()].map((rows) => rows.refresh()));
   }
 

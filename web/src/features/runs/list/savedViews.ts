@@ -80,7 +80,7 @@ const received = ({ id, name, owner, revision, data, may }: ServerView): SavedVi
   may,
 });
 
-const MOST_VIEWS = 100;
+const MAX_VIEWS = 100;
 
 /** Views in the storage of this browser. */
 export class BrowserViews implements Views {
@@ -104,7 +104,7 @@ export class BrowserViews implements Views {
 
   async create(name: string, query: string): Promise<SavedView> {
     const all = await this.all();
-    if (all.length >= MOST_VIEWS) throw new Error(`There are ${MOST_VIEWS} saved views already; delete one first.`);
+    if (all.length >= MAX_VIEWS) throw new Error(`There are ${MAX_VIEWS} saved views already; delete one first.`);
     const view = { id: crypto.randomUUID(), name, owner: '', revision: 1, query, may: ['update', 'delete'] };
     this.#write([...all, view]);
     return view;

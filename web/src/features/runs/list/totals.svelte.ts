@@ -4,7 +4,7 @@ import { asApiError, get, type Params } from '../../../base/api';
 import type { RunGroup, RunGroups } from '../../../base/wire';
 
 /** Columns in one request, as the server limits it. */
-const MOST_COLUMNS = 50;
+const MAX_COLUMNS = 50;
 const REFRESH_MS = 15_000;
 /** To compute them over 100,000 runs takes the server some time: requests take at most this share of it. */
 const BUSY_SHARE = 1 / 30;
@@ -21,7 +21,7 @@ export class ListTotals {
   async load(matching: Params, columns: readonly string[], signal: AbortSignal): Promise<void> {
     const began = performance.now();
     try {
-      const { groups } = await get<RunGroups>('runs/groups', { ...matching, columns: columns.slice(0, MOST_COLUMNS) }, signal);
+      const { groups } = await get<RunGroups>('runs/groups', { ...matching, columns: columns.slice(0, MAX_COLUMNS) }, signal);
       this.all = groups[0] ?? null;
     } catch (problem) {
       if (asApiError(problem).status !== 404) throw problem;

@@ -35,7 +35,7 @@ export type Total = (typeof TOTALS)[number];
 export const WIDTH_LIMITS = [60, 800] as const;
 
 export const NEWEST: readonly SortTerm[] = [{ name: 'started_ms', descending: true }];
-export const MOST_SORTED = 4; // as the server limits it
+export const MAX_SORTED = 4; // as the server limits it
 /** What the API calls the columns that an older address names. */
 const FORMER_NAMES: Record<string, string> = { run: 'name', started: 'started_ms', duration: 'duration_ms' };
 
@@ -49,7 +49,7 @@ export const signed = ({ name, descending }: SortTerm): string => (descending ? 
 const sortText = (sort: readonly SortTerm[]): string => joined(sort.map(signed));
 
 function sortOf(query: URLSearchParams): SortTerm[] {
-  const terms = split(query.get('sort')).slice(0, MOST_SORTED).map((term): SortTerm => {
+  const terms = split(query.get('sort')).slice(0, MAX_SORTED).map((term): SortTerm => {
     const former = own(FORMER_NAMES, term);
     if (former !== undefined) return { name: former, descending: query.get('order') !== 'up' };
     return { name: term.replace(/^-/, ''), descending: term.startsWith('-') };
@@ -115,7 +115,7 @@ export function sortedBy(sort: readonly SortTerm[], name: string, descendingFirs
   const now = sort.find((term) => term.name === name);
   const reversed: SortTerm = { name, descending: now ? !now.descending : descendingFirst };
   if (!add) return [reversed];
-  if (!now) return [...sort, reversed].slice(-MOST_SORTED);
+  if (!now) return [...sort, reversed].slice(-MAX_SORTED);
   // A third click takes the column out, unless it is the only one.
   if (now.descending !== descendingFirst && sort.length > 1) return sort.filter((term) => term !== now);
   return sort.map((term) => (term === now ? reversed : term));

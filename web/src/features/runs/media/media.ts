@@ -43,8 +43,8 @@ export interface TableContent {
 }
 
 const PAGE = 200;
-const MOST_KEYS = 1000;
-const MOST_FILES = 5000;
+const MAX_KEYS = 1000;
+const MAX_FILES = 5000;
 /** A table larger than this is for downloading: a page of it would make the browser slow. */
 export const MAX_TABLE_BYTES = 20_000_000;
 
@@ -74,7 +74,7 @@ export async function loadKeys(run: RunKey, signal: AbortSignal): Promise<MediaK
     const page = await get<{ media: MediaKey[]; total: number; next: string | null }>(runPath(run, '/media'), { limit: PAGE, after }, signal);
     return { ...page, rows: page.media };
   };
-  return (await all(load, MOST_KEYS)).rows;
+  return (await all(load, MAX_KEYS)).rows;
 }
 
 export async function loadFiles(run: RunKey, signal: AbortSignal): Promise<{ rows: SavedFile[]; total: number }> {
@@ -82,7 +82,7 @@ export async function loadFiles(run: RunKey, signal: AbortSignal): Promise<{ row
     const page = await get<{ files: SavedFile[]; total: number; next: string | null }>(runPath(run, '/files'), { limit: PAGE, after }, signal);
     return { ...page, rows: page.files };
   };
-  return all(load, MOST_FILES);
+  return all(load, MAX_FILES);
 }
 
 export async function loadSteps(run: RunKey, key: string, signal: AbortSignal): Promise<number[]> {

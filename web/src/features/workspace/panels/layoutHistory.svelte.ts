@@ -2,7 +2,7 @@
 
 import type { Layout } from './layout';
 
-const MOST_STEPS = 100;
+const MAX_STEPS = 100;
 
 export class LayoutHistory {
   #past = $state.raw<readonly Layout[]>([]);
@@ -26,7 +26,7 @@ export class LayoutHistory {
   /** Make a change that can be undone. */
   change(layout: Layout): void {
     if (layout === this.#layout) return;
-    this.#past = [...this.#past, this.#layout].slice(-MOST_STEPS);
+    this.#past = [...this.#past, this.#layout].slice(-MAX_STEPS);
     this.#future = [];
     this.#show(layout);
   }

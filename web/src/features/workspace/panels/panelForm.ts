@@ -4,15 +4,15 @@ import { parseExpression, SyntaxProblem } from './expression';
 import { parsePattern } from './keyPattern';
 import type { LayoutPanel } from './layout';
 
-export { matchesOf, MOST_MATCHES } from './panelLines';
+export { matchesOf, MAX_MATCHES } from './panelLines';
 
-const MOST_PERCENTILES = 11;
+const MAX_PERCENTILES = 11;
 
 /** The percentiles that a text lists; null if it is not such a list. */
 export function percentilesOf(text: string): number[] | null {
   const parts = text.split(/[\s,;]+/).filter(Boolean);
   const shares = parts.map(Number);
-  const fits = shares.length > 0 && shares.length <= MOST_PERCENTILES && shares.every((share) => share >= 0 && share <= 100);
+  const fits = shares.length > 0 && shares.length <= MAX_PERCENTILES && shares.every((share) => share >= 0 && share <= 100);
   return fits ? [...new Set(shares)].sort((a, b) => a - b) : null;
 }
 
@@ -43,6 +43,6 @@ export function fieldErrors(panel: LayoutPanel, way: 'names' | 'pattern', metric
     metrics.forEach((text, i) => (text.trim() || named.length === 0) && expect(`metrics[${i}]`, text, parseExpression, 'a metric or an expression'));
   }
   if (panel.kind === 'scatter') expect('across', panel.across, parseExpression, 'a metric or an expression');
-  if (panel.kind === 'percentile' && !percentilesOf(percentiles)) errors.percentiles = `Expected at most ${MOST_PERCENTILES} numbers from 0 to 100.`;
+  if (panel.kind === 'percentile' && !percentilesOf(percentiles)) errors.percentiles = `Expected at most ${MAX_PERCENTILES} numbers from 0 to 100.`;
   return errors;
 }

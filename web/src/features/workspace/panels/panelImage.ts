@@ -10,8 +10,8 @@ import { barsOf, histogramBins, histogramScales, partsOf, scalarOf, scatterDots,
 const MARGIN = 12;
 const BODY = 40;
 const BOTTOM = 40;
-const MOST_LINES = Math.floor((HEIGHT - BODY) / LINE) - 1;
-const MOST_DOTS = 4000;
+const MAX_LINES = Math.floor((HEIGHT - BODY) / LINE) - 1;
+const MAX_DOTS = 4000;
 
 /** What a picture of a panel is made of. */
 export interface PanelPicture {
@@ -48,7 +48,7 @@ const lineY = (line: number): number => BODY + LINE * (line + 1);
 
 /** The first lines that have room, and how many more there are. */
 function fitting<T>(rows: readonly T[], colors: Colors, draw: (row: T, i: number) => string): string {
-  const shown = rows.length > MOST_LINES ? rows.slice(0, MOST_LINES - 1) : rows;
+  const shown = rows.length > MAX_LINES ? rows.slice(0, MAX_LINES - 1) : rows;
   const more = rows.length > shown.length ? text(MARGIN, lineY(shown.length), `and ${rows.length - shown.length} more`, colors.soft) : '';
   return shown.map(draw).join('') + more;
 }
@@ -109,7 +109,7 @@ function axes([across, up]: readonly [PanelScale, PanelScale], names: readonly [
 function scatter({ panel, lines, colorOf }: PanelPicture, colors: Colors): string {
   const all = scatterDots(panel, lines);
   if (all.length === 0) return textLines('Nothing has both values.', colors);
-  const dots = all.slice(0, MOST_DOTS);
+  const dots = all.slice(0, MAX_DOTS);
   const scales = scatterScales(panel, lines, dots, TICKS_ACROSS, TICKS_UP);
   const drawn = dots.map(({ x, y, line }) => {
     const [cx, cy] = [PLACE.left + scales[0].place(x) * PLACE.width, PLACE.top + (1 - scales[1].place(y)) * PLACE.height];

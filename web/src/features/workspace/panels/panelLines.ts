@@ -11,8 +11,8 @@ import { runSlot } from '../../runs/runColour';
 import type { OverlayRun } from '../../../base/wire';
 
 /** More panels or lines are not made of one pattern. */
-export const MOST_MATCHES = 50;
-const MOST_LINES = 500;
+export const MAX_MATCHES = 50;
+const MAX_LINES = 500;
 
 /** One line of a panel: an expression of a run, device or rank. */
 export interface PanelLine {
@@ -46,7 +46,7 @@ export const neededFor = (metrics: readonly PanelMetric[]): KnownMetric[] => [..
 
 /** The expressions of a panel, with those across at the end. Throws a SyntaxProblem. */
 export function metricsOf(panel: LayoutPanel, names: MetricNames): PanelMetric[] {
-  const texts = panel.pattern ? matchesOf(panel.pattern, names).slice(0, MOST_MATCHES) : panel.metrics.filter((text) => text.trim());
+  const texts = panel.pattern ? matchesOf(panel.pattern, names).slice(0, MAX_MATCHES) : panel.metrics.filter((text) => text.trim());
   return [...new Set(texts), ...(panel.kind === 'scatter' && panel.across.trim() ? [panel.across] : [])].map((text) => metricOf(text, names));
 }
 
@@ -70,7 +70,7 @@ export function matchesOf(pattern: string, { logged, system }: MetricNames): str
 export function shownPanels(panel: LayoutPanel, names: MetricNames): LayoutPanel[] {
   if (!panel.pattern || !panel.each) return [panel];
   try {
-    const found = matchesOf(panel.pattern, names).slice(0, MOST_MATCHES);
+    const found = matchesOf(panel.pattern, names).slice(0, MAX_MATCHES);
     if (found.length === 0) return [panel]; // it says that nothing matches
     return found.map((text) => ({ ...panel, id: `${panel.id}:${text}`, title: '', pattern: '', metrics: [text] }));
   } catch (problem) {
@@ -93,7 +93,7 @@ export function linesOf(metrics: readonly PanelMetric[], found: SourceLines, run
   const label = labelling(lines.map(({ subject }) => subject), names);
   const several = new Set(metrics.map(({ text }) => text)).size > 1;
   const ids = new Set<string>();
-  return lines.slice(0, MOST_LINES).map(({ metric, index, subject, points }, i) => {
+  return lines.slice(0, MAX_LINES).map(({ metric, index, subject, points }, i) => {
     const about = label(subject);
     const text = shownText(metric.text);
     const own = about && several ? `${about} · ${text}` : about || text;

@@ -46,7 +46,7 @@ export interface Bins {
   counts: number[][];
 }
 
-const MOST_BINS = 30;
+const MAX_BINS = 30;
 
 /** Bins of equal width for the values of each line; null if there are none. A bucket counts as the samples in it. */
 export function bins(lines: readonly { values: readonly number[]; weights: readonly number[] | null }[]): Bins | null {
@@ -59,7 +59,7 @@ export function bins(lines: readonly { values: readonly number[]; weights: reado
     count += values.length;
   }
   if (count === 0) return null;
-  const number = max > min ? Math.min(MOST_BINS, Math.max(5, Math.ceil(Math.sqrt(count)))) : 1;
+  const number = max > min ? Math.min(MAX_BINS, Math.max(5, Math.ceil(Math.sqrt(count)))) : 1;
   const width = max > min ? (max - min) / number : Math.abs(max) || 1;
   const counts = lines.map(({ values, weights }) => {
     const found = new Array<number>(number).fill(0);

@@ -11,7 +11,7 @@ import type { Logged, Metrics, OverlayMetric, OverlayRun } from '../../../base/w
 /** Points of a line of a device in one response. */
 export const MAX_POINTS = 500;
 /** Of so many runs each device is requested; a request for each of them would take too long for more. */
-export const MOST_RUNS_BY_DEVICE = 8;
+export const MAX_RUNS_BY_DEVICE = 8;
 
 /** A metric of a source. The name of a system metric may have `*` for what differs between devices. */
 export interface KnownMetric {
@@ -108,7 +108,7 @@ export async function loadDevices(metrics: readonly KnownMetric[], x: PanelX, ru
   const system = metrics.filter(({ source }) => source === 'system');
   const logged = metrics.filter(({ source }) => source === 'logged');
   await Promise.all(
-    runs.slice(0, MOST_RUNS_BY_DEVICE).map(async (run) => {
+    runs.slice(0, MAX_RUNS_BY_DEVICE).map(async (run) => {
       const key = { id: run.id, entity };
       const [sampled, rows] = await Promise.all([
         system.length > 0 ? get<Metrics>(runPath(key, '/metrics'), { keys: system.map(({ name }) => globOf(name)), max_points: MAX_POINTS }, signal) : null,
