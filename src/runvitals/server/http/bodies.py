@@ -5,6 +5,12 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 
+class RequestBody(BaseModel):
+    """The body of a request, or a part of one. A field that it does not name is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class ResponseBody(BaseModel):
     """The body of a response, or a part of one. It can be made of a row that has its fields.
 

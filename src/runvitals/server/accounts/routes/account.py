@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import TheAccess, unauthenticated
@@ -17,6 +17,7 @@ from runvitals.server.accounts.routes.account_json import account_json
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
 from runvitals.server.accounts.routes.services import TheServices
 from runvitals.server.accounts.routes.session_cookies import end_session
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
@@ -24,9 +25,7 @@ from runvitals.server.mail import messages
 router = Router()
 
 
-class Deletion(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Deletion(RequestBody):
     confirm: str = Field(max_length=64, description="The user name, typed again.")
     wait_days: int = Field(0, ge=0, le=30, description="The account works until then, and can be kept.")
 

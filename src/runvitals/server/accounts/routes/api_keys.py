@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import HTTPException, Query
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.model.durations import HOUR_MS
 from runvitals.server.access.control import AccessControl, TheAccess, unauthenticated
@@ -18,6 +18,7 @@ from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner, T
 from runvitals.server.accounts.routes.services import AccountServices, TheServices
 from runvitals.server.accounts.storage.keys import MAX_KEYS, KeyRow
 from runvitals.server.audit.storage.audit import Actor
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -27,9 +28,7 @@ from runvitals.store.errors import NotFound
 router = Router()
 
 
-class NewKey(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewKey(RequestBody):
     name: str = Field(min_length=1, max_length=64)
     scope: KeyScopeName = "write"
     teams: list[Annotated[str, Field(max_length=64)]] | None = Field(
@@ -38,15 +37,11 @@ class NewKey(BaseModel):
     expires_ms: int | None = Field(None, gt=0, lt=2**53)
 
 
-class Rotation(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Rotation(RequestBody):
     overlap_h: float = Field(24, ge=0, le=168, description="How long the old key still works.")
 
 
-class KeyChanges(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class KeyChanges(RequestBody):
     name: str = Field(min_length=1, max_length=64)
 
 

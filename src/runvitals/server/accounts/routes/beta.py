@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import HTTPException
-from pydantic import BaseModel, ConfigDict
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.routes.services import TheServices
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 
@@ -28,9 +28,7 @@ def is_on(feature: str, own: Mapping[str, bool], forced: Mapping[str, str]) -> b
     return forced[feature] == "on" if feature in forced else bool(own.get(feature, False))
 
 
-class Switch(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Switch(RequestBody):
     on: bool
 
 

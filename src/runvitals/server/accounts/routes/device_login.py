@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 from fastapi import HTTPException
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.model.account_names import display_name
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -17,6 +17,7 @@ from runvitals.server.accounts.routes.api_keys import NewKey, create_key_of
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner
 from runvitals.server.accounts.routes.services import AccountServices, TheServices
 from runvitals.server.accounts.storage.device_logins import DeviceLogin
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import too_many
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.router import Router
@@ -28,21 +29,15 @@ INTERVAL_S: Final = 2
 router = Router()
 
 
-class DeviceName(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class DeviceName(RequestBody):
     name: str = Field(min_length=1, max_length=64, description="Of the machine; the key gets it.")
 
 
-class DeviceSecret(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class DeviceSecret(RequestBody):
     device_code: str = Field(min_length=1, max_length=128)
 
 
-class UserCode(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class UserCode(RequestBody):
     code: str = Field(min_length=1, max_length=20)
 
 

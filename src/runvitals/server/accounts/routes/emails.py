@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import HTTPException, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.model.account_names import address_key
 from runvitals.server.access.control import TheAccess
@@ -17,6 +17,7 @@ from runvitals.server.accounts.routes.services import TheServices
 from runvitals.server.accounts.routes.session_cookies import renew_session
 from runvitals.server.accounts.routes.verification import send_verification
 from runvitals.server.accounts.storage.emails import EmailRow
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields, too_many
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -26,15 +27,11 @@ from runvitals.store.errors import NameTaken, NotFound
 router = Router()
 
 
-class NewEmail(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewEmail(RequestBody):
     address: str = Field(max_length=254)
 
 
-class EmailChanges(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class EmailChanges(RequestBody):
     primary: bool
 
 

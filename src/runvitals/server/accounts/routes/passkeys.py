@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import HTTPException, Path, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
@@ -14,6 +14,7 @@ from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
 from runvitals.server.accounts.routes.services import TheServices
 from runvitals.server.accounts.routes.sign_in import PASSKEY, required_party
 from runvitals.server.accounts.storage.passkeys import MAX_NAME, PasskeyRow
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -26,16 +27,12 @@ PasskeyId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME, description="Of the device, for its owner.")]
 
 
-class NewPasskey(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewPasskey(RequestBody):
     name: Name
     passkey: dict[str, Any] = Field(description=PASSKEY)
 
 
-class PasskeyChanges(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class PasskeyChanges(RequestBody):
     name: Name
 
 

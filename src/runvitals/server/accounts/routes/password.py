@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -17,6 +17,7 @@ from runvitals.server.accounts.routes.services import AccountServices, TheServic
 from runvitals.server.accounts.routes.session_cookies import renew_session
 from runvitals.server.accounts.routes.sign_in import MAX_PASSWORD, Password
 from runvitals.server.accounts.routes.sudo import confirm
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
@@ -24,9 +25,7 @@ from runvitals.server.mail import messages
 router = Router()
 
 
-class PasswordChange(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class PasswordChange(RequestBody):
     old: str | None = Field(None, max_length=MAX_PASSWORD, description="Not needed if none is set.")
     new: Password
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import BackgroundTasks
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.model.account_names import address_key
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -17,6 +17,7 @@ from runvitals.server.accounts.routes.services import AccountServices, TheServic
 from runvitals.server.accounts.routes.sign_in import Password
 from runvitals.server.accounts.routes.sign_up import Token
 from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
@@ -25,15 +26,11 @@ from runvitals.store.errors import NoLongerValid
 router = Router()
 
 
-class ResetRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ResetRequest(RequestBody):
     email: str = Field(max_length=254)
 
 
-class NewPassword(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewPassword(RequestBody):
     token: Token
     password: Password
 

@@ -6,7 +6,7 @@ import unicodedata
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.model.account_names import display_name
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -17,6 +17,7 @@ from runvitals.server.access.principals import User
 from runvitals.server.accounts.routes.account_json import default_entity
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.storage.profiles import ProfileRow
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail.notices import CHOSEN_ADDRESS, SWITCHED_OFF
@@ -45,17 +46,13 @@ _MAX_URL: Final = 500
 router = Router()
 
 
-class ProfileLink(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ProfileLink(RequestBody):
     label: str = Field("", max_length=_MAX_LABEL)
     url: str = Field(max_length=_MAX_URL)
 
 
-class ProfileChanges(BaseModel):
+class ProfileChanges(RequestBody):
     """Fields that are left out do not change."""
-
-    model_config = ConfigDict(extra="forbid")
 
     display_name: str | None = Field(None, max_length=64)
     institution: str | None = Field(None, max_length=128)

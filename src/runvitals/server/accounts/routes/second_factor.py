@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 from fastapi import HTTPException
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
@@ -14,6 +14,7 @@ from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
 from runvitals.server.accounts.routes.services import TheNotices, TheServices
 from runvitals.server.accounts.second_factors import totp_purpose
 from runvitals.server.accounts.totp import new_recovery_codes, new_totp_secret, recovery_digest, totp_address
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
@@ -21,15 +22,11 @@ from runvitals.server.mail import messages
 router = Router()
 
 
-class Code(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Code(RequestBody):
     code: str = Field(min_length=6, max_length=12)
 
 
-class PasskeysAsked(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class PasskeysAsked(RequestBody):
     enabled: bool
 
 

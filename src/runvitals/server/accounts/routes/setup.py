@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import HTTPException, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import PUBLIC, needs
@@ -19,15 +19,14 @@ from runvitals.server.accounts.routes.session_cookies import remember_browser, s
 from runvitals.server.accounts.routes.sign_in import Password
 from runvitals.server.accounts.routes.sign_up import Token
 from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 
 router = Router()
 
 
-class Setup(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Setup(RequestBody):
     token: Token
     name: str = Field(max_length=64)
     email: str = Field(max_length=254)

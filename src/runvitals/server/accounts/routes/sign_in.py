@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import BackgroundTasks, HTTPException, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access import login_page
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -28,6 +28,7 @@ from runvitals.server.accounts.second_factors import PURPOSE, FactorKind, Factor
 from runvitals.server.accounts.sign_in import Attempt
 from runvitals.server.accounts.storage.sessions import BY_PASSWORD
 from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import DetailedError, too_many
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import TheOutsideServices
@@ -42,9 +43,7 @@ Next = Annotated[str, Field(max_length=2000, description="Where the page goes th
 router = Router()
 
 
-class Login(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Login(RequestBody):
     name: str | None = Field(None, max_length=254)
     email: str | None = Field(None, max_length=254)
     password: Password
@@ -53,9 +52,7 @@ class Login(BaseModel):
     next: Next = "/"
 
 
-class PasskeyLogin(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class PasskeyLogin(RequestBody):
     passkey: dict[str, Any] = Field(description=PASSKEY)
     next: Next = "/"
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import BackgroundTasks, HTTPException, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.model.account_names import address_key, domain_key
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -24,6 +24,7 @@ from runvitals.server.accounts.routes.sign_in import Password
 from runvitals.server.accounts.routes.verification import send_verification
 from runvitals.server.accounts.storage.one_time_tokens import OneTimeToken
 from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.teams.storage.invitations import InvitationRow
@@ -34,9 +35,7 @@ Token = Annotated[str, Field(min_length=1, max_length=128)]
 router = Router()
 
 
-class SignUp(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class SignUp(RequestBody):
     email: str = Field(max_length=254)
     name: str = Field(max_length=64)
     password: Password
@@ -44,9 +43,7 @@ class SignUp(BaseModel):
     invitation: Token | None = None
 
 
-class TokenBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class TokenBody(RequestBody):
     token: Token
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import HTTPException, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
@@ -16,6 +16,7 @@ from runvitals.server.accounts.routes.services import AccountServices, TheServic
 from runvitals.server.accounts.routes.session_cookies import renew_session
 from runvitals.server.accounts.routes.sign_in import MAX_PASSWORD, Passkey, required_party
 from runvitals.server.accounts.sign_in import CONFIRMING, TooManyAttempts
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import too_many
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import TheOutsideServices
@@ -23,9 +24,7 @@ from runvitals.server.outside_services import TheOutsideServices
 router = Router()
 
 
-class Confirmation(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Confirmation(RequestBody):
     password: str | None = Field(None, min_length=1, max_length=MAX_PASSWORD)
     passkey: Passkey = None
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Final
 
 from fastapi import Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
@@ -32,6 +32,7 @@ from runvitals.server.alerts.reactions import notifications_of, occurrence_of, t
 from runvitals.server.alerts.routes.notifications import history_of
 from runvitals.server.alerts.storage.automations import MAX_NAME, AutomationRow, RaisedEvent
 from runvitals.server.events.outbox import add
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of
@@ -58,9 +59,7 @@ _PARTS: Final = ("event", "filter", "actions", "cooldown_h")
 router = Router()
 
 
-class NewAutomation(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewAutomation(RequestBody):
     name: str = Field(min_length=1, max_length=MAX_NAME)
     enabled: bool = True
     event: dict[str, Any] = Field(description="`kind` and what belongs to it, such as `states`.")
@@ -69,10 +68,8 @@ class NewAutomation(BaseModel):
     cooldown_h: int = Field(24, description="For how many hours it does not act on the same run again.")
 
 
-class AutomationChanges(BaseModel):
+class AutomationChanges(RequestBody):
     """What is left out does not change."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str = Field("", min_length=1, max_length=MAX_NAME)
     enabled: bool = True
@@ -82,9 +79,7 @@ class AutomationChanges(BaseModel):
     cooldown_h: int = 24
 
 
-class Preview(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Preview(RequestBody):
     days: int = Field(30, ge=1, le=90)
 
 

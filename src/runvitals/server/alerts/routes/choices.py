@@ -6,27 +6,26 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from runvitals.server.alerts.settings import EventChoice, Switch
+from runvitals.server.http.bodies import RequestBody
 
 Level = Literal["info", "warning", "error"]
 
 
-class Choice(BaseModel):
+class Choice(RequestBody):
     """By which channels an event is notified. `min_level`: only events of this level or a higher one."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
 
     email: bool = False
     slack: bool = False
     min_level: Level = "info"
 
 
-class EventChoices(BaseModel):
+class EventChoices(RequestBody):
     """Switches by event; what is left out does not change."""
-
-    model_config = ConfigDict(extra="forbid")
 
     finished: Choice | None = None
     crashed: Choice | None = None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from typing import Annotated, Any, Final
 
 from fastapi import Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
@@ -30,6 +30,7 @@ from runvitals.server.alerts.storage.destinations import (
     StoredDestination,
     UnknownSecret,
 )
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of
@@ -56,9 +57,7 @@ _OTHER_URL: Final = re.compile(r"https://([A-Za-z0-9.-]+)(?::[0-9]{1,5})?/[A-Za-
 router = Router()
 
 
-class NewWebhook(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewWebhook(RequestBody):
     name: str = Field(min_length=1, max_length=MAX_NAME["webhook"])
     url: str = Field(min_length=1, max_length=_MAX_URL, description="Public, with https.")
     access_secret: str | None = Field(
@@ -73,10 +72,8 @@ class NewWebhook(BaseModel):
     enabled: bool = True
 
 
-class WebhookChanges(BaseModel):
+class WebhookChanges(RequestBody):
     """What is left out does not change; null takes a secret or the payload away."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str = Field("", min_length=1, max_length=MAX_NAME["webhook"])
     url: str = Field("", min_length=1, max_length=_MAX_URL)
@@ -86,17 +83,13 @@ class WebhookChanges(BaseModel):
     enabled: bool = True
 
 
-class WebhookTest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class WebhookTest(RequestBody):
     payload: str | None = Field(
         None, max_length=MAX_BYTES, description="Sent instead of the webhook's own payload."
     )
 
 
-class NewSlackDestination(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewSlackDestination(RequestBody):
     channel: str = Field(
         min_length=1, max_length=MAX_NAME["slack"], description="What the team calls it, such as `#training`."
     )
@@ -105,18 +98,14 @@ class NewSlackDestination(BaseModel):
     )
 
 
-class SlackDestinationChanges(BaseModel):
+class SlackDestinationChanges(RequestBody):
     """What is left out does not change."""
-
-    model_config = ConfigDict(extra="forbid")
 
     channel: str | None = Field(None, min_length=1, max_length=MAX_NAME["slack"])
     webhook_url: str | None = Field(None, min_length=1, max_length=MAX_SLACK_URL)
 
 
-class NewAppriseDestination(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewAppriseDestination(RequestBody):
     name: str = Field(min_length=1, max_length=MAX_NAME["apprise"], description="What the team calls it.")
     url: str = Field(
         min_length=1,

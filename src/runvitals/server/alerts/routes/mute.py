@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import HTTPException, Path, Request
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -17,6 +17,7 @@ from runvitals.server.accounts.routes.services import AccountServices, TheServic
 from runvitals.server.alerts.mute_links import PURPOSE, MuteLink, mute_link
 from runvitals.server.alerts.run_readers import may_read_run
 from runvitals.server.alerts.storage.alert_settings import AlertSubject, Scope
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.router import Router
 from runvitals.server.runs.storage.run_places import RunPlace
 
@@ -24,10 +25,8 @@ router = Router()
 LinkText = Annotated[str, Path(max_length=100)]
 
 
-class Wish(BaseModel):
+class Wish(RequestBody):
     """What to mute. `on`: false takes it back."""
-
-    model_config = ConfigDict(extra="forbid")
 
     scope: Scope = "project"
     on: bool = True

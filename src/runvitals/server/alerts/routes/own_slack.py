@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.sealed_purposes import user_slack_purpose
 from runvitals.server.alerts.routes.destinations import MAX_SLACK_URL, destination_json, sealed_slack_url
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import TheOutsideServices
 
 router = Router()
 
 
-class OwnSlack(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class OwnSlack(RequestBody):
     url: str = Field(
         min_length=1, max_length=MAX_SLACK_URL, description="`https://hooks.slack.com/services/…`"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from runvitals.model.errors import AmbiguousName, UnknownRun
 from runvitals.server.access.actions import Action
@@ -19,6 +19,7 @@ from runvitals.server.alerts.routes.choices import EventChoices, choices_json, w
 from runvitals.server.alerts.routes.destinations import destination_json
 from runvitals.server.alerts.settings import PersonalAlerts, QuietHours, personal_alerts
 from runvitals.server.alerts.storage.alert_settings import AlertSubject, Mode, Scope
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
@@ -31,10 +32,10 @@ AnyMode = Literal["off", "as_above", "all"]
 router = Router()
 
 
-class Quiet(BaseModel):
+class Quiet(RequestBody):
     """Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
 
     on: bool
     start: str = Field("22:00", max_length=5)
@@ -42,22 +43,18 @@ class Quiet(BaseModel):
     errors_pass: bool = True
 
 
-class Exception_(BaseModel):
+class Exception_(RequestBody):
     """What is sent of one team, project or run. `name`: `team`, `entity/project` or
     `entity/project/run`.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     scope: Scope
     name: str = Field(min_length=1, max_length=600)
     mode: AnyMode
 
 
-class PersonalChange(BaseModel):
+class PersonalChange(RequestBody):
     """What is left out does not change."""
-
-    model_config = ConfigDict(extra="forbid")
 
     events: EventChoices | None = None
     quiet: Quiet | None = None

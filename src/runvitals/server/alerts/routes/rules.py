@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 from fastapi import HTTPException, Path, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.base import deadline
 from runvitals.model.durations import DAY_MS
@@ -24,6 +24,7 @@ from runvitals.server.alerts.routes.targets import target_errors
 from runvitals.server.alerts.rules import AlertRule, InvalidRule, rule
 from runvitals.server.alerts.storage.firings import RuleCounts
 from runvitals.server.alerts.storage.rules import StoredRule
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -42,29 +43,23 @@ _PATH: Final = "/entities/{entity}/alert-rules"
 router = Router()
 
 
-class NewRule(BaseModel):
+class NewRule(RequestBody):
     """A rule. `enabled`: false to keep it switched off."""
-
-    model_config = ConfigDict(extra="forbid")
 
     rule: dict[str, Any] = Field(description="As in a file of rules: name, severity, condition and so on.")
     enabled: bool = True
 
 
-class RuleChanges(BaseModel):
+class RuleChanges(RequestBody):
     """What is left out does not change."""
-
-    model_config = ConfigDict(extra="forbid")
 
     rule: dict[str, Any] | None = None
     enabled: bool | None = None
     muted_until_ms: int | None = Field(None, ge=0, le=2**53, description="null: not muted.")
 
 
-class DryRunRequest(BaseModel):
+class DryRunRequest(RequestBody):
     """A rule that is not stored, and over how many past days it is evaluated."""
-
-    model_config = ConfigDict(extra="forbid")
 
     rule: dict[str, Any]
     days: int = Field(7, ge=1, le=MAX_DAYS)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import HTTPException
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.alerts.slack_app import CALLBACK, ID_SETTING, SECRET_SETTING, sealed_slack_secret
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.routes.changed_settings import enforced_by, put_settings
@@ -21,9 +22,7 @@ router = Router()
 _PATH = "/organisation/slack-app"
 
 
-class SlackCredentials(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class SlackCredentials(RequestBody):
     client_id: str = Field(max_length=100, pattern=r"^[0-9]+\.[0-9]+$", description="Such as 123456.789012.")
     client_secret: str | None = Field(
         None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -15,6 +15,7 @@ from runvitals.server.alerts.routes.choices import EventChoices, Level, choices_
 from runvitals.server.alerts.routes.targets import target_errors, targets_of
 from runvitals.server.alerts.rules import MAX_TELL, SEVERITIES, is_target
 from runvitals.server.alerts.settings import team_alerts
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.teams.routes.parameters import TheTeam, entity_of
@@ -23,10 +24,8 @@ from runvitals.server.teams.storage.teams import TeamRow
 router = Router()
 
 
-class TeamChange(BaseModel):
+class TeamChange(RequestBody):
     """What is left out does not change."""
-
-    model_config = ConfigDict(extra="forbid")
 
     events: EventChoices | None = None
     slack_destination: int | None = Field(

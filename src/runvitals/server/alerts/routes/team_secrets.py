@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.sealed_purposes import team_secret_purpose
 from runvitals.server.alerts.storage.team_secrets import SecretInUse, TeamSecretRow
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of
@@ -25,9 +26,7 @@ SecretName = Annotated[str, Path(description="Letters A to Z, digits and `_`.", 
 router = Router()
 
 
-class SecretValue(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class SecretValue(RequestBody):
     value: str = Field(min_length=1, max_length=MAX_BYTES)
 
 

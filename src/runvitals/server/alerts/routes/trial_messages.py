@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -17,6 +16,7 @@ from runvitals.server.accounts.routes.services import AccountServices, TheServic
 from runvitals.server.alerts.delivery.channel import DeliveryFailed
 from runvitals.server.alerts.settings import team_alerts
 from runvitals.server.events.outbox import ChannelResponse, Notification, StoredNotification
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
@@ -26,10 +26,8 @@ from runvitals.server.teams.routes.parameters import TheTeam
 router = Router()
 
 
-class TrialMessage(BaseModel):
+class TrialMessage(RequestBody):
     """By which channel."""
-
-    model_config = ConfigDict(extra="forbid")
 
     channel: Literal["email", "slack"] = "email"
 

@@ -6,13 +6,14 @@ import secrets
 from typing import Annotated, Any
 
 from fastapi import HTTPException
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.key_rules import check_session
 from runvitals.server.audit.audit_webhook import PURPOSE, NotDelivered
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outbound.policy import Blocked
@@ -21,9 +22,7 @@ from runvitals.server.outside_services import TheOutsideServices
 router = Router()
 
 
-class Receiver(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Receiver(RequestBody):
     url: Annotated[str, Field(min_length=1, max_length=2000, description="https://…")]
 
 

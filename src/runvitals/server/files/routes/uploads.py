@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.limits import PIECE_BYTES, STEP
 from runvitals.server.access.permission import needs
 from runvitals.server.files.received_files import FileRejected, ReceivedFiles, UploadState
 from runvitals.server.health.disk_space import FileNotStored
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import DetailedError, http_error
 from runvitals.server.http.router import Router
 from runvitals.server.metadata_store import MetadataStore
@@ -29,15 +30,11 @@ _HEX = "^[0-9a-f]{64}$"
 router = Router(prefix="/api/v1")
 
 
-class WantedFile(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class WantedFile(RequestBody):
     sha256: str = Field(pattern=_HEX)
 
 
-class WantedFiles(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class WantedFiles(RequestBody):
     files: list[WantedFile] = Field(max_length=_MAX_FILES)
 
 

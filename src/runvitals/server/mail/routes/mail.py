@@ -6,13 +6,14 @@ import os
 from typing import Any, Literal
 
 from fastapi import HTTPException
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.services import AccountServices, TheNotices, TheServices
 from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.router import Router
@@ -37,9 +38,7 @@ from runvitals.server.organisation.settings import checked_settings
 router = Router()
 
 
-class MailServer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class MailServer(RequestBody):
     host: str = Field(min_length=1, max_length=253, pattern=r"^[^\s/@?#\[\]]+$")
     port: int = Field(ge=1, le=65_535)
     encryption: Literal["starttls", "tls", "none"]
@@ -51,9 +50,7 @@ class MailServer(BaseModel):
     url: str | None = Field(None, max_length=300, description="The address of this server, for links.")
 
 
-class MailTest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class MailTest(RequestBody):
     address: str = Field(max_length=254)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import HTTPException, Path, Query, Response
-from pydantic import BaseModel, ConfigDict
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
@@ -15,6 +14,7 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.accounts.storage.users import ListedUser, UserRow
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.csv_response import csv_response
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -27,9 +27,7 @@ _OWN = ("org_role", "access", "state")
 UserName = Annotated[str, Path(max_length=64)]
 
 
-class MemberChanges(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class MemberChanges(RequestBody):
     org_role: Literal["member", "admin"] | None = None
     access: Literal["full", "viewer", "none"] | None = None
     billing_role: Literal["none", "viewer", "admin"] | None = None

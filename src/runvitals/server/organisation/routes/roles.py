@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import Path, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import TheAccess
@@ -15,6 +15,7 @@ from runvitals.server.access.matrix import CUSTOM_ACTIONS
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Organisation
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of
@@ -26,18 +27,14 @@ RoleName = Annotated[str, Path(max_length=64)]
 Permissions = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=MAX_PERMISSIONS)]
 
 
-class NewRole(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewRole(RequestBody):
     name: str = Field(max_length=200)
     description: str = Field("", max_length=1000)
     base: Literal["viewer", "member"]
     permissions: Permissions = Field(description="Actions that the role adds to its base.")
 
 
-class RoleChanges(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class RoleChanges(RequestBody):
     name: str | None = Field(None, max_length=200)
     description: str | None = Field(None, max_length=1000)
     base: Any = Field(None, description="It cannot be changed: 422.")

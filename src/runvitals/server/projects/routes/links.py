@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import HTTPException, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -22,9 +22,7 @@ RUN_PATH = "/runs/{run}"
 LinkId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
-class NewLink(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewLink(RequestBody):
     expires_ms: int | None = Field(None, ge=0, le=2**53, description="ms UTC; null: until it is revoked.")
 
 

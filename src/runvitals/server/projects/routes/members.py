@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import HTTPException, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -13,7 +13,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.services import TheNotices
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -26,19 +26,15 @@ MemberName = Annotated[str, Path(max_length=64)]
 Role = Literal["viewer", "member", "admin"]
 
 
-class NewMember(BaseModel):
+class NewMember(RequestBody):
     """A user or service account of the team. `role` null: the role in the team."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str = Field(max_length=64)
     service_account: bool = False
     role: Role | None = None
 
 
-class MemberChange(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class MemberChange(RequestBody):
     role: Role | None = Field(description="null: the role in the team.")
 
 

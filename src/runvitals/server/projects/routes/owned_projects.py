@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import HTTPException, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -16,6 +16,7 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Project, Visibility
 from runvitals.server.access.visibility import visibility_problem
 from runvitals.server.accounts.routes.services import TheNotices
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of
@@ -42,10 +43,8 @@ _NEEDS = {
 }
 
 
-class EntityProjectChanges(BaseModel):
+class EntityProjectChanges(RequestBody):
     """What is left out does not change. `owner`: a member of the team; null: nobody."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str | None = Field(None, max_length=256)
     description: str | None = Field(None, max_length=1000)
@@ -54,19 +53,15 @@ class EntityProjectChanges(BaseModel):
     owner: str | None = Field(None, max_length=64)
 
 
-class NewProject(BaseModel):
+class NewProject(RequestBody):
     """`visibility` null: the default of the team; in a user's own space only for that user."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str = Field(max_length=256)
     description: str = Field("", max_length=1000)
     visibility: Visibility | None = None
 
 
-class Transfer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Transfer(RequestBody):
     entity: Annotated[str, Field(max_length=64, description="A team or user.")]
 
 

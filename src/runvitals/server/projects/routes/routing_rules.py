@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from fastapi import Depends
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.model.errors import UnknownProject
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.doors.routing import DEFAULT_RULES, FIELDS, InvalidRules, checked_rules
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import ProjectNumber
@@ -22,9 +23,7 @@ _PATHS: Final = ("/projects/{project:path}/routing-rules", f"{PATH}/routing-rule
 router = Router()
 
 
-class RulesChange(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class RulesChange(RequestBody):
     rules: dict[str, list[str]] = Field(
         description="Lists of rules such as `{k8s.job.name}`, by field; a field that is not named has the "
         "default rules."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import HTTPException, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.model.errors import UnknownProject
 from runvitals.model.json_values import damage_of
@@ -15,7 +15,7 @@ from runvitals.server.access.permission import AUTHENTICATED, needs
 from runvitals.server.access.principals import KeyScope, Operator, Principal, ServiceAccount, User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Project, ProjectItem
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.saved_views import MAX_NAME, SavedView, SavedViewTable, ViewChanged
@@ -29,9 +29,7 @@ router = Router()
 ViewId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
-class NewView(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewView(RequestBody):
     kind: Kind
     name: ViewName
     project: str = Field(min_length=1, max_length=256)
@@ -40,9 +38,7 @@ class NewView(BaseModel):
     published: bool = Field(False, description="For everyone who sees the project; otherwise your own.")
 
 
-class ViewChanges(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ViewChanges(RequestBody):
     revision: int = Field(ge=1, le=2**31 - 1, description="Of the view that you saw.")
     name: ViewName | None = None
     data: ViewData | None = None

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
 from fastapi import HTTPException, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.model.errors import AmbiguousName, UnknownRun
 from runvitals.server.access.permission import AUTHENTICATED, needs, recording, route_check
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.responses import EDIT_ERRORS, INVALID_PARAMETER
 from runvitals.server.http.router import Router
@@ -32,9 +32,7 @@ Tag = Annotated[str, Field(min_length=1, max_length=256)]
 router = Router()
 
 
-class NamedRunSchema(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NamedRunSchema(RequestBody):
     id: str = Field(min_length=1, max_length=128)
     entity: str | None = Field(
         None, max_length=64, description="Where several teams or users have a run of this id."
@@ -48,9 +46,7 @@ class BulkRunChanges(models.RunChanges):
     remove_tags: list[Tag] = Field([], max_length=100)
 
 
-class BulkChange(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class BulkChange(RequestBody):
     runs: list[NamedRunSchema] = Field(min_length=1, max_length=MAX_RUNS)
     do: Literal["update", "delete", "restore", "stop"]
     changes: BulkRunChanges | None = Field(None, description="For `update`.")

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.model.run_state import State
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 
 Number = float | None
 Values = dict[str, list[Number]]
@@ -41,16 +41,12 @@ class ProjectDone(ResponseBody):
     runs: int | None = Field(None, description="Number of runs moved to the trash.")
 
 
-class ProjectChanges(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ProjectChanges(RequestBody):
     name: str = Field(min_length=1, max_length=256)
 
 
-class RunChanges(BaseModel):
+class RunChanges(RequestBody):
     """Changes of a run by a user."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str | None = Field(None, max_length=256)
     notes: str | None = Field(None, max_length=100_000)

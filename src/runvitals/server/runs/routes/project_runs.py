@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import HTTPException, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Visibility
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import RunNumber
 from runvitals.server.runs.routes.project_parameters import refresh_runs
 
 
-class ProjectOfRun(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ProjectOfRun(RequestBody):
     entity: str = Field(max_length=64, description="A team or user.")
     project: str = Field(max_length=256, description="One of its projects.")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import HTTPException, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_in_order
@@ -34,18 +35,14 @@ Keys = Annotated[
 IssuerId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
-class NewIssuer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewIssuer(RequestBody):
     name: str = Field(min_length=1, max_length=64)
     url: str = Field(min_length=1, max_length=500)
     audience: str = Field(min_length=1, max_length=500)
     keys: Keys = None
 
 
-class IssuerSubject(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class IssuerSubject(RequestBody):
     subject: str = Field(
         min_length=1,
         max_length=500,
@@ -55,10 +52,8 @@ class IssuerSubject(BaseModel):
     team: str | None = Field(None, max_length=64, description="Of the service account; null: none.")
 
 
-class IssuerChanges(BaseModel):
+class IssuerChanges(RequestBody):
     """What is left out does not change."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str | None = Field(None, min_length=1, max_length=64)
     audience: str | None = Field(None, min_length=1, max_length=500)

@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import HTTPException, Path, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
 from runvitals.server.accounts.routes.services import TheNotices
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
@@ -23,16 +24,12 @@ router = Router()
 LoginId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
-class LinkStart(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class LinkStart(RequestBody):
     provider: str = Field(max_length=40)
     next: str = Field("/-/settings/emails", max_length=2000)
 
 
-class ConfirmationStart(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ConfirmationStart(RequestBody):
     provider: str = Field(max_length=40)
     next: str = Field("/", max_length=2000)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import HTTPException
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.services import TheNotices
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -23,9 +24,7 @@ from runvitals.server.sign_on.providers import MAX_PROVIDERS, shown_providers, s
 router = Router()
 
 
-class Providers(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Providers(RequestBody):
     providers: list[dict[str, Any]] = Field(
         max_length=MAX_PROVIDERS,
         description="Each with id, label, kind (oidc or github), issuer, client_id and, where it is new, "

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from fastapi import BackgroundTasks, HTTPException, Query, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import PUBLIC, needs, with_accounts
@@ -27,6 +27,7 @@ from runvitals.server.accounts.routes.session_cookies import (
 from runvitals.server.accounts.routes.sign_in import Code, Passkey, factors_json, refusal, signed_in
 from runvitals.server.accounts.second_factors import FactorProof
 from runvitals.server.accounts.sign_in import Attempt, SignInRefused
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import DetailedError
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
@@ -53,25 +54,19 @@ _STARTS: Final = "provider"
 router = Router()
 
 
-class ProviderStart(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ProviderStart(RequestBody):
     next: str = Field("/", max_length=2000)
     invitation: str | None = Field(None, max_length=200)
 
 
-class SignOnConfirmation(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class SignOnConfirmation(RequestBody):
     secret: str = Field(max_length=200)
     password: str = Field(min_length=1, max_length=1024)
     code: Code = None
     passkey: Passkey = None
 
 
-class SecondFactor(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class SecondFactor(RequestBody):
     code: Code = None
     passkey: Passkey = None
 

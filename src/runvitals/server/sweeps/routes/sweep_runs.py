@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, HTTPException, Path, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.run_state import State
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.runs.storage.run_rows import RunRow
@@ -55,9 +55,7 @@ class SweepRunsPage(ResponseBody):
     next: str | None
 
 
-class SweepAgentSent(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class SweepAgentSent(RequestBody):
     host: str = Field(max_length=256, description="Where it runs.")
 
 
@@ -65,9 +63,7 @@ class SweepAgentSchema(ResponseBody):
     id: str
 
 
-class AgentReport(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class AgentReport(RequestBody):
     running: list[Annotated[str, Field(max_length=128)]] = Field(
         max_length=MAX_REPORTED, description="The ids of the runs that the agent has."
     )

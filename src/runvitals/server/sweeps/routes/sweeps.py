@@ -6,7 +6,7 @@ import secrets
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Depends, HTTPException, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -16,7 +16,7 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.artifacts.routes.artifacts import TheProjectNumber
 from runvitals.server.database.stored_json import stored_object
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
@@ -37,9 +37,7 @@ READS: Final = [needs("sweep:read")]
 router = Router()
 
 
-class SweepConfigurationSent(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class SweepConfigurationSent(RequestBody):
     configuration: dict[str, Any] = Field(
         description="As for `runvitals.sweep` and `wandb.sweep`: method, metric, parameters."
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, cast
 
 from fastapi import HTTPException
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from runvitals.model.account_names import address_key
 from runvitals.model.durations import DAY_MS
@@ -16,7 +16,7 @@ from runvitals.server.access.matrix import Role
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity, Member
 from runvitals.server.accounts.storage.users import UserRow
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields, too_many
 from runvitals.server.http.field_checks import checking
 from runvitals.server.mail import messages
@@ -36,10 +36,8 @@ NOT_ADMITTED: Final = (
 )
 
 
-class People(BaseModel):
+class People(RequestBody):
     """Who is invited: addresses and user names, or anyone who gets the link."""
-
-    model_config = ConfigDict(extra="forbid")
 
     people: list[Annotated[str, Field(min_length=1, max_length=254)]] = Field([], max_length=MAX_PEOPLE)
     link: bool = Field(False, description="Make a link that the first user who opens it can accept.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import HTTPException, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess, unauthenticated
@@ -15,7 +15,7 @@ from runvitals.server.access.principals import Access, Anonymous, User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Account, Organisation
 from runvitals.server.accounts.routes.services import TheNotices, TheServices
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -30,23 +30,17 @@ from runvitals.store.errors import LimitReached, NotFound
 RequestId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
-class JoinMessage(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class JoinMessage(RequestBody):
     message: str = Field("", max_length=MAX_MESSAGE, description="For the administrators of the team.")
 
 
-class TeamRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class TeamRequest(RequestBody):
     name: str = Field("", max_length=64, description="How the team could be called.")
     message: str = Field("", max_length=MAX_MESSAGE, description="For the administrators.")
 
 
-class Approval(BaseModel):
+class Approval(RequestBody):
     """With a built-in role or a custom one; without either, as a member."""
-
-    model_config = ConfigDict(extra="forbid")
 
     role: str = Field(Role.MEMBER.value, min_length=1, max_length=64)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import HTTPException, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -15,6 +15,7 @@ from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Member
 from runvitals.server.accounts.routes.services import TheNotices
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.csv_response import csv_response
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.field_checks import checking
@@ -40,10 +41,8 @@ _CSV_COLUMNS = (
 """Named as those of the organisation's members."""
 
 
-class TeamMemberChanges(BaseModel):
+class TeamMemberChanges(RequestBody):
     """Either a built-in role or a custom one, and when the membership ends."""
-
-    model_config = ConfigDict(extra="forbid")
 
     role: Role | None = None
     custom_role: str | None = Field(None, max_length=64)

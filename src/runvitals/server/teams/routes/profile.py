@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
@@ -23,16 +24,12 @@ _MAX_LINKS = 10
 _SCHEMES = ("https://", "http://", "mailto:")
 
 
-class TeamLink(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class TeamLink(RequestBody):
     label: str = Field("", max_length=64)
     url: str = Field(max_length=2000)
 
 
-class TeamProfileChanges(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class TeamProfileChanges(RequestBody):
     intro: str | None = Field(None, max_length=MAX_CHARACTERS, description="Markdown.")
     links: list[TeamLink] | None = Field(None, max_length=_MAX_LINKS)
     pinned_projects: list[Annotated[str, Field(max_length=256)]] | None = Field(None, max_length=20)

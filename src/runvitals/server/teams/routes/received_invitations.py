@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import HTTPException
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -14,6 +14,7 @@ from runvitals.server.access.principals import Access, User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Account
 from runvitals.server.accounts.routes.services import AccountServices, TheServices
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -22,16 +23,12 @@ from runvitals.server.teams.storage.invitations import InvitationRow
 from runvitals.store.errors import NoLongerValid
 
 
-class Token(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Token(RequestBody):
     token: str = Field(max_length=256, description="The part of the link after #.")
 
 
-class Offer(BaseModel):
+class Offer(RequestBody):
     """An invitation: of a link, or one from `GET /account/invitations`."""
-
-    model_config = ConfigDict(extra="forbid")
 
     token: str | None = Field(None, max_length=256)
     id: int | None = None

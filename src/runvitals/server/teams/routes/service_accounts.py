@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
 from fastapi import Depends, Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from runvitals.model.durations import HOUR_MS
 from runvitals.server.access.actions import Action
@@ -28,7 +28,7 @@ from runvitals.server.accounts.routes.key_rules import (
     keys_json,
 )
 from runvitals.server.accounts.storage.keys import KeyRow
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of, part_of
@@ -42,9 +42,7 @@ KeyId = Annotated[str, Path(description="The shown part of the key.", max_length
 _NAME = r"^[A-Za-z0-9 _.\-]{1,64}$"
 
 
-class NewServiceAccount(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewServiceAccount(RequestBody):
     name: str = Field(pattern=_NAME)
     kind: Literal["builtin", "external"] = Field(
         "builtin",
@@ -60,26 +58,20 @@ class NewServiceAccount(BaseModel):
     scope: KeyScopeName = Field("write", description="Of its first key.")
 
 
-class ServiceAccountChanges(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ServiceAccountChanges(RequestBody):
     name: str | None = Field(None, pattern=_NAME)
     default_team: str | None = None
     reads_only: bool | None = None
     disabled: bool | None = None
 
 
-class NewServiceAccountKey(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewServiceAccountKey(RequestBody):
     name: str = Field(min_length=1, max_length=64)
     scope: KeyScopeName = "write"
     expires_ms: int | None = Field(None, ge=0, le=2**53)
 
 
-class ServiceAccountKeyRotation(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ServiceAccountKeyRotation(RequestBody):
     overlap_h: int = Field(24, ge=0, le=168, description="Hours until the old key ends.")
 
 

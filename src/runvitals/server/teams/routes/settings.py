@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import HTTPException
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.accounts.routes.services import TheNotices
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.router import Router
 from runvitals.server.mail import team_messages
 from runvitals.server.organisation.settings import enforced_switches
@@ -37,10 +38,10 @@ PRIVACY = (
 )
 
 
-class PrivacyChanges(BaseModel):
+class PrivacyChanges(RequestBody):
     """Switches; what is left out does not change."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
 
     hidden: bool | None = None
     members_invite: bool | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import HTTPException, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
@@ -14,6 +14,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Organisation, Visibility
 from runvitals.server.accounts.routes.services import TheNotices
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of
@@ -28,9 +29,7 @@ Text = Annotated[str, Field(max_length=1000)]
 _FIELDS = {"type": "kind"}
 
 
-class NewTeam(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewTeam(RequestBody):
     name: Text = Field(description="Letters a to z, digits, - and _; it never changes.")
     display_name: Text = ""
     type: Kind = "work"
@@ -38,9 +37,7 @@ class NewTeam(BaseModel):
     default_visibility: Visibility = Visibility.TEAM
 
 
-class TeamChanges(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class TeamChanges(RequestBody):
     name: Any = Field(None, description="It cannot be changed: 422.")
     display_name: Text | None = None
     description: Text | None = None
@@ -55,9 +52,7 @@ class TeamChanges(BaseModel):
     )
 
 
-class TeamConfirmation(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class TeamConfirmation(RequestBody):
     confirm: Text = Field(description="The name of the team.")
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.router import Router
 from runvitals.server.usage.storage.alerts import Recipients
 from runvitals.server.usage.usage_alerts import AlertSettings, alert_settings
@@ -17,9 +18,7 @@ router = Router()
 Category = Literal["tracked_hours", "device_hours", "energy", "storage", "ingest", "charges"]
 
 
-class AlertForm(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class AlertForm(RequestBody):
     percent: list[Annotated[int, Field(ge=1, le=1000)]] = Field(min_length=1, max_length=20)
     amounts: list[Annotated[int, Field(ge=1, le=10**9)]] = Field(min_length=1, max_length=20)
     recipients: Recipients

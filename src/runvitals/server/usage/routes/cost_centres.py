@@ -6,11 +6,12 @@ from datetime import date
 from typing import Annotated, Any
 
 from fastapi import HTTPException, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order, page_of
 from runvitals.server.http.router import Router
@@ -25,9 +26,7 @@ _CODE = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 Code = Annotated[str, Path(max_length=64)]
 
 
-class NewCostCentre(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewCostCentre(RequestBody):
     code: str = Field(pattern=_CODE, max_length=64)
     name: PlainText = Field(min_length=1, max_length=200)
     address: PlainText = Field("", max_length=500)
@@ -35,9 +34,7 @@ class NewCostCentre(BaseModel):
     purchase_order: PlainText = Field("", max_length=100)
 
 
-class CostCentreChange(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class CostCentreChange(RequestBody):
     code: str = Field("", pattern=_CODE, max_length=64)
     name: PlainText = Field("", min_length=1, max_length=200)
     address: PlainText = Field("", max_length=500)
@@ -45,9 +42,7 @@ class CostCentreChange(BaseModel):
     purchase_order: PlainText = Field("", max_length=100)
 
 
-class Assignment(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Assignment(RequestBody):
     cost_centre: str | None = Field(max_length=64, description="null: none, so the team or user itself.")
     entity: str = Field(max_length=64)
     project: str | None = Field(None, max_length=200, description="Only this project.")

@@ -6,11 +6,12 @@ from datetime import date
 from typing import Annotated, Any, Literal
 
 from fastapi import HTTPException, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -25,25 +26,19 @@ router = Router()
 PlanName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$", max_length=64)]
 
 
-class LimitForm(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class LimitForm(RequestBody):
     category: Literal["tracked_hours", "device_hours", "energy", "storage", "ingest", "charges"]
     included: float = Field(0.0, ge=0, le=10**12, allow_inf_nan=False)
     limit: float | None = Field(None, ge=0, le=10**12, allow_inf_nan=False)
     refuse_new_runs: bool = False
 
 
-class PlanForm(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class PlanForm(RequestBody):
     description: PlainText = Field("", max_length=500)
     limits: list[LimitForm] = Field(default_factory=list, max_length=6)
 
 
-class PlanAssignment(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class PlanAssignment(RequestBody):
     plan: str = Field(max_length=64)
     entity: str | None = Field(None, max_length=64)
     valid_from: date

@@ -6,11 +6,12 @@ from datetime import date
 from typing import Annotated, Any, Literal
 
 from fastapi import HTTPException, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -25,9 +26,7 @@ RateId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 _MOST = 10**9
 
 
-class NewRate(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewRate(RequestBody):
     category: Literal["tracked_hours", "device_hours", "energy", "storage", "ingest"]
     device_glob: PlainText = Field("*", min_length=1, max_length=100)
     price: float = Field(ge=0, le=_MOST, strict=True, allow_inf_nan=False)
@@ -36,9 +35,7 @@ class NewRate(BaseModel):
     note: PlainText = Field("", max_length=200)
 
 
-class RateEnd(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class RateEnd(RequestBody):
     valid_to: date
 
 

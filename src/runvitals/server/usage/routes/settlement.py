@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.router import Router
 from runvitals.server.usage.routes.billing_text import MailAddress, PlainText
 
 router = Router()
 
 
-class SettlementForm(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class SettlementForm(RequestBody):
     heading: PlainText = Field("", max_length=200, description='"": that it is not a tax invoice.')
     issuer: PlainText = Field("", max_length=500, description="Who sends statements, below the name.")
     address: PlainText = Field("", max_length=500, description="Of who pays, without a cost centre.")

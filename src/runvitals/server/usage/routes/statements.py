@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from fastapi import HTTPException, Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -16,6 +16,7 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.access.same_origin import INERT_POLICY
 from runvitals.server.accounts.routes.services import AccountServices, TheServices
+from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.mail.message import Message, one_line
@@ -34,9 +35,7 @@ DraftId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 Period = Annotated[str | None, Query(pattern=r"^[0-9]{4}-[0-9]{2}$", description="A month such as 2026-11.")]
 
 
-class Cancellation(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Cancellation(RequestBody):
     reason: PlainText = Field(min_length=1, max_length=500)
 
 
