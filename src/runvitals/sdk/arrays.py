@@ -71,16 +71,16 @@ def histogram(array: Any, shape: tuple[int, ...], size: int) -> object:
     if not numbers:
         return f"({type(array).__name__} of {size} elements)"
     finite = [number for number in numbers if isfinite(number)]
-    found: dict[str, object] = {"_type": HISTOGRAM, "count": size}
+    summary: dict[str, object] = {"_type": HISTOGRAM, "count": size}
     if len(numbers) < size:
-        found["sampled"] = len(numbers)
+        summary["sampled"] = len(numbers)
     if len(finite) < len(numbers):
-        found["not_finite"] = len(numbers) - len(finite)
+        summary["not_finite"] = len(numbers) - len(finite)
     if finite:
         low, high = _extremes(array, finite, size)
-        found.update(min=low, max=high, mean=sum(finite) / len(finite))
-        found["values"], found["bins"] = counts(finite)
-    return found
+        summary.update(min=low, max=high, mean=sum(finite) / len(finite))
+        summary["values"], summary["bins"] = counts(finite)
+    return summary
 
 
 def is_histogram(plain: object) -> bool:
@@ -139,7 +139,7 @@ def counts(finite: list[float], bins: int = BINS) -> tuple[list[int], list[float
     width = high / bins - low / bins
     if not width:
         return [len(finite)], [low, high]
-    found = [0] * bins
+    per_bin = [0] * bins
     for number in finite:
-        found[min(bins - 1, int((number - low) / width))] += 1
-    return found, [low + width * edge for edge in range(bins)] + [high]
+        per_bin[min(bins - 1, int((number - low) / width))] += 1
+    return per_bin, [low + width * edge for edge in range(bins)] + [high]

@@ -70,17 +70,17 @@ def identify(values: Mapping[str, Any], environ: Mapping[str, str]) -> RunIdenti
     ranks: dict[str, int | None] = {}
     if job is not None:
         ranks = {"rank": job.rank, "local_rank": job.local_rank, "world_size": job.world_size}
-    given = values["run_id"]
-    if given and environ.get(SETTINGS["run_id"].variable) != given:
-        return RunIdentity(str(given), False, ranks, {})
+    configured = values["run_id"]
+    if configured and environ.get(SETTINGS["run_id"].variable) != configured:
+        return RunIdentity(str(configured), False, ranks, {})
     derived_from: dict[str, str] = {}
     if job is not None and job.key is not None:
         derived_from = {"launcher": job.launcher, "key": job.key}
         if job.name:
             derived_from["name"] = _printable(job.name)
-    if not given and not derived_from:
+    if not configured and not derived_from:
         return RunIdentity(new_run_id(), False, ranks, {})
-    base = str(given) if given else short_id(derived_from["key"])
+    base = str(configured) if configured else short_id(derived_from["key"])
     number = _begun[base] = _begun.get(base, 0) + 1
     return RunIdentity(base if number == 1 else f"{base}-{number}", True, ranks, derived_from, number)
 

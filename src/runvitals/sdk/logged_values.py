@@ -87,9 +87,9 @@ class Values:
     def facts(self, changes: Mapping[Any, Any]) -> dict[str, Any]:
         """Convert entries of `config` or `summary`; nested mappings stay nested."""
         sanitizer = _sanitizer()
-        found = {name: sanitizer.value(value, DEPTH - 1) for name, value in _named(changes, sanitizer)}
+        facts = {name: sanitizer.value(value, DEPTH - 1) for name, value in _named(changes, sanitizer)}
         whole = Sanitizer()
-        kept: dict[str, Any] = whole.value({"facts": found, "t": 0}, DEPTH + 1)["facts"]  # as in a record
+        kept: dict[str, Any] = whole.value({"facts": facts, "t": 0}, DEPTH + 1)["facts"]  # as in a record
         self._note({**sanitizer.faults, **whole.faults})
         return kept
 
@@ -110,16 +110,16 @@ class Values:
         self._note(sanitizer.faults)
         return text
 
-    def tags(self, given: Iterable[object]) -> list[str]:
+    def tags(self, values: Iterable[object]) -> list[str]:
         """Convert the tags of a run; see `distinct_tags`."""
-        return distinct_tags(given, self.fault)
+        return distinct_tags(values, self.fault)
 
     def _simple(self, data: dict[str, Any]) -> dict[str, Any] | None:
         """Fast path: a copy of a row of numbers and short strings with valid names; None for other rows."""
         if len(data) > _SIMPLE_NAMES:
             return None
         row = data.copy()  # another thread may change it
-        known = self._known
+        valid_names = self._known
         for name, value in row.items():
             if type(name) is not str:
                 return None
@@ -137,20 +137,20 @@ class Values:
                 if number is None:
                     return None
                 row[name] = number
-            if name not in known:
+            if name not in valid_names:
                 if name_fault(name):
                     return None
-                if len(known) < _KNOWN_NAMES:
-                    known.add(name)
+                if len(valid_names) < _KNOWN_NAMES:
+                    valid_names.add(name)
         return row
 
     def fault(self, text: str, count: int = 1) -> None:
         """Count a fault."""
         if text not in self.faults and len(self.faults) >= _FAULTS:
             text = "other values that cannot be recorded"
-        known = self.faults.get(text, 0)
-        self.faults[text] = known + count
-        if not known:
+        before = self.faults.get(text, 0)
+        self.faults[text] = before + count
+        if not before:
             self._report(text)
 
     def _note(self, faults: Mapping[str, int]) -> None:
@@ -158,16 +158,16 @@ class Values:
             self.fault(text, count)
 
 
-def distinct_tags(given: Iterable[object], fault: Callable[[str], None]) -> list[str]:
+def distinct_tags(values: Iterable[object], fault: Callable[[str], None]) -> list[str]:
     """Different tags as short texts; of a text, its parts between commas.
 
     Args:
         fault: called with what is recorded otherwise than it was given.
     """
-    if isinstance(given, str):
-        given = [part.strip() for part in given.split(",")]
+    if isinstance(values, str):
+        values = [part.strip() for part in values.split(",")]
     tags: dict[str, None] = {}
-    for tag in given:
+    for tag in values:
         sanitizer = _sanitizer()
         text = _text_of(tag, sanitizer)[:_TAG_CHARACTERS]
         for kind in sanitizer.faults:
@@ -181,8 +181,8 @@ def distinct_tags(given: Iterable[object], fault: Callable[[str], None]) -> list
 
 
 def _text_of(value: object, sanitizer: Sanitizer) -> str:
-    made = sanitizer.value(value, DEPTH - 1)
-    text: str = sanitizer.value(made if isinstance(made, str) else str(made))
+    converted = sanitizer.value(value, DEPTH - 1)
+    text: str = sanitizer.value(converted if isinstance(converted, str) else str(converted))
     return text
 
 
@@ -251,8 +251,8 @@ def _leaves(data: Mapping[Any, Any], sanitizer: Sanitizer) -> Iterable[tuple[str
 
 def _named(mapping: Any, sanitizer: Sanitizer) -> list[tuple[str, object]]:
     """The entries of a mapping, with names as strings."""
-    found = entries(mapping, sanitizer.fault)
-    return [(name if type(name) is str else _name(name, sanitizer), value) for name, value in found]
+    items = entries(mapping, sanitizer.fault)
+    return [(name if type(name) is str else _name(name, sanitizer), value) for name, value in items]
 
 
 def _name(key: object, sanitizer: Sanitizer) -> str:

@@ -37,5 +37,5 @@ def metric_definition(
         raise ValueError(
             f"define_metric({name!r}): unknown goal {goal!r}; expected one of {', '.join(GOALS)}"
         )
-    given = {"summary": summary, "x": x, "hidden": None if hidden is None else bool(hidden), "goal": goal}
-    return {name: {field: value for field, value in given.items() if value is not None}}
+    fields = {"summary": summary, "x": x, "hidden": None if hidden is None else bool(hidden), "goal": goal}
+    return {name: {field: value for field, value in fields.items() if value is not None}}

@@ -80,15 +80,15 @@ class MonitorConnection:
                 self._connect()
             if self._line is None:
                 return None
-            answer = self._line.ask(message, max(0.0, until_s - self._clock()))
+            response = self._line.ask(message, max(0.0, until_s - self._clock()))
             lives = self._line.is_alive()
-            if answer is not None and message.get("closing"):
+            if response is not None and message.get("closing"):
                 self._line.leave_open()
                 self._line = None
             else:
                 self.close()
-            if answer is not None or lives:
-                return answer
+            if response is not None or lives:
+                return response
         return None
 
     def close(self) -> None:

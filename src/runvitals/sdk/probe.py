@@ -73,21 +73,21 @@ def read_once(values: Mapping[str, Any]) -> MachineReading:
         >>> read_once(resolve({}, os.environ, os.getcwd())).metrics["memory_percent"]
         41.5
     """
-    found, selection = probe(values, _BETWEEN_S)
+    probed, selection = probe(values, _BETWEEN_S)
     reading = MachineReading()
     states: dict[str, dict[str, str]] = {}
     plausibility = Plausibility(Baselines())
     until_s = time.monotonic() + _PATIENCE_S
     readings = 0
-    while readings < 2 or (_is_pending(found.collectors) and time.monotonic() < until_s):
+    while readings < 2 or (_is_pending(probed.collectors) and time.monotonic() < until_s):
         time.sleep(_BETWEEN_S / 2)
         # What a source left out stays absent if it has nothing new the next time.
         left_out = {name: state for name, state in states.items() if state["state"] == "on"}
-        states = {**left_out, **_sample(found.collectors, reading, plausibility)}
+        states = {**left_out, **_sample(probed.collectors, reading, plausibility)}
         readings += 1
     reading.time_ms = time.time_ns() // 1_000_000
-    reading.states = {**found.states(selection), **states}
-    for collector in found.collectors:
+    reading.states = {**probed.states(selection), **states}
+    for collector in probed.collectors:
         reading.machine.update(getattr(collector, "facts", None) or {})
         sources.close(collector, _ignore)
     return reading
@@ -100,7 +100,7 @@ def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[MachineReadi
         values: resolved settings.
         interval_s: seconds between readings. The first one comes after half a second.
     """
-    found, selection = probe(values, interval_s)
+    probed, selection = probe(values, interval_s)
     seen_s: dict[str, float] = {}
     metrics: dict[str, float] = {}
     plausibility = Plausibility(Baselines())
@@ -110,7 +110,7 @@ def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[MachineReadi
             time.sleep(max(0.0, next_s - time.monotonic()))
             now_s = time.monotonic()
             reading = MachineReading()
-            states = _sample(found.collectors, reading, plausibility)
+            states = _sample(probed.collectors, reading, plausibility)
             metrics.update(reading.metrics)
             seen_s.update(dict.fromkeys(reading.metrics, now_s))
             if not number:  # rates and percentages need a second reading
@@ -121,12 +121,12 @@ def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[MachineReadi
             metrics = {key: value for key, value in metrics.items() if seen_s[key] >= oldest_s}
             reading.metrics = dict(metrics)
             reading.time_ms = time.time_ns() // 1_000_000
-            reading.states = {**found.states(selection), **states}
-            for collector in found.collectors:
+            reading.states = {**probed.states(selection), **states}
+            for collector in probed.collectors:
                 reading.machine.update(getattr(collector, "facts", None) or {})
             yield reading
     finally:
-        for collector in found.collectors:
+        for collector in probed.collectors:
             sources.close(collector, _ignore)
 
 

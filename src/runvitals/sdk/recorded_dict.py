@@ -83,10 +83,10 @@ class RecordedDict(dict[Any, Any]):
                 self.pop(name, None)
             self.update(fresh)
 
-    def _entries(self, given: Any) -> Any:
-        if type(given) is dict:
-            return given
-        return entries(given, self._fault) if isinstance(given, Mapping) else pairs(given)
+    def _entries(self, other: Any) -> Any:
+        if type(other) is dict:
+            return other
+        return entries(other, self._fault) if isinstance(other, Mapping) else pairs(other)
 
     def setdefault(self, name: Any, default: Any = None) -> Any:
         value = self.get(name, _ABSENT)  # another thread may remove it meanwhile
@@ -121,23 +121,23 @@ class RecordedDict(dict[Any, Any]):
             self._write({}, names)
 
 
-def pairs(given: object) -> dict[Any, Any]:
+def pairs(source: object) -> dict[Any, Any]:
     """The entries of an iterable of pairs, or the attributes of an object such as `argparse.Namespace`.
 
     Raises:
         TypeError, ValueError: it is neither.
     """
-    flags = getattr(given, "flag_values_dict", None)
+    flags = getattr(source, "flag_values_dict", None)
     if callable(flags):  # absl's FLAGS
         return dict(flags())
-    if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
-        return dict(given)
-    if not hasattr(given, "__dict__") or callable(given):
+    if isinstance(source, Iterable) and not isinstance(source, (str, bytes)):
+        return dict(source)
+    if not hasattr(source, "__dict__") or callable(source):
         raise TypeError(
             f"expected a mapping, or an object with attributes such as argparse.Namespace,"
-            f" not {type(given).__name__}"
+            f" not {type(source).__name__}"
         )
-    return dict(vars(given))
+    return dict(vars(source))
 
 
 class Summary(RecordedDict):

@@ -287,8 +287,8 @@ class Run(RunArtifacts):
         Example:
             >>> run.alert("loss diverged", f"loss {loss} at step {step}", level="error")
         """
-        known = _LEVELS.get(level.lower()) if isinstance(level, str) else None
-        if known is None:
+        severity = _LEVELS.get(level.lower()) if isinstance(level, str) else None
+        if severity is None:
             raise ValueError(
                 f"alert(): unknown level {self._values.text(level)!r}; expected one of {', '.join(LEVELS)}"
             )
@@ -299,7 +299,7 @@ class Run(RunArtifacts):
         wait_s = None if wait_duration is None else wait_seconds(wait_duration)
         if wait_s and not self._may_alert(title, wait_s):
             return
-        event: dict[str, Any] = {"name": "alert", "level": known, "title": title, "text": text}
+        event: dict[str, Any] = {"name": "alert", "level": severity, "title": title, "text": text}
         if wait_s is not None:
             event["wait_s"] = wait_s
         self._write(frames.EVENT, **without_secrets(event))

@@ -103,12 +103,12 @@ class _CommandRun:
         if output is not None:
             output.finish()
         ended = {"op": "exited", "pid": pid, "exit_code": exit_code, "signal": by_signal}
-        answer = monitor.ask(ended, self._values["finish_timeout"])
+        response = monitor.ask(ended, self._values["finish_timeout"])
         if fallback is not None:
             self._record_end(fallback, exit_code, by_signal)
         os.waitpid(pid, 0)
         wait_for_delivery(self._values, self._run_id, self._directory, say=not self._values["quiet"])
-        state = answer.get("state", "ended") if answer else "ended"
+        state = response.get("state", "ended") if response else "ended"
         code = f"signal {signal.Signals(by_signal).name}" if by_signal else f"exit code {exit_code}"
         self._notify(f"run {self._run_id} {state}, {code}; see {self._where_to_look()}")
         return 128 + by_signal if by_signal else exit_code or 0

@@ -99,9 +99,9 @@ def init(
             open_run.finish()
         if config is not None:
             config = _chosen(config, config_exclude_keys, config_include_keys)
-        given = _given(settings)
-        given.update(Settings(**arguments).given)
-        run = _opened(resolved(_placed(given) if _IN_SWEEP in os.environ else given))
+        chosen = _given(settings)
+        chosen.update(Settings(**arguments).given)
+        run = _opened(resolved(_placed(chosen) if _IN_SWEEP in os.environ else chosen))
         _configure(run, config)
     if sync_tensorboard:
         from runvitals.sdk import tensorboard_writer
@@ -137,10 +137,10 @@ def _opened(values: dict[str, Any]) -> Run:
     return _active
 
 
-def _placed(given: dict[str, Any]) -> dict[str, Any]:
+def _placed(arguments: dict[str, Any]) -> dict[str, Any]:
     from runvitals.sdk import sweep_parameters  # few runs are started by the agent of a sweep
 
-    return sweep_parameters.placed(given)
+    return sweep_parameters.placed(arguments)
 
 
 def _configure(run: Run, config: Mapping[str, Any] | None) -> None:
@@ -170,27 +170,27 @@ def _spelling(value: Any) -> Any:
         return value
     from runvitals.monitoring.settings import wandb_arguments
 
-    known: dict[Any, Any] = {**wandb_arguments.MODES, **wandb_arguments.RESUMES}
-    return known.get(value, value)
+    ours: dict[Any, Any] = {**wandb_arguments.MODES, **wandb_arguments.RESUMES}
+    return ours.get(value, value)
 
 
-def resolved(given: Mapping[str, Any]) -> dict[str, Any]:
+def resolved(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The value of every setting. What nothing sets comes from W&B's environment variables.
 
     Raises:
         SettingError: an unknown setting, an invalid value, or an unknown kind of destination.
     """
-    found = trace(given, os.environ, working_folder())
-    values = {name: value for name, (value, _) in found.items()}
+    traced = trace(arguments, os.environ, working_folder())
+    values = {name: value for name, (value, _) in traced.items()}
     if any(name.startswith("WANDB_") for name in os.environ):
         from runvitals.sdk import wandb_environment
 
-        values.update(wandb_environment.read(found, os.environ))
-    check_kinds(values, found["destinations"][1])
+        values.update(wandb_environment.read(traced, os.environ))
+    check_kinds(values, traced["destinations"][1])
     if values["collectors"] != SETTINGS["collectors"].default:
         from runvitals.sdk.source_names import check_collectors
 
-        check_collectors(values, found["collectors"][1])
+        check_collectors(values, traced["collectors"][1])
     return values
 
 
@@ -254,8 +254,8 @@ def _recorded(values: dict[str, Any]) -> Run:
         return _unrecorded(values)
 
 
-def _begin(given: Mapping[str, Any]) -> Run:
-    values = _bounded(given)
+def _begin(resolved_values: Mapping[str, Any]) -> Run:
+    values = _bounded(resolved_values)
     identity = identify(values, os.environ)
     directory = usable_directory(values["dir"], identity.run_id, values["resume"])
     folder = paths.run_dir(identity.run_id, directory)

@@ -21,12 +21,12 @@ PARAMETERS: Final = "RUNVITALS_SWEEP_PARAMETERS"
 RUN_ID: Final = "RUNVITALS_RUN_ID"
 
 
-def placed(given: Mapping[str, Any]) -> dict[str, Any]:
+def placed(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `init()` without those that say where the run is: the sweep has decided that."""
-    ignored = [name for name in ("project", "entity", "run_id") if name in given]
+    ignored = [name for name in ("project", "entity", "run_id") if name in arguments]
     if ignored:
         notify(f"init(): {', '.join(ignored)} has no effect in a run of a sweep")
-    return {name: value for name, value in given.items() if name not in ignored}
+    return {name: value for name, value in arguments.items() if name not in ignored}
 
 
 def apply(run_id: str, config: RecordedDict) -> None:
@@ -49,9 +49,9 @@ def sweep_of(run_id: str) -> str | None:
 
 def _parameters(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        parameters = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        parameters = None
+    if not isinstance(parameters, dict):
         raise ValueError(f"{PARAMETERS}={text[:100]!r}: expected a JSON object of parameters")
-    return found
+    return parameters

@@ -26,10 +26,10 @@ def follow(opened: Opened) -> None:
     Args:
         opened: the open run, or None.
     """
-    found = [module for module in map(_imported, _MODULES) if module is not None]
-    if not found:
+    modules = [module for module in map(_imported, _MODULES) if module is not None]
+    if not modules:
         notify("sync_tensorboard: neither tensorboard nor tensorboardX is installed")
-    for module in found:
+    for module in modules:
         writer: Any = module.EventFileWriter
         if not hasattr(writer.add_event, "__wrapped__"):
             writer.add_event = _following(writer.add_event, opened)

@@ -34,7 +34,7 @@ _TRUE = ("true", "1", "yes", "on")
 _read: list[tuple[str, ...]] = []
 
 
-def read(found: Mapping[str, tuple[Any, str]], environ: Mapping[str, str]) -> dict[str, Any]:
+def read(traced: Mapping[str, tuple[Any, str]], environ: Mapping[str, str]) -> dict[str, Any]:
     """The settings that W&B's variables set and nothing else does; prints once which these are.
 
     Args:
@@ -53,7 +53,7 @@ def read(found: Mapping[str, tuple[Any, str]], environ: Mapping[str, str]) -> di
     used = []
     for variable, text in texts.items():
         setting = SETTINGS[VARIABLES[variable]]
-        if found[setting.name][1] != "default" or (variable == "WANDB_BASE_URL" and _is_service(text)):
+        if traced[setting.name][1] != "default" or (variable == "WANDB_BASE_URL" and _is_service(text)):
             continue
         values[setting.name] = setting.parse(_ours(setting.name, text), f"environment variable {variable}")
         used.append(variable)

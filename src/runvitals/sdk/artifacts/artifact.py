@@ -387,9 +387,9 @@ class Artifact:
 
     # Logging
 
-    def logged(self, place: ArtifactScope, digest: str) -> None:
+    def logged(self, scope: ArtifactScope, digest: str) -> None:
         """Note where it was logged: from now on it has a version, or will have one."""
-        self._draft, self._place, self._digest = None, place, digest
+        self._draft, self._place, self._digest = None, scope, digest
 
     def draft(self, aliases: Sequence[str], tags: Sequence[str]) -> tuple[ArtifactDraft, dict[str, Any]]:
         """What is to be logged, and what is said about it.

@@ -87,19 +87,19 @@ class ArtifactDraft:
             raise ValueError(f"add_reference(): {uri!r} is not an address such as s3://bucket/key")
         if parts.scheme == "file":
             return [self._add_local(unquote(parts.path), name)]
-        found = ArtifactEntry(name or parts.path.rpartition("/")[2] or parts.netloc, uri, None, uri)
-        checked_path(found.path)
-        checked_reference(uri, found.digest)
-        self._add(found.path, found)
-        return [found]
+        entry = ArtifactEntry(name or parts.path.rpartition("/")[2] or parts.netloc, uri, None, uri)
+        checked_path(entry.path)
+        checked_reference(uri, entry.digest)
+        self._add(entry.path, entry)
+        return [entry]
 
     def _add_local(self, path: str, name: str | None) -> ArtifactEntry:
         if not os.path.isfile(path):
             raise ValueError(f"add_reference(): {path!r} is not a file")
         name = checked_path(name or os.path.basename(path))
-        found = ArtifactEntry(name, _md5(path), os.path.getsize(path), f"file://{path}")
-        self._add(name, found)
-        return found
+        entry = ArtifactEntry(name, _md5(path), os.path.getsize(path), f"file://{path}")
+        self._add(name, entry)
+        return entry
 
     def new_file(self, name: str) -> str:
         """The path of a new file of the artifact, to be written by the caller."""
@@ -150,15 +150,15 @@ class ArtifactDraft:
         Raises:
             FileTooLarge, OSError: a file cannot be stored.
         """
-        found = []
+        entries = []
         for name, entry in sorted(self.entries.items()):
             if isinstance(entry, DraftFile):
                 about = files.add_file(entry.path, with_md5=True)
                 stored = ArtifactEntry(name, about["md5"], about["bytes"], None, about["sha256"])
-                found.append((stored, str(about["type"])))
+                entries.append((stored, str(about["type"])))
             else:
-                found.append((entry, ""))
-        return found
+                entries.append((entry, ""))
+        return entries
 
 
 def record_items(id: str, about: dict[str, Any], stored: list[tuple[ArtifactEntry, str]]) -> Iterator[Item]:

@@ -23,7 +23,7 @@ class ArtifactScope(NamedTuple):
     project: str
 
 
-def find(place: ArtifactScope, name: str) -> ArtifactSource:
+def find(scope: ArtifactScope, name: str) -> ArtifactSource:
     """The version with a name: `[[entity/]project/]name[:alias]`.
 
     Raises:
@@ -33,28 +33,28 @@ def find(place: ArtifactScope, name: str) -> ArtifactSource:
     """
     named = ArtifactAddress.parsed(name)
     address = ArtifactAddress(
-        named.entity or place.entity, named.project or place.project, named.name, named.alias
+        named.entity or scope.entity, named.project or scope.project, named.name, named.alias
     )
-    if place.server is None:
+    if scope.server is None:
         from runvitals.readers.journals.artifacts import LocalArtifacts
 
-        return LocalArtifacts(place.folder).find(address)
+        return LocalArtifacts(scope.folder).find(address)
     from runvitals.readers.servers.artifacts import ServerArtifacts
 
-    return ServerArtifacts.of(place.server).find(address)
+    return ServerArtifacts.of(scope.server).find(address)
 
 
-def find_content(place: ArtifactScope, name: str, digest: str) -> ArtifactSource | None:
+def find_content(scope: ArtifactScope, name: str, digest: str) -> ArtifactSource | None:
     """The version of an artifact with these files; None if it has not arrived yet.
 
     Raises:
         ServerError: the server rejected the request or is unreachable.
     """
-    address = ArtifactAddress(place.entity, place.project, name)
-    if place.server is None:
+    address = ArtifactAddress(scope.entity, scope.project, name)
+    if scope.server is None:
         from runvitals.readers.journals.artifacts import LocalArtifacts
 
-        return LocalArtifacts(place.folder).with_digest(address, digest)
+        return LocalArtifacts(scope.folder).with_digest(address, digest)
     from runvitals.readers.servers.artifacts import ServerArtifacts
 
-    return ServerArtifacts.of(place.server).with_digest(address, digest)
+    return ServerArtifacts.of(scope.server).with_digest(address, digest)

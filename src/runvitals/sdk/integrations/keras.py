@@ -31,8 +31,8 @@ class KerasCallback:
     """
 
     def __new__(cls, *args: Any, **settings: Any) -> KerasCallback:
-        made: KerasCallback = object.__new__(derived(cls, "Keras", *_BASES))
-        return made
+        callback: KerasCallback = object.__new__(derived(cls, "Keras", *_BASES))
+        return callback
 
     def __init__(self, every_s: float = 1.0, **settings: Any) -> None:
         super().__init__()  # Keras keeps the model and its own parameters in the object

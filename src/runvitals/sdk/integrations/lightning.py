@@ -30,8 +30,8 @@ class LightningCallback:
     """
 
     def __new__(cls, *args: Any, **settings: Any) -> LightningCallback:
-        made: LightningCallback = object.__new__(derived(cls, "Lightning", *_BASES))
-        return made
+        callback: LightningCallback = object.__new__(derived(cls, "Lightning", *_BASES))
+        return callback
 
     def __init__(self, every_s: float = 1.0, **settings: Any) -> None:
         self._callback = CallbackRun(every_s, settings)

@@ -210,8 +210,8 @@ class MlflowMonitor:
 
     def _values(self) -> dict[str, Any]:
         """Our settings, overridden by MLflow's."""
-        given = Settings(sampling_interval=self.sampling_interval).given
-        values = resolve(given, os.environ, working_folder())
+        arguments = Settings(sampling_interval=self.sampling_interval).given
+        values = resolve(arguments, os.environ, working_folder())
         others = [text for text in values["destinations"] if text.partition(":")[0] != "mlflow"]
         values["destinations"] = [*others, self._destination]
         values["labels"] = {**values["labels"], SAMPLES_LABEL: str(self.samples_before_logging)}

@@ -31,8 +31,8 @@ class TransformersCallback:
     """
 
     def __new__(cls, *args: Any, **settings: Any) -> TransformersCallback:
-        made: TransformersCallback = object.__new__(derived(cls, "transformers", *_BASES))
-        return made
+        callback: TransformersCallback = object.__new__(derived(cls, "transformers", *_BASES))
+        return callback
 
     def __init__(self, every_s: float = 1.0, **settings: Any) -> None:
         self._callback = CallbackRun(every_s, settings)

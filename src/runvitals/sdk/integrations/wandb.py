@@ -51,10 +51,10 @@ def login(key: str | None = None, host: str | None = None, **others: Any) -> boo
         except ValueError as error:
             raise KeyRejected(str(error)) from None
         stored_keys.save(server, key, os.environ)
-    found = stored_keys.token(server, os.environ) is not None
-    if not found:
+    has_key = stored_keys.token(server, os.environ) is not None
+    if not has_key:
         notify(f"there is no key for {server}; `runvitals login {server}` stores one")
-    return found
+    return has_key
 
 
 def setup(settings: Any = None) -> None:

@@ -63,10 +63,10 @@ class MediaRecorder:
         if len(values) > MEDIA_ITEMS:
             self._fault(f"more than {MEDIA_ITEMS} items under one name")
             values = values[:MEDIA_ITEMS]
-        found = [recognised(single) for single in values]
-        kinds = [single.kind for single in found]
-        items = [self._item(single.kind, partial(single.item, self._files)) for single in found]
-        for single in found:
+        media_values = [recognised(single) for single in values]
+        kinds = [single.kind for single in media_values]
+        items = [self._item(single.kind, partial(single.item, self._files)) for single in media_values]
+        for single in media_values:
             for fault in single.faults:
                 self._fault(fault)
         self._record(name, kinds[0], items, step, now_ms)

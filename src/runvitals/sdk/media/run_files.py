@@ -146,10 +146,10 @@ def _digested(pieces: Iterator[memoryview], digest: hashlib._Hash) -> Iterator[m
 
 
 def _checked_type(piece: memoryview | bytes, expected: tuple[str, ...]) -> str:
-    found = media_type(bytes(piece[:HEAD_BYTES]))
-    if not found.startswith(expected):
-        raise ValueError(f"a file of the type {found}; expected {' or '.join(expected)}…")
-    return found
+    kind = media_type(bytes(piece[:HEAD_BYTES]))
+    if not kind.startswith(expected):
+        raise ValueError(f"a file of the type {kind}; expected {' or '.join(expected)}…")
+    return kind
 
 
 def _write(fd: int, piece: memoryview) -> None:

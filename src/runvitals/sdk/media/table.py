@@ -147,11 +147,11 @@ def _cell(value: Any, files: RunFiles, named: dict[str, Item], faults: dict[str,
 
 
 def _media_cell(value: Any, files: RunFiles, named: dict[str, Item]) -> Item:
-    found = recognised(value)
-    item = found.item(files)
+    medium = recognised(value)
+    item = medium.item(files)
     if "sha256" in item:
         named[item["sha256"]] = {name: item[name] for name in _FILE_FIELDS}
-    return {"kind": found.kind, **item}
+    return {"kind": medium.kind, **item}
 
 
 def _value_cell(value: Any, sanitizer: Sanitizer) -> Any:
@@ -167,7 +167,7 @@ def _value_cell(value: Any, sanitizer: Sanitizer) -> Any:
 def _rows_of(dataframe: Any) -> Iterable[Sequence[Any]]:
     """The rows of a data frame: of pandas, or of polars."""
     if callable(getattr(dataframe, "itertuples", None)):
-        found: Iterable[Sequence[Any]] = dataframe.itertuples(index=False, name=None)
-        return found
+        tuples: Iterable[Sequence[Any]] = dataframe.itertuples(index=False, name=None)
+        return tuples
     rows: Iterable[Sequence[Any]] = dataframe.iter_rows()
     return rows

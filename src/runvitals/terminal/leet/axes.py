@@ -77,10 +77,10 @@ def labels(values: Sequence[float], unit: str) -> list[str]:
         ['14.02 MiB', '14.01 MiB']
     """
     for digits in range(3, 7):
-        found = [label(value, unit, digits) for value in values]
-        if len(set(found)) == len(found):
+        texts = [label(value, unit, digits) for value in values]
+        if len(set(texts)) == len(texts):
             break
-    return found
+    return texts
 
 
 def label(value: float, unit: str, digits: int = 3) -> str:
@@ -138,5 +138,5 @@ def elapsed(ms: float) -> str:
 
 def extent(ranges: Iterable[tuple[float, float]]) -> tuple[float, float] | None:
     """The range that covers all ranges; None without any."""
-    known = [(low, high) for low, high in ranges if low <= high]
-    return (min(low for low, _ in known), max(high for _, high in known)) if known else None
+    filled = [(low, high) for low, high in ranges if low <= high]
+    return (min(low for low, _ in filled), max(high for _, high in filled)) if filled else None

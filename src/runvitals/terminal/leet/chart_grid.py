@@ -127,8 +127,8 @@ class ChartGrid(GridPane):
             self.charts = matching(charts, self._is_wanted)
         self._layout.resize(len(self.charts))
         if focused is not None:  # new charts may have been sorted in before it
-            places = [place for place, chart in enumerate(self.charts) if chart[:2] == focused[:2]]
-            self._layout.focus = places[0] if places else 0
+            indexes = [index for index, chart in enumerate(self.charts) if chart[:2] == focused[:2]]
+            self._layout.focus = indexes[0] if indexes else 0
         self.redraw()
 
     def set_filter(self, pattern: str) -> None:
@@ -178,15 +178,15 @@ class ChartGrid(GridPane):
     def zoom(self, by: int) -> None:
         """Show less (-1) or more (1) of the x-axis."""
         if self.shown:
-            place = self._focused_place()
-            self._window_of(place.axis).step(by, place.extent)
+            chart = self._focused_place()
+            self._window_of(chart.axis).step(by, chart.extent)
             self.redraw()
 
     def pan(self, share: float) -> None:
         """Move along the x-axis by a share of what is shown."""
         if self.shown:
-            place = self._focused_place()
-            self._window_of(place.axis).pan(share, place.extent)
+            chart = self._focused_place()
+            self._window_of(chart.axis).pan(share, chart.extent)
             self.redraw()
 
     def follow(self, everything: bool) -> None:
@@ -208,17 +208,17 @@ class ChartGrid(GridPane):
     def move_cross(self, columns: int) -> None:
         """Move the crosshair of the focused chart; the first time it is at the end."""
         if self.shown:
-            place = self._focused_place()
-            low, high = place.x_range
-            if self.cross is None or self.cross_axis != place.axis:
-                self.post_message(self.CrossMoved(self, high, place.axis))
+            chart = self._focused_place()
+            low, high = chart.x_range
+            if self.cross is None or self.cross_axis != chart.axis:
+                self.post_message(self.CrossMoved(self, high, chart.axis))
                 return
-            by = (high - low) / place.plot_width * columns
-            self.post_message(self.CrossMoved(self, min(max(self.cross + by, low), high), place.axis))
+            by = (high - low) / chart.plot_width * columns
+            self.post_message(self.CrossMoved(self, min(max(self.cross + by, low), high), chart.axis))
 
     def _focused_place(self) -> ShownChart:
         focus = self._layout.focus
-        return next((place for place in self.shown if place.chart == focus), self.shown[0])
+        return next((chart for chart in self.shown if chart.chart == focus), self.shown[0])
 
     def next_guides(self) -> None:
         """Change the guides of all charts."""
@@ -270,25 +270,25 @@ class ChartGrid(GridPane):
         self._layout.fit(width, height - 1)
         if self.is_full and self.charts:
             indexes = [self._layout.focus]
-            places = [(0, 0, width, height - 1)]
+            areas = [(0, 0, width, height - 1)]
         else:
             indexes = list(self._layout.shown)
-            places = [self._layout.place(index) for index in indexes]
+            areas = [self._layout.place(index) for index in indexes]
         charts = [self.charts[index] for index in indexes]
         values = self._read(charts)
         self.on_time = values.on_time
         self._drawn = {chart[:2]: lines for chart, lines in zip(charts, values.lines, strict=True)}
         self.shown = []
         rows: dict[int, Row] = {y: [] for y in range(height - 1)}
-        for index, place, lines in zip(indexes, places, values.lines, strict=True):
-            for y, row in enumerate(self._draw(index, place, lines, values)):
-                rows[place[1] + y] += row
+        for index, area, lines in zip(indexes, areas, values.lines, strict=True):
+            for y, row in enumerate(self._draw(index, area, lines, values)):
+                rows[area[1] + y] += row
         if not self.charts:
             rows[1] = [("  no chart matches the filter" if self.pattern else f"  {self.empty_text}", "dim")]
         self.show([self._head(), *rows.values()])
 
     def _draw(
-        self, index: int, place: tuple[int, int, int, int], lines: list[ChartLine], values: ChartValues
+        self, index: int, area: tuple[int, int, int, int], lines: list[ChartLine], values: ChartValues
     ) -> list[Row]:
         chart = self.charts[index]
         mode, axis = self._mode(chart, lines), self._axis_of(chart)
@@ -303,15 +303,15 @@ class ChartGrid(GridPane):
             self.palette.has_colours,
             inert(axis),
         )
-        known = (line.series.extent for line in lines if line.series.count)
-        everything = values.extent or extent(known) or (0.0, 1.0)
-        dots = 2 * (place[2] - 2)
+        extents = (line.series.extent for line in lines if line.series.count)
+        everything = values.extent or extent(extents) or (0.0, 1.0)
+        dots = 2 * (area[2] - 2)
         window = self._window_of(axis)
         x_range = window.steady(everything, dots) if values.grows else window.range(everything)
         title = inert(chart.title) + (" (log)" if style.log else "")
-        drawn = draw(title, chart.unit, lines, x_range, *place[2:], style)
-        plot_left = place[0] + drawn.plot_left
-        self.shown.append(ShownChart(index, axis, *place, plot_left, drawn.plot_width, x_range, everything))
+        drawn = draw(title, chart.unit, lines, x_range, *area[2:], style)
+        plot_left = area[0] + drawn.plot_left
+        self.shown.append(ShownChart(index, axis, *area, plot_left, drawn.plot_width, x_range, everything))
         return drawn.rows
 
     def _mode(self, chart: Chart, lines: Sequence[ChartLine]) -> Mode:
@@ -320,16 +320,16 @@ class ChartGrid(GridPane):
         return self._modes.get(chart[:2], usual)
 
     def _head(self) -> Row:
-        layout, found, known = self._layout, len(self.charts), len(self._all)
+        layout, matching_count, total = self._layout, len(self.charts), len(self._all)
         parts = [
-            f"{found} of {known} with {self.kind_of_filter}{inert(self.pattern)}"
+            f"{matching_count} of {total} with {self.kind_of_filter}{inert(self.pattern)}"
             if self.pattern
-            else f"{known}"
+            else f"{total}"
         ]
         if layout.pages > 1 and not self.is_full:
             parts.append(f"page {layout.page + 1} of {layout.pages}")
-        if self._is_wanted is None and found < known:
-            parts.append(f"{known - found} hidden by the run")
+        if self._is_wanted is None and matching_count < total:
+            parts.append(f"{total - matching_count} hidden by the run")
         if self.charts:
             axis = self._axis_of(self.charts[layout.focus])
             label = axes.elapsed if self.on_time else _of_metric(axis) if axis else _steps
@@ -341,18 +341,18 @@ class ChartGrid(GridPane):
     # -- events
 
     def on_click(self, event: events.Click) -> None:
-        found = self._at(event)
-        if found is not None and event.button == 1:
-            self._layout.focus = found.chart
+        chart = self._at(event)
+        if chart is not None and event.button == 1:
+            self._layout.focus = chart.chart
             self.redraw()
 
     def _at(self, event: events.MouseEvent) -> ShownChart | None:
         """The chart below the mouse."""
         x, y = event.x, event.y - 1
         inside = (
-            place
-            for place in self.shown
-            if place.left <= x < place.left + place.width and place.top <= y < place.top + place.height
+            chart
+            for chart in self.shown
+            if chart.left <= x < chart.left + chart.width and chart.top <= y < chart.top + chart.height
         )
         return next(inside, None)
 
@@ -361,10 +361,10 @@ class ChartGrid(GridPane):
 
     def on_mouse_move(self, event: events.MouseEvent) -> None:
         """Inspect: a drag with the right button, as in W&B's LEET, or with the middle one."""
-        found = self._at(event) if event.button in (2, 3) else None
-        if found is not None:
+        chart = self._at(event) if event.button in (2, 3) else None
+        if chart is not None:
             event.stop()
-            self.post_message(self.CrossMoved(self, found.x_at(event.x), found.axis))
+            self.post_message(self.CrossMoved(self, chart.x_at(event.x), chart.axis))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self._zoom_at(event, 1.0 / _ZOOM)
@@ -374,9 +374,9 @@ class ChartGrid(GridPane):
 
     def _zoom_at(self, event: events.MouseEvent, factor: float) -> None:
         event.stop()
-        found = self._at(event)
-        if found is not None:
-            self._window_of(found.axis).zoom(factor, found.x_at(event.x), found.extent)
+        chart = self._at(event)
+        if chart is not None:
+            self._window_of(chart.axis).zoom(factor, chart.x_at(event.x), chart.extent)
             self.redraw()
 
 

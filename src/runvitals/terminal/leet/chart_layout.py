@@ -84,9 +84,9 @@ class ChartLayout:
 
     def move(self, right: int, down: int) -> None:
         """Move the focus, onto other pages too."""
-        wanted = self.focus + right + down * self.shown_columns
-        if 0 <= wanted < self.count:
-            self.focus = wanted
+        target = self.focus + right + down * self.shown_columns
+        if 0 <= target < self.count:
+            self.focus = target
 
     def turn(self, pages: int) -> None:
         """Show another page; beyond the last follows the first."""

@@ -85,17 +85,17 @@ def draw(
     style: ChartStyle,
 ) -> DrawnChart:
     """A chart of `height` rows, each `width` cells wide. Title and names must be safe for a terminal."""
-    found = axes.extent(
+    values = axes.extent(
         range_ for line in lines if (range_ := line.series.value_range(*x_range, style.log)) is not None
     )
     inner_width, inner_height = width - 2, height - 2
     margin = 0
     if style.is_heatmap and unit and inner_height < _SCALE_HEIGHT:
         title = f"{title}, {unit}"
-    if found is None:
+    if values is None:
         body = _message("no values above 0" if style.log else "no values", inner_width, inner_height)
     else:
-        y_range = axes.y_range(*found, unit, style.log)
+        y_range = axes.y_range(*values, unit, style.log)
         plot = _heatmap if style.is_heatmap else _plot
         body, margin = plot(lines, unit, x_range, y_range, inner_width, inner_height, style)
     frame = "focus" if style.is_focused else "frame"
@@ -127,8 +127,8 @@ def _plot(
         for share in shares.values():
             canvas.guide(round(share * (canvas.lines - 1)), "guide", _EVERY[style.guides])
     for line in lines:
-        found = columns(line.series, *x_range, canvas.columns, style.on_time, style.log)
-        _trace(canvas, found, y_range, style.log, _style_of(line))
+        dots = columns(line.series, *x_range, canvas.columns, style.on_time, style.log)
+        _trace(canvas, dots, y_range, style.log, _style_of(line))
     if style.cross is not None:
         canvas.cross = _cross_column(style.cross, x_range, canvas.columns // 2)
     drawn: list[Row] = []
@@ -199,35 +199,35 @@ def _shares(rows: int) -> dict[int, float]:
 
 
 def _trace(
-    canvas: BrailleCanvas, found: Sequence[Column], y_range: tuple[float, float], log: bool, style: str
+    canvas: BrailleCanvas, dots: Sequence[Column], y_range: tuple[float, float], log: bool, style: str
 ) -> None:
-    if not found:
+    if not dots:
         return
     top = canvas.lines - 1
-    shares = _positions([column[1:5] for column in found], *y_range, log)
+    shares = _positions([column[1:5] for column in dots], *y_range, log)
     heights = [[round(min(max(share, 0.0), 1.0) * top) for share in row] for row in shares]
     previous = -1
-    for place, (column, (first, _, low, high)) in enumerate(zip(found, heights, strict=True)):
-        if place and column.joins:
-            canvas.line(found[place - 1].x, previous, column.x, first, style)
+    for index, (column, (first, _, low, high)) in enumerate(zip(dots, heights, strict=True)):
+        if index and column.joins:
+            canvas.line(dots[index - 1].x, previous, column.x, first, style)
         canvas.vertical(column.x, low, high, style)
-        previous = heights[place][1]
+        previous = heights[index][1]
 
 
 def _positions(values: Sequence[Sequence[float]], low: float, high: float, log: bool) -> list[list[float]]:
     """Where rows of values lie in a range: 0 at its low end, 1 at its high end."""
-    found = np.array(values)
+    array = np.array(values)
     if log:
         length = math.log(high) - math.log(low)
-        return ((np.log(found) - math.log(low)) / length).tolist()  # type: ignore[no-any-return]
+        return ((np.log(array) - math.log(low)) / length).tolist()  # type: ignore[no-any-return]
     with np.errstate(over="ignore"):  # outside of the range
-        return ((found - low) / (high - low)).tolist()  # type: ignore[no-any-return]
+        return ((array - low) / (high - low)).tolist()  # type: ignore[no-any-return]
 
 
 def _at_cross(line: ChartLine, unit: str, style: ChartStyle) -> str:
     """The value of a line at the crosshair, "" without one."""
-    found = None if style.cross is None else line.series.nearest(style.cross)
-    return "" if found is None else axes.label(found[1], unit)
+    point = None if style.cross is None else line.series.nearest(style.cross)
+    return "" if point is None else axes.label(point[1], unit)
 
 
 def _value(lines: Sequence[ChartLine], unit: str, style: ChartStyle) -> str:

@@ -54,22 +54,22 @@ def system_charts(keys: Mapping[tuple[str, str], Iterable[str]]) -> list[Chart]:
         >>> [(chart.title, chart.unit) for chart in system_charts({("node1", "monitor"): ["cpu", "my.key"]})]
         [('CPU', '%'), ('my.key', '')]
     """
-    places: dict[tuple[int, str, str], list[tuple[tuple[int, str], SeriesName]]] = {}
+    groups: dict[tuple[int, str, str], list[tuple[tuple[int, str], SeriesName]]] = {}
     for (host, role), names in keys.items():
         for name in names:
             rate = rate_of(name)
             key = name if rate is None else rate.key
             match = DEFINITIONS.find(key)
             if match is None:
-                place, order = (_UNKNOWN, key, ""), _UNKNOWN
+                group, order = (_UNKNOWN, key, ""), _UNKNOWN
             else:
                 order = _ORDER[match.metric.key]
-                place = (-1, match.metric.chart, match.metric.unit)
-            places.setdefault(place, []).append(((order, key), SeriesName(key, host, role)))
+                group = (-1, match.metric.chart, match.metric.unit)
+            groups.setdefault(group, []).append(((order, key), SeriesName(key, host, role)))
     charts = []
-    for (_, title, unit), found in places.items():
-        found.sort(key=lambda entry: (entry[0][0], entry[1].origin, natural(entry[0][1])))
-        charts.append((found[0][0], Chart(title, unit, tuple(line for _, line in found))))
+    for (_, title, unit), lines in groups.items():
+        lines.sort(key=lambda entry: (entry[0][0], entry[1].origin, natural(entry[0][1])))
+        charts.append((lines[0][0], Chart(title, unit, tuple(line for _, line in lines))))
     charts.sort(key=lambda entry: (entry[0][0], natural(entry[0][1])))
     return [chart for _, chart in charts]
 
@@ -82,12 +82,12 @@ def metric_charts(
     Args:
         defined: how `define_metric` chose to show them. An axis that nobody logged does not count.
     """
-    known = set(names)
+    logged = set(names)
     charts = []
-    for name in sorted(known, key=natural):
+    for name in sorted(logged, key=natural):
         how = definition_of(defined, name) if defined else {}
         axis = how.get("x", "")
-        has_axis = axis != name and axis in known
+        has_axis = axis != name and axis in logged
         charts.append(Chart(name, "", (), axis if has_axis else "", bool(how.get("hidden"))))
     return charts
 

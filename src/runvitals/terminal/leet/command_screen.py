@@ -57,12 +57,12 @@ class CommandScreen(ModalScreen[str | None]):
 
     def redraw(self) -> None:
         """Show the commands that were found."""
-        found, height = self.found, max(self.commands.size.height, 1)
-        self._cursor = min(self._cursor, max(len(found) - 1, 0))
-        first = min(max(self._cursor - height // 2, 0), max(len(found) - height, 0))
+        commands, height = self.found, max(self.commands.size.height, 1)
+        self._cursor = min(self._cursor, max(len(commands) - 1, 0))
+        first = min(max(self._cursor - height // 2, 0), max(len(commands) - height, 0))
         rows: list[Row] = [
-            [(f" {key.shown:<16} ", "value"), (key.text, "cursor" if place == self._cursor else "")]
-            for place, key in enumerate(found[first : first + height], first)
+            [(f" {key.shown:<16} ", "value"), (key.text, "cursor" if index == self._cursor else "")]
+            for index, key in enumerate(commands[first : first + height], first)
         ]
         self.commands.show(rows or [[(" no command has these words", "dim")]])
 
@@ -71,8 +71,8 @@ class CommandScreen(ModalScreen[str | None]):
         self.redraw()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        found = self.found
-        self.dismiss(found[self._cursor].action if found else None)
+        commands = self.found
+        self.dismiss(commands[self._cursor].action if commands else None)
 
     def action_move(self, by: int) -> None:
         self._cursor = (self._cursor + by) % max(len(self.found), 1)

@@ -87,10 +87,10 @@ class Config:
         choice = next((choice for choice in CHOICES if choice.name == name), None)
         if choice is None:
             raise ValueError(f"no setting {name!r}; there are {', '.join(one.name for one in CHOICES)}")
-        found = next((one for one in choice.values if str(one) == str(value)), None)
-        if found is None:
+        valid = next((one for one in choice.values if str(one) == str(value)), None)
+        if valid is None:
             raise ValueError(f"{name} is one of {', '.join(map(str, choice.values))}, not {value!r}")
-        self._stored[name] = found
+        self._stored[name] = valid
         _write(self.path, self._stored)
 
     def next_value(self, name: str, by: int) -> Any:
@@ -140,14 +140,14 @@ class ProjectState:
 def _read(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
-            found = json.loads(file.read(_MAX_BYTES))
+            values = json.loads(file.read(_MAX_BYTES))
     except FileNotFoundError:
         return {}
     except ValueError as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise ValueError(f"{path} is not a JSON object")
-    return found
+    return values
 
 
 def _write(path: str, values: Mapping[str, Any]) -> None:

@@ -51,8 +51,8 @@ class ConfigScreen(ModalScreen[None]):
             [(self._message, "bad") if self._message else (hint, "dim")],
             [(CHOICES[self._cursor].text, "value")],  # in full, also where it is cut below
         ]
-        for place, choice in enumerate(CHOICES):
-            is_current = place == self._cursor
+        for index, choice in enumerate(CHOICES):
+            is_current = index == self._cursor
             value = str(self.config[choice.name])
             shown = f"‹ {value} ›" if is_current else f"  {value}"
             rows.append([
@@ -65,7 +65,10 @@ class ConfigScreen(ModalScreen[None]):
 
     def _sample(self, schemes: tuple[str, ...], kind: str) -> Row:
         count = 8 if kind == "line" else 10
-        return [("  ", ""), *((("━━ " if kind == "line" else "███"), f"{kind}{one}") for one in range(count))]
+        return [
+            ("  ", ""),
+            *((("━━ " if kind == "line" else "███"), f"{kind}{number}") for number in range(count)),
+        ]
 
     def action_move(self, by: int) -> None:
         self._cursor = (self._cursor + by) % len(CHOICES)

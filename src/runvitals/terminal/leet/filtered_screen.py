@@ -105,8 +105,8 @@ class FilteredScreen(Screen[None]):
         """Show a message, what is edited, what cannot be read, or which keys there are."""
         problem = "" if self._edited is not None else next(iter(self._problems.values()), "")
         shown = self.HINT if self._edited is None else f" {self._prompt(self._edited)}"
-        said = self.message or problem
-        self.footer.show([[(f" {said}", "bad")] if said else [(shown, "dim")]])
+        text = self.message or problem
+        self.footer.show([[(f" {text}", "bad")] if text else [(shown, "dim")]])
 
     def report(self, what: str, error: Exception | None) -> None:
         """Show why something cannot be read, until it can be again (None)."""

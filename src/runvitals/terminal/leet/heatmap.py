@@ -44,7 +44,7 @@ def heatmap(
     """
     margin = min(max((cell_len(name) for name in names), default=0), _MAX_LABEL, max(width - 8, 0))
     columns = max(width - margin - 1, 1)
-    values = [means(one, *x_range, columns) for one in series]
+    values = [means(column, *x_range, columns) for column in series]
     is_double = has_colours and len(values) > height
     halves = 2 * height if is_double else height
     per_row = -(-len(values) // halves)
@@ -52,10 +52,10 @@ def heatmap(
     levels = [[level(value, *y_range) for value in row] for row in merged]
     rows: list[Row] = []
     step = 2 if is_double else 1
-    for place in range(0, len(levels), step):
-        name = names[place * per_row]
-        above = levels[place]
-        below = levels[place + 1] if is_double and place + 1 < len(levels) else [-1] * columns
+    for index in range(0, len(levels), step):
+        name = names[index * per_row]
+        above = levels[index]
+        below = levels[index + 1] if is_double and index + 1 < len(levels) else [-1] * columns
         cells = _double(above, below) if is_double else _single(above, has_colours)
         rows.append([(right(name, margin), "dim"), ("│", "dim"), *cells])
     blank: Row = [(" " * margin, ""), ("│", "dim"), (" " * columns, "")]
@@ -67,7 +67,7 @@ def scale(unit: str, y_range: tuple[float, float], width: int, has_colours: bool
     low, high = (axes.label(value, unit) for value in y_range)
     if cell_len(low) + cell_len(high) + LEVELS + 2 > width:
         return [(" " * width, "")]
-    bar = [("█" if has_colours else _shade(one), f"heat{one}") for one in range(LEVELS)]
+    bar = [("█" if has_colours else _shade(heat), f"heat{heat}") for heat in range(LEVELS)]
     used = cell_len(low) + cell_len(high) + LEVELS + 2
     return [(f"{low} ", "dim"), *bar, (f" {high}", "dim"), (" " * (width - used), "")]
 
@@ -76,19 +76,20 @@ def _highest(rows: Sequence[Sequence[float]]) -> list[float]:
     if len(rows) == 1:
         return list(rows[0])
     return [
-        max((one for one in column if one == one), default=float("nan")) for column in zip(*rows, strict=True)
+        max((value for value in column if value == value), default=float("nan"))
+        for column in zip(*rows, strict=True)
     ]
 
 
-def _shade(one: int) -> str:
+def _shade(heat: int) -> str:
     """A character that is denser for hotter values: without colours it is all there is."""
-    return _SHADES[one * len(_SHADES) // LEVELS]
+    return _SHADES[heat * len(_SHADES) // LEVELS]
 
 
 def _single(levels: Sequence[int], has_colours: bool) -> Row:
     cells: Row = []
-    for one in levels:
-        part = (" ", "") if one < 0 else ("█" if has_colours else _shade(one), f"heat{one}")
+    for heat in levels:
+        part = (" ", "") if heat < 0 else ("█" if has_colours else _shade(heat), f"heat{heat}")
         if cells and cells[-1][1] == part[1]:
             cells[-1] = (cells[-1][0] + part[0], part[1])
         else:

@@ -81,15 +81,15 @@ class RecordsPane(ListPane):
     def redraw(self) -> None:
         """Show the records around the cursor."""
         first = self.first
-        known = len(self._log.records)
-        notes = [f"{self.count} of {known} with {inert(self.pattern)}" if self.pattern else f"{known:,}"]
+        total = len(self._log.records)
+        notes = [f"{self.count} of {total} with {inert(self.pattern)}" if self.pattern else f"{total:,}"]
         notes += [f"the oldest {self._log.left_out:,} are left out"] if self._log.left_out else []
         notes += ["following"] if self.follows else []
         style = "focus" if self.has_focus else "dim"
         rows: list[Row] = [[(self.title, style), (f"  {' · '.join(notes)}", "dim")]]
-        for place in range(first, min(first + self.page, self.count)):
-            record = self._log.records[place] if self._shown is None else self._shown[place]
-            at = "cursor" if place == self.cursor else ""
+        for index in range(first, min(first + self.page, self.count)):
+            record = self._log.records[index] if self._shown is None else self._shown[index]
+            at = "cursor" if index == self.cursor else ""
             rows.append([
                 (f"{moment_of(record)[11:]:<13}", "dim"),
                 (f"{record.kind:<10} ", "value"),

@@ -207,7 +207,7 @@ def help_rows(title: str, keys: Sequence[Key], width: int) -> list[Row]:
     rows: list[Row] = [[(title, "title")], [("", "")]]
     for key in shown:
         lines = textwrap.wrap(key.text, max(width - first, 20))
-        for place, line in enumerate(lines):
-            name = "" if place else f" {key.shown}"
+        for index, line in enumerate(lines):
+            name = "" if index else f" {key.shown}"
             rows.append([(f"{name:<{first}}", "value"), (line, "")])
     return rows

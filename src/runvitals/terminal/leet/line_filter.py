@@ -79,15 +79,15 @@ def device_of(key: str) -> int | None:
     """
     match = None if key.startswith(_NO_DEVICES) else DEFINITIONS.find(key)
     labels = {} if match is None else match.labels
-    found = next((labels[name] for name in _DEVICE_LABELS if name in labels), "")
-    return int(found) if found.isdecimal() else None
+    number = next((labels[name] for name in _DEVICE_LABELS if name in labels), "")
+    return int(number) if number.isdecimal() else None
 
 
 def _ranges(text: str) -> tuple[range, ...]:
-    found = []
+    ranges = []
     for part in text.split(","):
         low, dash, high = part.partition("-")
         if not low.isdecimal() or (dash and not high.isdecimal()) or len(low) > 6 or len(high) > 6:
             raise ValueError(f"expected numbers such as 0-3,8, not {part[:40]!r}")
-        found.append(range(int(low), int(high or low) + 1))
-    return tuple(found)
+        ranges.append(range(int(low), int(high or low) + 1))
+    return tuple(ranges)

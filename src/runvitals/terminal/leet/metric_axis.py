@@ -21,7 +21,7 @@ def over_metric(values: SeriesColumn, axis: SeriesColumn) -> SeriesColumn:
     """
     if not (values.count and axis.count):
         return SeriesColumn()
-    places = np.searchsorted(axis.x, values.x, side="right") - 1  # of one step the last
-    x = axis.y[np.maximum(places, 0)]
-    is_known = (places >= 0) & (axis.x[np.maximum(places, 0)] == values.x) & np.isfinite(x)
+    indexes = np.searchsorted(axis.x, values.x, side="right") - 1  # of one step the last
+    x = axis.y[np.maximum(indexes, 0)]
+    is_known = (indexes >= 0) & (axis.x[np.maximum(indexes, 0)] == values.x) & np.isfinite(x)
     return SeriesColumn(x[is_known], values.y[is_known])

@@ -42,7 +42,7 @@ class Surroundings(NamedTuple):
     environ: Mapping[str, str]
 
 
-def target(wanted: str | None, around: Surroundings) -> OpeningTarget:
+def target(argument: str | None, around: Surroundings) -> OpeningTarget:
     """What the argument of the command names.
 
     Args:
@@ -55,23 +55,23 @@ def target(wanted: str | None, around: Surroundings) -> OpeningTarget:
         ValueError: something that cannot be opened.
         OSError: it cannot be read.
     """
-    if wanted is None:
+    if argument is None:
         return _without_argument(around)
-    if wanted.startswith(("http://", "https://")):
-        return _address(wanted, around.environ)
-    path = os.path.abspath(os.path.join(around.here, os.path.expanduser(wanted)))
-    if wanted.endswith(SUFFIX) and os.path.isfile(path):
+    if argument.startswith(("http://", "https://")):
+        return _address(argument, around.environ)
+    path = os.path.abspath(os.path.join(around.here, os.path.expanduser(argument)))
+    if argument.endswith(SUFFIX) and os.path.isfile(path):
         return _wandb(path)
-    if os.sep in wanted or wanted in (".", "..") or wanted.endswith(SUFFIX):
-        return _folder(wanted, path, around.directory)
+    if os.sep in argument or argument in (".", "..") or argument.endswith(SUFFIX):
+        return _folder(argument, path, around.directory)
     try:
-        return OpeningTarget(JournalCatalogue(around.directory), find_run(wanted, around.directory))
+        return OpeningTarget(JournalCatalogue(around.directory), find_run(argument, around.directory))
     except UnknownRun:
         if around.server is None:
             raise
     server = _server(around.server, around.environ)
     try:
-        return OpeningTarget(server, server.find(wanted))
+        return OpeningTarget(server, server.find(argument))
     except BaseException:
         server.close()
         raise
@@ -122,11 +122,11 @@ def parse_address(url: str) -> tuple[str, str | None, str | None]:
     return base, project, run_id
 
 
-def _folder(wanted: str, path: str, directory: str) -> OpeningTarget:
+def _folder(argument: str, path: str, directory: str) -> OpeningTarget:
     """The target of a path."""
     if not os.path.isdir(path):
         what = f"neither a folder nor a {SUFFIX} file" if os.path.exists(path) else "no such file or folder"
-        raise ValueError(f"cannot open {wanted}: {what}")
+        raise ValueError(f"cannot open {argument}: {what}")
     parent, name = os.path.split(path)
     entries = os.listdir(path)
     if os.path.basename(parent) == "runs" and any(entry.endswith(paths.SUFFIX) for entry in entries):
@@ -149,14 +149,14 @@ def _wandb(path: str) -> OpeningTarget:
     from runvitals.terminal.leet.sources.wandb_catalogue import WandbCatalogue
 
     is_file = os.path.isfile(path)
-    found = [path] if is_file else files_below(path)
+    files = [path] if is_file else files_below(path)
     catalogue = WandbCatalogue(os.path.dirname(path) if is_file else path)
     listed, _ = catalogue.runs(now_ms(), "")
-    if len(found) > 1:
+    if len(files) > 1:
         return OpeningTarget(catalogue, None)
-    only = next((run.id for run in listed if catalogue.path_of(run.id) == found[0]), None)
-    run_id = only or summary(found[0]).run.run  # which says why there is none
-    catalogue.choose(run_id, found[0])
+    only = next((run.id for run in listed if catalogue.path_of(run.id) == files[0]), None)
+    run_id = only or summary(files[0]).run.run  # which says why there is none
+    catalogue.choose(run_id, files[0])
     return OpeningTarget(catalogue, run_id)
 
 

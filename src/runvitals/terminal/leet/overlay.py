@@ -61,13 +61,13 @@ class RunOverlay:
 
     def charts(self) -> list[Chart]:
         """A chart for each name that any of the runs logged."""
-        found: dict[str, Chart] = {}
+        by_title: dict[str, Chart] = {}
         for data, _ in self._runs.values():
             for chart in data.metric_charts():
-                known = found.setdefault(chart.title, chart)
-                if chart.axis and not known.axis:
-                    found[chart.title] = chart
-        return sorted(found.values(), key=lambda chart: natural(chart.title))
+                first = by_title.setdefault(chart.title, chart)
+                if chart.axis and not first.axis:
+                    by_title[chart.title] = chart
+        return sorted(by_title.values(), key=lambda chart: natural(chart.title))
 
     def lines(self, charts: Sequence[Chart], on_time: bool) -> list[list[ChartLine]]:
         """The lines of all runs over steps, or over the time since each run's start."""
@@ -76,10 +76,10 @@ class RunOverlay:
             if data.run is None:
                 continue
             own = set(data.source.logged_names())
-            places = [place for place, chart in enumerate(charts) if chart.title in own]
-            found = data.logged_lines([charts[place] for place in places], on_time)
+            indexes = [index for index, chart in enumerate(charts) if chart.title in own]
+            lines_of_charts = data.logged_lines([charts[index] for index in indexes], on_time)
             start_ms = data.run.started_ms if on_time else 0
             name = inert(data.run.name)
-            for place, lines in zip(places, found, strict=True):
-                drawn[place] += [ChartLine(name, line.series.moved(-start_ms), colour) for line in lines]
+            for index, lines in zip(indexes, lines_of_charts, strict=True):
+                drawn[index] += [ChartLine(name, line.series.moved(-start_ms), colour) for line in lines]
         return drawn

@@ -127,13 +127,13 @@ class WandbRecords:
         for payload in self._log.records():
             number, self._count = self._count, self._count + 1
             try:
-                found = decode(payload)
-                kind = _type_of(payload) if found is None else type(found).__name__
+                record = decode(payload)
+                kind = _type_of(payload) if record is None else type(record).__name__
             except Malformed as error:
                 yield LoggedRecord(number, 0, "damaged", "", len(payload), str(error))
                 continue
-            time_ms = int(getattr(found, "time_ms", 0) or getattr(found, "started_ms", 0))
-            value = None if found is None else asdict(found)
+            time_ms = int(getattr(record, "time_ms", 0) or getattr(record, "started_ms", 0))
+            value = None if record is None else asdict(record)
             yield LoggedRecord(number, time_ms, kind, "", len(payload), value)
 
     def close(self) -> None:

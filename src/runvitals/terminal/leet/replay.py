@@ -77,7 +77,7 @@ class Replay:
     def change_speed(self, by: int) -> None:
         """Go faster (1) or slower (-1)."""
         self.position()
-        nearest = min(range(len(SPEEDS)), key=lambda place: abs(SPEEDS[place] - self.speed))
+        nearest = min(range(len(SPEEDS)), key=lambda index: abs(SPEEDS[index] - self.speed))
         self.speed = SPEEDS[min(max(nearest + by, 0), len(SPEEDS) - 1)]
 
     def row(self) -> Row:
@@ -85,10 +85,10 @@ class Replay:
         at_ms, whole = self.position(), max(self._end_ms - self._start_ms, 1.0)
         done = round((at_ms - self._start_ms) / whole * _BAR)
         mark = "⏸" if self.is_paused else "⏵"
-        place = f" {axes.elapsed(at_ms - self._start_ms)} of {axes.elapsed(whole)} "
+        progress = f" {axes.elapsed(at_ms - self._start_ms)} of {axes.elapsed(whole)} "
         return [
             (f" {mark} {self.speed:g}×", "value"),
-            (place, ""),
+            (progress, ""),
             ("━" * done, "value"),
             ("─" * (_BAR - done), "dim"),
         ]

@@ -65,12 +65,12 @@ class RunData:
     def system_lines(self, charts: Iterable[Chart], x_range: tuple[float, float]) -> list[list[ChartLine]]:
         """The lines of charts of system metrics over time."""
         charts = list(charts)
-        found = self.source.system([line for chart in charts for line in chart.lines], x_range)
+        series = self.source.system([line for chart in charts for line in chart.lines], x_range)
         return [
             [
-                ChartLine(name, self._until(found[line], found[line]), colour)
+                ChartLine(name, self._until(series[line], series[line]), colour)
                 for colour, (line, name) in enumerate(zip(chart.lines, line_names(chart), strict=True))
-                if line in found
+                if line in series
             ]
             for chart in charts
         ]
@@ -97,17 +97,17 @@ class RunData:
     def time_of_step(self, name: str, step: float) -> float | None:
         """When the value closest to a step was logged under a name; None without values."""
         for line in self.source.logged(name):
-            place = line.steps.nearest_place(step)
-            if place is not None and place < line.times.count:
-                return float(line.times.x[place])
+            index = line.steps.nearest_place(step)
+            if index is not None and index < line.times.count:
+                return float(line.times.x[index])
         return None
 
     def step_at(self, name: str, time_ms: float) -> float | None:
         """The step of the value logged closest to a time under a name; None without values."""
         for line in self.source.logged(name):
-            place = line.times.nearest_place(time_ms)
-            if place is not None and place < line.steps.count:
-                return float(line.steps.x[place])
+            index = line.times.nearest_place(time_ms)
+            if index is not None and index < line.steps.count:
+                return float(line.steps.x[index])
         return None
 
     def time_range(self) -> tuple[float, float]:
@@ -138,6 +138,6 @@ def process_names(lines: Sequence[LoggedLine]) -> list[str]:
     """The names of processes that log: rank or host; with a number if one was started again."""
     plain = [inert(line.host if line.rank is None else f"rank {line.rank}") for line in lines]
     return [
-        name if plain.count(name) < 2 else f"{name} #{plain[: place + 1].count(name)}"
-        for place, name in enumerate(plain)
+        name if plain.count(name) < 2 else f"{name} #{plain[: index + 1].count(name)}"
+        for index, name in enumerate(plain)
     ]

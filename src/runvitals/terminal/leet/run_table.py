@@ -95,10 +95,10 @@ class ListedRuns:
         Raises:
             ValueError: not a filter.
         """
-        wanted = Filter(terms=parse(text))
-        if not self._catalogue.filters_itself and any(map(is_statistic, wanted.fields)):
+        filter_ = Filter(terms=parse(text))
+        if not self._catalogue.filters_itself and any(map(is_statistic, filter_.fields)):
             raise ValueError("this list knows no system statistics; `runvitals runs` filters by them")
-        self._wanted, self.text = wanted, text
+        self._wanted, self.text = filter_, text
         self._match()
 
     @property
@@ -147,18 +147,18 @@ class ListedRuns:
     def rows(self, width: int, first: int, height: int) -> list[Row]:
         """The rows of the list from a place on."""
         return [
-            self._row(run, place == self.cursor, width)
-            for place, run in enumerate(self.runs[first : first + height], first)
+            self._row(run, index == self.cursor, width)
+            for index, run in enumerate(self.runs[first : first + height], first)
         ]
 
     def _match(self) -> None:
         current = self.current
         self.runs = self._all if self._catalogue.filters_itself else matching(self._all, self._wanted)
-        known = {run.id for run in self._all}
+        listed = {run.id for run in self._all}
         if not self._catalogue.filters_itself:  # of a server, other runs may only be on another page
-            self.selected = {run_id: colour for run_id, colour in self.selected.items() if run_id in known}
-        places = [place for place, run in enumerate(self.runs) if current and run.id == current.id]
-        self.cursor = places[0] if places else 0
+            self.selected = {run_id: colour for run_id, colour in self.selected.items() if run_id in listed}
+        indexes = [index for index, run in enumerate(self.runs) if current and run.id == current.id]
+        self.cursor = indexes[0] if indexes else 0
 
     def _select(self, run_id: str) -> None:
         free = [colour for colour in range(MAX_SELECTED) if colour not in self.selected.values()]
@@ -196,13 +196,13 @@ def newest_use(last: Mapping[str, Mapping[str, float]]) -> str:
         >>> newest_use({"node1": {"cpu": 12.0}})
         'CPU 12%'
     """
-    found: dict[str, list[float]] = {}
+    values: dict[str, list[float]] = {}
     for sample in last.values():
         for key, value in sample.items():
             device = _OF_DEVICES.fullmatch(key)
             if isfinite(value):
-                found.setdefault(f"gpu.{device[1]}" if device else key, []).append(value)
+                values.setdefault(f"gpu.{device[1]}" if device else key, []).append(value)
     shown = (("GPU", "gpu.gpu"), ("mem", "gpu.memoryAllocated"))
-    if "gpu.gpu" not in found:
+    if "gpu.gpu" not in values:
         shown = (("CPU", "cpu"), ("mem", "memory_percent"))
-    return " ".join(f"{name} {fmean(found[key]):.0f}%" for name, key in shown if key in found)
+    return " ".join(f"{name} {fmean(values[key]):.0f}%" for name, key in shown if key in values)

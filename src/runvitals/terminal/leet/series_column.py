@@ -144,20 +144,20 @@ class SeriesColumn:
         else:
             whole = self._blocks[start:end]
             parts = [self._y[first : start * BLOCK], whole[:, 1], whole[:, 2], self._y[end * BLOCK : last]]
-        found = np.concatenate(parts)
-        found = found[np.isfinite(found) & ((found > 0.0) | (not log))]
-        return (float(found.min()), float(found.max())) if len(found) else None
+        values = np.concatenate(parts)
+        values = values[np.isfinite(values) & ((values > 0.0) | (not log))]
+        return (float(values.min()), float(values.max())) if len(values) else None
 
     def nearest(self, x: float) -> tuple[float, float] | None:
         """The x and y of the value that is closest to an x; None without values."""
-        place = self.nearest_place(x)
-        return None if place is None else (float(self._x[place]), float(self._y[place]))
+        index = self.nearest_place(x)
+        return None if index is None else (float(self._x[index]), float(self._y[index]))
 
     def nearest_place(self, x: float) -> int | None:
         """The place of the value that is closest to an x; None without values."""
-        place = int(np.searchsorted(self.x, x))
-        around = [one for one in (place - 1, place) if 0 <= one < self.count]
-        return min(around, key=lambda one: float(abs(self._x[one] - x)), default=None)
+        right = int(np.searchsorted(self.x, x))
+        around = [index for index in (right - 1, right) if 0 <= index < self.count]
+        return min(around, key=lambda index: float(abs(self._x[index] - x)), default=None)
 
     def elements(self, x_low: float, x_high: float, most: int, find_gaps: bool, log: bool) -> Elements:
         """What to draw of a range of x: its values, or blocks of them if it has more than `most`.

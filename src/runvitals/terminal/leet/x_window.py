@@ -69,9 +69,9 @@ class XWindow:
             at = (low + high) / 2.0 if self._frozen is not None else high
             self.zoom(2.0**by, at, extent)
             return
-        places = [*self._steps, None]
+        spans = [*self._steps, None]
         nearest = len(self._steps) if self.span is None else _place(self._steps, self.span)
-        self.span = places[min(max(nearest + by, 0), len(self._steps))]
+        self.span = spans[min(max(nearest + by, 0), len(self._steps))]
 
     def pan(self, share: float, extent: tuple[float, float]) -> None:
         """Move by a share of what is shown: back if it is negative. At the end it goes on with new values."""
@@ -107,4 +107,4 @@ class XWindow:
 
 
 def _place(steps: tuple[float, ...], span: float) -> int:
-    return min(range(len(steps)), key=lambda place: abs(steps[place] - span))
+    return min(range(len(steps)), key=lambda index: abs(steps[index] - span))

@@ -71,15 +71,15 @@ class GpuProcesses:
             count = nvml.uint("nvmlDeviceGetCount_v2")
         except NvmlError:
             return {}
-        for place in range(count):
-            for pid, memory in _listed(nvml, place).items():
-                used.setdefault(pid, {})[str(place)] = memory
+        for gpu in range(count):
+            for pid, memory in _listed(nvml, gpu).items():
+                used.setdefault(pid, {})[str(gpu)] = memory
         return {pid: _use(devices) for pid, devices in used.items()}
 
     def _of_amd(self, pids: Iterable[int]) -> dict[int, GpuUse]:
         if not os.path.isdir("/sys/module/amdgpu"):
             return {}
-        found = {}
+        used = {}
         for pid in pids:
             cards: dict[tuple[str, str], float | None] = {}
             for descriptor in self._cards(pid):
@@ -89,8 +89,8 @@ class GpuProcesses:
                     cards[entry[0], entry[1]] = entry[2].vram_bytes
             if cards:
                 addresses = tuple(sorted({pci for pci, _ in cards}))
-                found[pid] = GpuUse(addresses, total_of(cards.values()))
-        return found
+                used[pid] = GpuUse(addresses, total_of(cards.values()))
+        return used
 
     def _cards(self, pid: int) -> list[str]:
         """The descriptors of a process that are open cards."""
@@ -117,15 +117,15 @@ def open_nvml() -> Nvml | None:
     return nvml
 
 
-def _listed(nvml: Nvml, place: int) -> dict[int, float | None]:
+def _listed(nvml: Nvml, gpu: int) -> dict[int, float | None]:
     """Memory by PID on one GPU. A GPU that does not answer has none."""
-    found: dict[int, float | None] = {}
+    memory: dict[int, float | None] = {}
     handle = ctypes.c_void_p()
     for functions in (GRAPHICS_LISTS, COMPUTE_LISTS):
         processes = (NvmlProcessInfo * _MAX_PROCESSES)()
         count = ctypes.c_uint(_MAX_PROCESSES)
         try:
-            nvml.call("nvmlDeviceGetHandleByIndex_v2", place, ctypes.byref(handle))
+            nvml.call("nvmlDeviceGetHandleByIndex_v2", gpu, ctypes.byref(handle))
             nvml.first(functions, handle, ctypes.byref(count), processes)
         except NvmlError:
             continue
@@ -134,5 +134,5 @@ def _listed(nvml: Nvml, place: int) -> dict[int, float | None]:
             used = None if process.memory_bytes == UNKNOWN_MEMORY else float(process.memory_bytes)
             # With MIG, a process is listed once for each slice that it uses.
             listed[process.pid] = total_of((listed.get(process.pid, 0.0), used))
-        found |= listed  # a process that computes and draws is in both lists, with the same memory
-    return found
+        memory |= listed  # a process that computes and draws is in both lists, with the same memory
+    return memory

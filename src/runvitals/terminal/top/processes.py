@@ -54,28 +54,28 @@ class ProcessList:
 
     def everything(self, mono_s: float) -> list[ProcessLine]:
         """All processes, unordered, with the CPU that they used since the last call."""
-        found, known = [], self._known
+        lines, described = [], self._known
         self._known = {}
         for pid, fields, share in self._read(mono_s):
             key = (pid, int(fields[19]))
-            words = known[key] if key in known else (self._user(pid), self._command(pid))
+            words = described[key] if key in described else (self._user(pid), self._command(pid))
             self._known[key] = words
-            found.append(self._line(pid, fields, share, *words))
-        return found
+            lines.append(self._line(pid, fields, share, *words))
+        return lines
 
     def heaviest(self, count: int, mono_s: float) -> list[ProcessLine]:
         """The `count` processes that used the most CPU since the last call, then the most memory."""
-        found = self._read(mono_s)
-        found.sort(key=lambda one: (one[2], int(one[1][21]), one[0]), reverse=True)
+        processes = self._read(mono_s)
+        processes.sort(key=lambda process: (process[2], int(process[1][21]), process[0]), reverse=True)
         return [
             self._line(pid, fields, share, self._user(pid), self._command(pid))
-            for pid, fields, share in found[:count]
+            for pid, fields, share in processes[:count]
         ]
 
     def _read(self, mono_s: float) -> list[tuple[int, list[str], float]]:
         """PID, fields of its `stat` from the state on, and CPU since the last call, of each process."""
         seconds = mono_s - self._mono_s if self._ticks else 0.0
-        found: list[tuple[int, list[str], float]] = []
+        processes: list[tuple[int, list[str], float]] = []
         ticks: dict[int, int] = {}
         for pid in self._pids():
             text = read_text(f"{self._proc}/{pid}/stat") or ""
@@ -85,9 +85,9 @@ class ProcessList:
             ticks[pid] = int(fields[11]) + int(fields[12])
             spent = ticks[pid] - self._ticks.get(pid, ticks[pid])
             share = spent / TICKS_PER_SECOND / seconds * 100.0 if seconds > 0.0 else 0.0
-            found.append((pid, fields, share))
+            processes.append((pid, fields, share))
         self._ticks, self._mono_s = ticks, mono_s
-        return found
+        return processes
 
     def _pids(self) -> list[int]:
         try:

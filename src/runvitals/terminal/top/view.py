@@ -105,11 +105,11 @@ class View:
         return "  ".join(words)
 
     def _flow(self, name: str, vitals: Vitals, *ways: tuple[str, str]) -> list[ScreenLine]:
-        found = [(key, word) for key, word in ways if key in vitals.metrics]
-        if not found:
+        shown = [(key, word) for key, word in ways if key in vitals.metrics]
+        if not shown:
             return []
         line = self._line().add(f"{name:<8} ")
-        for key, word in found:
+        for key, word in shown:
             speed = format_size(vitals.metrics[key] * _MIB, "B/s")
             drawn = sparkline(vitals.history[key], max(self._curve_width // 2, 6), None, self._style.unicode)
             line.add(f"{word:<8} {speed:>11}  ").add(drawn).add("   ")
@@ -118,7 +118,7 @@ class View:
     def _space(self, vitals: Vitals) -> list[ScreenLine]:
         """The usage of file systems, as many as fit in the line."""
         line = self._line().add(f"{'Space':<8} ")
-        found = False
+        has_disks = False
         for key, used in vitals.metrics.items():
             if not (key.startswith("disk.") and key.endswith(".usagePercent")):
                 continue
@@ -126,9 +126,9 @@ class View:
             free = vitals.metrics.get(f"disk.{path}.availableGB")
             words = f"{inert(path)} {used:.0f} %"
             words += f" ({format_size(free * 2**30)} free)  " if free is not None else "  "
-            found = True
+            has_disks = True
             line.add(words)
-        return [line] if found else []
+        return [line] if has_disks else []
 
     # -- accelerators
 
@@ -173,8 +173,8 @@ class View:
     def _grid(self, devices: Sequence[Accelerator], room: int) -> list[ScreenLine]:
         """Devices in columns. Those that do not fit are counted."""
         columns = max(1, self._style.width // _CELL_WIDTH)
-        places = columns * max(1, room)
-        shown = devices if len(devices) <= places else devices[: places - columns]
+        cells = columns * max(1, room)
+        shown = devices if len(devices) <= cells else devices[: cells - columns]
         columns = min(columns, -(-len(shown) // max(1, room if shown is devices else room - 1)))
         rows = -(-len(shown) // columns)
         cell = self._style.width // columns

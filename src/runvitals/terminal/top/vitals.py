@@ -71,17 +71,17 @@ def accelerators(metrics: Mapping[str, float]) -> list[Accelerator]:
         >>> [device.values["use"] for device in accelerators({"gpu.0.gpu": 97.0, "gpu.0.temp": 61.0})]
         [97.0]
     """
-    found: dict[tuple[str, str], dict[str, float]] = {}
+    by_device: dict[tuple[str, str], dict[str, float]] = {}
     for key, value in metrics.items():
         family, _, rest = key.partition(".")
         if family not in _FAMILIES or rest.startswith("process."):
             continue
         device_id, name = _split(rest)
         if device_id:
-            found.setdefault((family, device_id), {})[name] = value
+            by_device.setdefault((family, device_id), {})[name] = value
     devices = []
     for (family, device_id), named in sorted(
-        found.items(), key=lambda item: (item[0][0], _order(item[0][1]))
+        by_device.items(), key=lambda item: (item[0][0], _order(item[0][1]))
     ):
         values = {
             what: named[name]
@@ -163,9 +163,9 @@ class Vitals:
 
     def add(self, mono_s: float, values: Mapping[str, float]) -> None:
         """Add a sample of gauges and counters. NaN values (gaps) are ignored."""
-        known = {key: value for key, value in values.items() if value == value}
-        rates = self._rates(mono_s, known)
-        self._seen.update({key: (mono_s, value) for key, value in known.items()})
+        numbers = {key: value for key, value in values.items() if value == value}
+        rates = self._rates(mono_s, numbers)
+        self._seen.update({key: (mono_s, value) for key, value in numbers.items()})
         # Some sources are not read at every sample; their last values stay valid for a while.
         self._seen = {key: seen for key, seen in self._seen.items() if mono_s - seen[0] <= _STALE_S}
         self.metrics = {**{key: value for key, (_, value) in self._seen.items()}, **rates}
@@ -189,7 +189,7 @@ class Vitals:
             rate = None if seen is None else rate_of(key)
             if seen is None or rate is None:
                 continue
-            found = between(round(seen[0] * 1000), seen[1], round(mono_s * 1000), value, rate.factor)
-            if found == found:
-                rates[rate.key] = found
+            speed = between(round(seen[0] * 1000), seen[1], round(mono_s * 1000), value, rate.factor)
+            if speed == speed:
+                rates[rate.key] = speed
         return rates

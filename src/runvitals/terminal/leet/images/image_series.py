@@ -46,10 +46,10 @@ class ImageSeries:
         step = "" if record.step is None else f"step {record.step:g} · "
         return f"{step}{self._place + 1} of {len(self._records)}"
 
-    def go(self, place: int) -> None:
+    def go(self, index: int) -> None:
         """Show the record at a place, or the nearest one."""
         end = max(len(self._records) - 1, 0)
-        self._place = min(max(place, 0), end)
+        self._place = min(max(index, 0), end)
         self._is_at_end = self._place == end
 
     def scrub(self, records: int) -> None:
@@ -62,5 +62,5 @@ class ImageSeries:
 
     def to_step(self, step: float) -> None:
         """Show what was logged last up to a step."""
-        steps = [math.inf if one.step is None else one.step for one in self._records]
-        self.go(max((place for place, at in enumerate(steps) if at <= step), default=0))
+        steps = [math.inf if record.step is None else record.step for record in self._records]
+        self.go(max((index for index, at in enumerate(steps) if at <= step), default=0))

@@ -37,9 +37,9 @@ def transmission(image: Image.Image, number: int, columns: int, rows: int) -> st
     data = base64.standard_b64encode(out.getvalue()).decode()
     chunks = [data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK)]
     parts = []
-    for place, chunk in enumerate(chunks):
-        first = f"a=T,U=1,f=100,q=2,i={number},c={columns},r={rows}," if place == 0 else ""
-        parts.append(f"\x1b_G{first}m={int(place < len(chunks) - 1)};{chunk}\x1b\\")
+    for index, chunk in enumerate(chunks):
+        first = f"a=T,U=1,f=100,q=2,i={number},c={columns},r={rows}," if index == 0 else ""
+        parts.append(f"\x1b_G{first}m={int(index < len(chunks) - 1)};{chunk}\x1b\\")
     return "".join(parts)
 
 

@@ -120,13 +120,15 @@ class MediaPane(GridPane):
         if source is None or width <= 4 or height <= 3 + _HEAD_ROWS:
             return
         self._layout.fit(width, height - 1)
-        tiles = [(self._series.setdefault(name, ImageSeries(name)), place) for name, place in self._tiles()]
+        tiles = [(self._series.setdefault(name, ImageSeries(name)), area) for name, area in self._tiles()]
         for series, _ in tiles:
             await self._read(source, series)
-        wanted = [(series, *place[2:]) for series, place in tiles]
-        found = await asyncio.gather(*(self._pictures_of(source, *one) for one in wanted))
+        requests = [(series, *area[2:]) for series, area in tiles]
+        drawn = await asyncio.gather(*(self._pictures_of(source, *request) for request in requests))
         if source is self._source:
-            self._pictures = {self._key(*one): pictures for one, pictures in zip(wanted, found, strict=True)}
+            self._pictures = {
+                self._key(*request): pictures for request, pictures in zip(requests, drawn, strict=True)
+            }
             self.redraw()
 
     def _tiles(self) -> list[tuple[str, tuple[int, int, int, int]]]:
@@ -152,9 +154,9 @@ class MediaPane(GridPane):
     async def _pictures_of(
         self, source: RunSource, series: ImageSeries, width: int, height: int
     ) -> list[DrawnImage]:
-        known = self._pictures.get(self._key(series, width, height))
-        if known is not None:
-            return known
+        drawn = self._pictures.get(self._key(series, width, height))
+        if drawn is not None:
+            return drawn
         items = [] if series.record is None else series.record.items[:_MAX_SIDE_BY_SIDE]
         room = width // max(len(items), 1) - 1
         rows = min(height - _HEAD_ROWS, _TALLEST)
@@ -204,8 +206,8 @@ class MediaPane(GridPane):
                 lines[top + y] += row
             each = wide // max(len(pictures), 1)
             self._placed += [
-                _Placed(start + place * each, 1 + top + _HEAD_ROWS, picture)
-                for place, picture in enumerate(pictures)
+                _Placed(start + index * each, 1 + top + _HEAD_ROWS, picture)
+                for index, picture in enumerate(pictures)
                 if picture.sequence
             ]
         if not self._counts:
@@ -259,8 +261,8 @@ class MediaPane(GridPane):
         x, y = self.content_region.offset
         for placed in self._placed:
             if self._graphics == "sixel":
-                place = f"\x1b[{y + placed.y + 1};{x + placed.x + 1}H"
-                driver.write(f"\x1b7{place}{placed.picture.sequence}\x1b8")
+                cursor = f"\x1b[{y + placed.y + 1};{x + placed.x + 1}H"
+                driver.write(f"\x1b7{cursor}{placed.picture.sequence}\x1b8")
             else:
                 driver.write(placed.picture.sequence)
                 placed.picture.sequence = ""
@@ -333,9 +335,9 @@ class MediaPane(GridPane):
             self._show_images()
 
     def on_click(self, event: events.Click) -> None:
-        found = None if self.is_full else self._layout.at(event.x, event.y - 1)
-        if found is not None and event.button == 1:
-            self._layout.focus = found
+        index = None if self.is_full else self._layout.at(event.x, event.y - 1)
+        if index is not None and event.button == 1:
+            self._layout.focus = index
             self.redraw()
 
 

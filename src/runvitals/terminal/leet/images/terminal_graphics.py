@@ -42,16 +42,16 @@ def _attributes() -> list[bytes]:
 
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
-    answer = b""
+    reply = b""
     try:
         tty.setcbreak(descriptor)
         os.write(sys.stdout.fileno(), b"\x1b[c")
-        while not _ATTRIBUTES.search(answer) and select.select([descriptor], [], [], _WAIT_S)[0]:
-            answer += os.read(descriptor, 256)
+        while not _ATTRIBUTES.search(reply) and select.select([descriptor], [], [], _WAIT_S)[0]:
+            reply += os.read(descriptor, 256)
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
-    found = _ATTRIBUTES.search(answer)
-    return found[1].split(b";") if found else []
+    match = _ATTRIBUTES.search(reply)
+    return match[1].split(b";") if match else []
 
 
 def cell_pixels() -> tuple[int, int]:
@@ -61,8 +61,8 @@ def cell_pixels() -> tuple[int, int]:
         import struct
         import termios
 
-        answer = fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, bytes(8))
+        size = fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, bytes(8))
     except (OSError, ImportError, ValueError):
         return 8, 16
-    rows, columns, width, height = struct.unpack("HHHH", answer)
+    rows, columns, width, height = struct.unpack("HHHH", size)
     return (width // columns, height // rows) if rows and columns and width and height else (8, 16)

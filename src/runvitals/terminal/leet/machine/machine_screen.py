@@ -135,12 +135,12 @@ class MachineScreen(ChartScreen):
         self.header.show([[(f" {inert(self.data.host)} ", "title"), (f"{up}{readonly}", "dim")]])
 
     def _read(self, charts: Sequence[Chart]) -> ChartValues:
-        found = self.data.series([line for chart in charts for line in chart.lines])
+        series = self.data.series([line for chart in charts for line in chart.lines])
         lines = [
             [
-                ChartLine(name, found[line], colour)
+                ChartLine(name, series[line], colour)
                 for colour, (line, name) in enumerate(zip(chart.lines, line_names(chart), strict=True))
-                if line in found
+                if line in series
             ]
             for chart in charts
         ]

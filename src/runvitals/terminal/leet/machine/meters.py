@@ -71,8 +71,8 @@ def _loads(metrics: Mapping[str, float]) -> str:
 
 def _cores(metrics: Mapping[str, float], width: int) -> Iterator[Row]:
     """A short bar for each core, or one character where there are many."""
-    found = [(int(match[1]), value) for key, value in metrics.items() if (match := _CORE.fullmatch(key))]
-    cores = sorted(found)
+    unsorted = [(int(match[1]), value) for key, value in metrics.items() if (match := _CORE.fullmatch(key))]
+    cores = sorted(unsorted)
     if len(cores) > _MAX_BARS:
         per_row = max(width - _LABEL - 1, 8)
         for start in range(0, len(cores), per_row):

@@ -21,8 +21,8 @@ class JournalCatalogue:
         self._list = RunList(directory)
 
     def runs(self, now_ms: int, filter_text: str) -> tuple[list[Run], int]:
-        found = self._list.runs(now_ms)
-        return found, len(found)
+        runs = self._list.runs(now_ms)
+        return runs, len(runs)
 
     def open(self, run_id: str) -> RunSource:
         """A run of this folder. NumPy, which its series need, is loaded here: after the first picture."""

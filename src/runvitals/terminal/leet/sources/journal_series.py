@@ -110,13 +110,13 @@ class SampledSeries:
         key, factor = self._recorded
         for series in samples.each({group: groups[group]}, key.__eq__):
             self._last = (float(series.t[-1]), float(series.values[-1]))
-            found = (series.t, series.values)
-            self.column.replace(*(found if factor is None else derive(*found, factor)))
+            recorded = (series.t, series.values)
+            self.column.replace(*(recorded if factor is None else derive(*recorded, factor)))
 
 
 def _recorded(key: str, keys: Iterable[Iterable[str]]) -> tuple[str, float | None] | None:
     """The recorded key that has a series' values; with a factor if the series is the rate of a counter."""
-    for recorded in (one for some in keys for one in some):
+    for recorded in (name for some in keys for name in some):
         rate = rate_of(recorded)
         if recorded == key and rate is None:
             return recorded, None

@@ -66,7 +66,7 @@ class JournalSource:
     def system(
         self, names: Iterable[SeriesName], x_range: tuple[float, float]
     ) -> dict[SeriesName, SeriesColumn]:
-        found = {}
+        columns = {}
         with self._lock:
             groups = None
             for name in names:
@@ -76,8 +76,8 @@ class JournalSource:
                     series = self._series[name] = SampledSeries(name)
                     series.update(self.reader.samples, groups)
                 if series.column.count:
-                    found[name] = series.column.snapshot()
-        return found
+                    columns[name] = series.column.snapshot()
+        return columns
 
     def progress(self) -> float:
         return 1.0

@@ -161,9 +161,9 @@ class ServerSource:
 
     def _fetch_series(self) -> bool:
         with self._lock:
-            wanted, self._wanted = self._wanted, {}
+            requested, self._wanted = self._wanted, {}
         requests: dict[tuple[float, float] | None, set[str]] = {}
-        for name, x_range in wanted.items():
+        for name, x_range in requested.items():
             if name not in self._series:
                 requests.setdefault(None, set()).add(name.key)
             elif self._series[name].lacks(x_range):
@@ -176,36 +176,38 @@ class ServerSource:
 
     def _fetch(self, keys: list[str], x_range: tuple[float, float] | None) -> None:
         times = [] if x_range is None else [("t0", int(x_range[0])), ("t1", int(x_range[1]))]
-        answer = self._get("/metrics", [("keys", keys), ("max_points", _POINTS), *times])
-        bucket_ms = float(answer["bucket_ms"] or 0.0)
+        response = self._get("/metrics", [("keys", keys), ("max_points", _POINTS), *times])
+        bucket_ms = float(response["bucket_ms"] or 0.0)
         with self._lock:
-            for series in responses.columns(answer).series:
-                found = self._series.setdefault(SeriesName(series.key, series.host, series.role), _Fetched())
+            for series in responses.columns(response).series:
+                fetched = self._series.setdefault(
+                    SeriesName(series.key, series.host, series.role), _Fetched()
+                )
                 if x_range is None:
-                    found.column.replace(series.t, series.values)
-                    found.bucket_ms = bucket_ms
+                    fetched.column.replace(series.t, series.values)
+                    fetched.bucket_ms = bucket_ms
                 else:
-                    _put_in(found.column, series.t, series.values)
+                    _put_in(fetched.column, series.t, series.values)
             if x_range is not None:
                 self._mark_detailed(keys, x_range)
 
     def _mark_detailed(self, keys: Iterable[str], x_range: tuple[float, float]) -> None:
         is_tail = x_range[1] >= self._end_ms
-        for name, found in self._series.items():
+        for name, fetched in self._series.items():
             if name.key in keys:
-                found.since_ms, found.until_ms = x_range[0], inf if is_tail else x_range[1]
+                fetched.since_ms, fetched.until_ms = x_range[0], inf if is_tail else x_range[1]
 
     def _fetch_logged(self) -> bool:
         with self._lock:
-            wanted = sorted(self._wanted_names)
+            requested = sorted(self._wanted_names)
             self._wanted_names.clear()
-        for start in range(0, len(wanted), _KEYS_PER_REQUEST):
-            names = wanted[start : start + _KEYS_PER_REQUEST]
-            answer = self._get("/history", [("keys", names), ("max_points", _POINTS)])
+        for start in range(0, len(requested), _KEYS_PER_REQUEST):
+            names = requested[start : start + _KEYS_PER_REQUEST]
+            response = self._get("/history", [("keys", names), ("max_points", _POINTS)])
             with self._lock:
                 for name in names:
                     self._logged[name] = {}
-                for group in answer["groups"]:
+                for group in response["groups"]:
                     for name, values in group["series"].items():
                         lines = self._logged.setdefault(name, {})
                         steps, times = lines.setdefault(
@@ -214,7 +216,7 @@ class ServerSource:
                         numbers = [float("nan") if value is None else value for value in values]
                         steps.extend(group["step"], numbers)
                         times.extend(group["t"], numbers)
-        return bool(wanted)
+        return bool(requested)
 
     # -- from memory
 
@@ -228,15 +230,15 @@ class ServerSource:
     def system(
         self, names: Iterable[SeriesName], x_range: tuple[float, float]
     ) -> dict[SeriesName, SeriesColumn]:
-        found = {}
+        columns = {}
         with self._lock:
             for name in names:
                 series = self._series.get(name)
                 if series is None or series.lacks(x_range):
                     self._wanted[name] = x_range
                 if series is not None and series.column.count:
-                    found[name] = series.column.snapshot()
-        return found
+                    columns[name] = series.column.snapshot()
+        return columns
 
     def logged_names(self) -> list[str]:
         with self._lock:
@@ -285,7 +287,7 @@ class ServerSource:
 def _append(column: SeriesColumn, times: list[float], values: list[float]) -> None:
     """Add what is newer than the last value: a response and the news after it may overlap."""
     last = column.x[-1] if column.count else -inf
-    first = next((place for place, time in enumerate(times) if time > last), len(times))
+    first = next((index for index, time in enumerate(times) if time > last), len(times))
     column.extend(times[first:], values[first:])
 
 

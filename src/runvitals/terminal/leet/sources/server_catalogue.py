@@ -43,12 +43,12 @@ class ServerCatalogue:
         self.title = self._connection.url + (f" · {project}" if project else "")
 
     def runs(self, now_ms: int, filter_text: str) -> tuple[list[Run], int]:
-        wanted = [("filter", filter_text or None), ("project", self._project), ("limit", _RUNS)]
+        parameters = [("filter", filter_text or None), ("project", self._project), ("limit", _RUNS)]
         with self._use(), with_remedy(self._remedy):
-            page = self._connection.get("/runs", wanted)
+            page = self._connection.get("/runs", parameters)
         return [_listed(row) for row in page["runs"]], int(page["total"])
 
-    def find(self, wanted: str) -> str:
+    def find(self, id_or_name: str) -> str:
         """The id of the run with an id, or with a name that no other has.
 
         Raises:
@@ -56,13 +56,13 @@ class ServerCatalogue:
             ServerError: the server rejected the request or is unreachable.
         """
         try:
-            return str(self._connection.get_of_run(wanted)["id"])
+            return str(self._connection.get_of_run(id_or_name)["id"])
         except UnknownRun:
-            found, _ = self.runs(0, "name:" + json.dumps(wanted))
-        named = [run.id for run in found if run.name == wanted]
+            runs, _ = self.runs(0, "name:" + json.dumps(id_or_name))
+        named = [run.id for run in runs if run.name == id_or_name]
         if len(named) != 1:
             problem = f"{len(named)} runs of" if named else "no run"
-            raise UnknownRun(f"{problem} {wanted!r} on {self._connection.url}, and none on this machine")
+            raise UnknownRun(f"{problem} {id_or_name!r} on {self._connection.url}, and none on this machine")
         return named[0]
 
     def open(self, run_id: str) -> RunSource:

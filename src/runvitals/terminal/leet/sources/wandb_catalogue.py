@@ -27,16 +27,16 @@ class WandbCatalogue:
         self._paths: dict[str, str] = {}
 
     def runs(self, now_ms: int, filter_text: str) -> tuple[list[Run], int]:
-        found: dict[str, Run] = {}
+        by_id: dict[str, Run] = {}
         for path in files_below(self._folder):
             file = self._summary(path)
             if file is not None and file.run.run:
                 # A resumed run has several files; the newest stands for it.
-                known = found.get(file.run.run)
-                if known is None or known.started_ms < file.run.started_ms:
-                    found[file.run.run] = _listed(file, now_ms)
+                other = by_id.get(file.run.run)
+                if other is None or other.started_ms < file.run.started_ms:
+                    by_id[file.run.run] = _listed(file, now_ms)
                     self._paths[file.run.run] = path
-        runs = sorted(found.values(), key=lambda run: -run.started_ms)
+        runs = sorted(by_id.values(), key=lambda run: -run.started_ms)
         return runs, len(runs)
 
     def _summary(self, path: str) -> WandbFile | None:
