@@ -176,7 +176,7 @@ def finish(exit_code: int | None = None, quiet: bool | None = None) -> None:
     """Finish the open run, if there is one; see `Run.finish`."""
     from runvitals.sdk import start
 
-    opened = start.opened()
+    opened = start.current_run()
     if opened is not None:
         opened.finish(exit_code)
 
@@ -226,7 +226,7 @@ def __getattr__(name: str) -> object:
     if name == "run":
         from runvitals.sdk import start
 
-        return start.opened()
+        return start.current_run()
     if name == "open_run":
         from runvitals.readers.journals import open_run
 
@@ -285,4 +285,4 @@ def _of_wandb(name: str) -> object:
         raise AttributeError(f"module 'runvitals' has no attribute {name!r}")
     from runvitals.sdk import wandb_names
 
-    raise wandb_names.absent("module", name)
+    raise wandb_names.absence_error("module", name)

@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     from runvitals.readers.servers.sweeps.agent import SweepFailed
     from runvitals.readers.servers.sweeps.functions import agent
 
-    signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         agent(arguments.sweep, entity=arguments.entity, project=arguments.project, count=arguments.count)
     except SweepFailed as error:
@@ -39,6 +39,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _terminated(number: int, frame: FrameType | None) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
     """End with the program, which would otherwise go on without the agent."""
     raise KeyboardInterrupt

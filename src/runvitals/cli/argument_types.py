@@ -26,7 +26,7 @@ def time_ms(text: str) -> int:
         >>> time_ms("90d"), time_ms("12h")
         (7776000000, 43200000)
     """
-    return _parsed(text, _TIMES_MS, "a number with the unit h, d, w or y, such as 90d")
+    return _parse_quantity(text, _TIMES_MS, "a number with the unit h, d, w or y, such as 90d")
 
 
 def size_bytes(text: str) -> int:
@@ -36,14 +36,16 @@ def size_bytes(text: str) -> int:
         >>> size_bytes("200GB"), size_bytes("1.5GiB")
         (200000000000, 1610612736)
     """
-    return _parsed(text, _SIZES, "a number with the unit KB, MB, GB, TB, KiB, MiB, GiB or TiB, such as 200GB")
+    return _parse_quantity(
+        text, _SIZES, "a number with the unit KB, MB, GB, TB, KiB, MiB, GiB or TiB, such as 200GB"
+    )
 
 
-def _parsed(text: str, units: dict[str, int], expected: str) -> int:
-    found = _QUANTITY.fullmatch(text.strip())
+def _parse_quantity(text: str, units: dict[str, int], expected: str) -> int:
+    match = _QUANTITY.fullmatch(text.strip())
     by_name = {name.lower(): factor for name, factor in units.items()}
-    factor = by_name.get(found[2].lower()) if found else None
-    number = parse_number(found[1], 0.0, _MOST) if found else None
+    factor = by_name.get(match[2].lower()) if match else None
+    number = parse_number(match[1], 0.0, _MOST) if match else None
     value = round(number * factor) if number is not None and factor is not None else 0
     if not 0 < value < INT64:
         raise argparse.ArgumentTypeError(f"invalid value {text!r:.80}: expected {expected}")

@@ -72,7 +72,7 @@ def _get(arguments: argparse.Namespace) -> int:
     from runvitals.sdk.artifacts.artifact import Artifact
     from runvitals.sdk.artifacts.finding import find
 
-    print(inert(Artifact.found(find(_scope(arguments), arguments.name)).download(arguments.output)))
+    print(inert(Artifact.from_source(find(_scope(arguments), arguments.name)).download(arguments.output)))
     return 0
 
 
@@ -100,10 +100,10 @@ def _versions(arguments: argparse.Namespace) -> Iterator[ArtifactVersion]:
         from runvitals.readers.journals.artifacts import LocalArtifacts
 
         of_all = address is None and arguments.project is None
-        found = LocalArtifacts(scope.folder).versions(
+        sources = LocalArtifacts(scope.folder).versions(
             None if of_all else project, None if address is None else address.name
         )
-        yield from (one.version for one in found)
+        yield from (source.version for source in sources)
         return
     from runvitals.readers.servers.artifacts import ServerArtifacts
 
@@ -115,9 +115,9 @@ def _versions(arguments: argparse.Namespace) -> Iterator[ArtifactVersion]:
 
 def _scope(arguments: argparse.Namespace) -> Any:
     from runvitals.sdk.artifacts.finding import ArtifactScope
-    from runvitals.sdk.start import resolved
+    from runvitals.sdk.start import resolve_settings
 
-    settings = resolved({})
+    settings = resolve_settings({})
     server = settings["server"] if settings["mode"] == "online" else None
     project = arguments.project or settings["project"]
     return ArtifactScope(server, directory(arguments), settings["entity"], project)

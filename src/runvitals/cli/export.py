@@ -120,11 +120,11 @@ def _naming_output(path: str | None) -> Iterator[None]:
         raise
 
 
-def _no_match(wanted: Sequence[str], keys: Sequence[str]) -> str:
+def _no_match(globs: Sequence[str], keys: Sequence[str]) -> str:
     there = ", ".join(keys[:_SHOWN_KEYS]) + (
         f" and {len(keys) - _SHOWN_KEYS} more" * (len(keys) > _SHOWN_KEYS)
     )
-    return f"--keys {' '.join(wanted)}: no key matches; the run has {there or 'no keys'}"
+    return f"--keys {' '.join(globs)}: no key matches; the run has {there or 'no keys'}"
 
 
 class JournalExport:
@@ -134,9 +134,9 @@ class JournalExport:
         keys: all keys found so far, matching or not.
     """
 
-    def __init__(self, folder: str, wanted: KeyFilter, names: str = "runvitals") -> None:
+    def __init__(self, folder: str, key_filter: KeyFilter, names: str = "runvitals") -> None:
         self._folder = folder
-        self._wanted = wanted
+        self._key_filter = key_filter
         self._in_mlflow = names == "mlflow"
         self._plans: dict[tuple[str, ...], list[tuple[int, str, float]]] = {}
         self._keys: dict[str, None] = {}
@@ -155,9 +155,9 @@ class JournalExport:
     def history(self) -> Iterator[ExportRow]:
         """The rows of `log()`. Of media, the names and SHA-256 of their files in the run's folder."""
         for record in self._records(frames.HISTORY, frames.MEDIA):
-            logged = _logged(record)
+            logged = _values_by_name(record)
             self._keys.update(dict.fromkeys(logged))
-            values = {k: v for k, v in logged.items() if self._wanted(k)}
+            values = {k: v for k, v in logged.items() if self._key_filter(k)}
             if values:
                 writer = self._facts.writer(record.writer)
                 origin = {"host": writer.host, "rank": writer.rank, "step": record.value.get("step")}
@@ -169,13 +169,15 @@ class JournalExport:
 
     def _plan(self, keys: Sequence[str]) -> list[tuple[int, str, float]]:
         """(column, name, factor) of each matching value of a sample."""
-        given = tuple(keys)
-        plan = self._plans.get(given)
+        key_tuple = tuple(keys)
+        plan = self._plans.get(key_tuple)
         if plan is None:
-            self._keys.update(dict.fromkeys(given))
-            names = mlflow.renamed(given) if self._in_mlflow else {}
-            plan = self._plans[given] = [
-                (column, *names.get(key, (key, 1.0))) for column, key in enumerate(given) if self._wanted(key)
+            self._keys.update(dict.fromkeys(key_tuple))
+            names = mlflow.renamed(key_tuple) if self._in_mlflow else {}
+            plan = self._plans[key_tuple] = [
+                (column, *names.get(key, (key, 1.0)))
+                for column, key in enumerate(key_tuple)
+                if self._key_filter(key)
             ]
         return plan
 
@@ -201,7 +203,7 @@ class JournalExport:
             self.problems += [str(problem) for problem in tail.problems]
 
 
-def _logged(record: Record) -> dict[str, Any]:
+def _values_by_name(record: Record) -> dict[str, Any]:
     """What a record of a row or of media logged, by name."""
     if record.type == frames.MEDIA:
         return {record.value["key"]: record.value["items"]}

@@ -50,16 +50,16 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     opened = open_run(arguments.id, directory(arguments))
-    found = [
+    files = [
         file
         for file in listed_files(opened, arguments.media)
         if not arguments.names or any(fnmatchcase(file.name, glob) for glob in arguments.names)
     ]
-    if arguments.names and not found:
+    if arguments.names and not files:
         raise ValueError(f"--names {' '.join(arguments.names)}: no file of the run matches")
     if arguments.output is not None:
-        return _copy(found, arguments.output)
-    rows = [[inert(file.name), f"{file.bytes:,}", file.type, moment(file.time_ms)] for file in found]
+        return _copy(files, arguments.output)
+    rows = [[inert(file.name), f"{file.bytes:,}", file.type, moment(file.time_ms)] for file in files]
     if rows:
         print(table([["NAME", "BYTES", "TYPE", "SAVED (UTC)"], *rows]))
     return 0

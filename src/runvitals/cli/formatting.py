@@ -16,7 +16,7 @@ def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) ->
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     lines = (
         "  ".join(
-            _padded(cell, width, is_right=i in right)
+            _pad(cell, width, is_right=i in right)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
@@ -24,7 +24,7 @@ def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) ->
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _padded(cell: str, width: int, is_right: bool) -> str:
+def _pad(cell: str, width: int, is_right: bool) -> str:
     blanks = " " * (width - display_width(cell))
     return blanks + cell if is_right else cell + blanks
 

@@ -67,12 +67,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _by_kind(sources: list[str]) -> dict[str, list[str]]:
     """The addresses of each kind of source; "" for `.wandb` files."""
-    found: dict[str, list[str]] = {}
+    by_kind: dict[str, list[str]] = {}
     for source in sources:
         kind, colon, address = source.partition(":")
-        known = kind if colon and kind in _KINDS and not os.path.exists(source) else ""
-        found.setdefault(known, []).append(address if known else source)
-    return found
+        known_kind = kind if colon and kind in _KINDS and not os.path.exists(source) else ""
+        by_kind.setdefault(known_kind, []).append(address if known_kind else source)
+    return by_kind
 
 
 def _import_all(kind: str, addresses: list[str], arguments: argparse.Namespace) -> tuple[list[str], int]:
@@ -135,25 +135,27 @@ def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list
     """Import `.wandb` files; returns the ids, and how many failed."""
     from runvitals.readers.wandb_files.importer import import_file
 
-    found = [file for path in paths for file in files(path)]
-    if arguments.run and len(found) > 1:
-        raise ValueError(f"--run {arguments.run} applies to a single file, but {len(found)} files were found")
+    to_import = [file for path in paths for file in files(path)]
+    if arguments.run and len(to_import) > 1:
+        raise ValueError(
+            f"--run {arguments.run} applies to a single file, but {len(to_import)} files were found"
+        )
     team = _team(arguments)
     ids = []
-    for file in found:
+    for file in to_import:
         try:
-            made = import_file(file, directory(arguments), arguments.run, arguments.project, team)
+            done = import_file(file, directory(arguments), arguments.run, arguments.project, team)
         except FileExistsError as error:
             print(inert(f"{file}: {error}"), file=sys.stderr)
             continue
-        text = f"{made.samples} samples, {made.rows} log() rows, {made.console_records} console records"
-        if made.damaged:
-            text += f"; skipped {made.damaged} damaged records"
-        if made.cut:
+        text = f"{done.samples} samples, {done.rows} log() rows, {done.console_records} console records"
+        if done.damaged:
+            text += f"; skipped {done.damaged} damaged records"
+        if done.cut:
             text += "; the file ends in the middle of a record"
-        print(inert(f"{made.run} of project {made.project}: {text}"))
-        ids.append(made.run)
-    return ids, len(found) - len(ids)
+        print(inert(f"{done.run} of project {done.project}: {text}"))
+        ids.append(done.run)
+    return ids, len(to_import) - len(ids)
 
 
 def _deliver(ids: list[str], arguments: argparse.Namespace) -> int:
@@ -175,12 +177,12 @@ def files(path: str) -> Iterator[str]:
             raise ValueError(f"{path}: {_other_kind(path)}")
         yield path
         return
-    found = []
+    paths = []
     for folder, _, names in os.walk(path):  # without following `latest-run`
-        found += [os.path.join(folder, name) for name in names if name.endswith(".wandb")]
-    if not found:
+        paths += [os.path.join(folder, name) for name in names if name.endswith(".wandb")]
+    if not paths:
         raise FileNotFoundError(f"{path}: no .wandb file found; {_other_kind(path)}")
-    yield from sorted(found)
+    yield from sorted(paths)
 
 
 def _other_kind(path: str) -> str:

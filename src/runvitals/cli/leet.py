@@ -75,11 +75,11 @@ def run(arguments: argparse.Namespace) -> int:
             from runvitals.terminal.leet.replay import speed_of
     server = resolve({}, os.environ, os.getcwd())["server"]
     around = Surroundings(directory(arguments), os.getcwd(), server, os.environ)
-    wanted = target(words[0] if words else None, around)
+    opened = target(words[0] if words else None, around)
     is_terminal = _is_screen()
     if inspects:
         on_screen = is_terminal and not (arguments.json or arguments.summary)
-        return _inspect(wanted, on_screen, arguments)
+        return _inspect(opened, on_screen, arguments)
     if not is_terminal:
         why = ", and TERM=dumb is none" if os.environ.get("TERM") == "dumb" else ""
         print(
@@ -88,10 +88,10 @@ def run(arguments: argparse.Namespace) -> int:
         return 1
     config = Config.of_user(os.environ)
     if not words and config["startup"] == "list":
-        wanted = wanted._replace(run_id=None)
+        opened = opened._replace(run_id=None)
     speed = None if arguments.replay is None else speed_of(arguments.replay)
     shown = graphics(str(config["images"]), os.environ)
-    app = LeetApp(wanted, config=config, environ=os.environ, replay_speed=speed, graphics=shown)
+    app = LeetApp(opened, config=config, environ=os.environ, replay_speed=speed, graphics=shown)
     return app.run_in_terminal(os.environ)
 
 
@@ -118,10 +118,10 @@ def _is_screen() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def _inspect(wanted: OpeningTarget, on_screen: bool, arguments: argparse.Namespace) -> int:
+def _inspect(opened: OpeningTarget, on_screen: bool, arguments: argparse.Namespace) -> int:
     from runvitals.terminal.leet.inspection import print_records, print_summary, source_of
 
-    source = source_of(wanted)
+    source = source_of(opened)
     try:
         if arguments.summary:
             print_summary(source, sys.stdout, arguments.json)
@@ -136,7 +136,7 @@ def _inspect(wanted: OpeningTarget, on_screen: bool, arguments: argparse.Namespa
         return app.run_in_terminal(os.environ)
     finally:
         source.close()
-        wanted.catalogue.close()
+        opened.catalogue.close()
 
 
 def _configure() -> int:

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     url = SETTINGS["server"].parse(arguments.url, "argument")
     secret = None if arguments.paste or not sys.stdin.isatty() else _by_browser(url)
     if secret is None:
-        secret = _pasted(url)
+        secret = _read_pasted(url)
     stored_keys.check(url, secret)
     print(f"token stored in {inert(stored_keys.save(url, secret, os.environ))}")
     return 0
@@ -53,7 +53,7 @@ def _by_browser(url: str) -> str | None:
     return key.key
 
 
-def _pasted(url: str) -> str:
+def _read_pasted(url: str) -> str:
     """Raises:
     ValueError: it cannot be a token.
     """

@@ -51,11 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_runs(runs: RunList, arguments: argparse.Namespace) -> None:
-    wanted = Filter(project=arguments.project, terms=parse(" ".join(arguments.filter)))
-    found = matching(listed := runs.runs(now_ms()), wanted, _statistics(listed, wanted, runs.directory))
+    filter_ = Filter(project=arguments.project, terms=parse(" ".join(arguments.filter)))
+    matches = matching(listed := runs.runs(now_ms()), filter_, _statistics(listed, filter_, runs.directory))
     if arguments.json:
-        print(json.dumps([finite(run_as_dict(run)) for run in found], indent=1, allow_nan=False))
-    elif found:
+        print(json.dumps([finite(run_as_dict(run)) for run in matches], indent=1, allow_nan=False))
+    elif matches:
         heading = [
             "RUN",
             "NAME",
@@ -69,8 +69,8 @@ def _print_runs(runs: RunList, arguments: argparse.Namespace) -> None:
             "SUMMARY",
             "TAGS",
         ]
-        print(table([heading, *(_row(run) for run in found)], right=frozenset({5, 7, 8})))
-        for run in found:
+        print(table([heading, *(_row(run) for run in matches)], right=frozenset({5, 7, 8})))
+        for run in matches:
             if run.problems:
                 print(f"{inert(run.id)}: {inert(run.problems[0])}", file=sys.stderr)
     else:
@@ -91,13 +91,13 @@ def _mention_runs_kept_elsewhere(folder: str) -> None:
         )
 
 
-def _statistics(runs: Sequence[Run], wanted: Filter, folder: str) -> SystemStatistics:
+def _statistics(runs: Sequence[Run], filter_: Filter, folder: str) -> SystemStatistics:
     """The system statistics of the runs, if the filter needs them: their journals are read completely.
 
     Raises:
         ModuleNotFoundError: what reads them is not installed.
     """
-    if not any(map(is_statistic, wanted.fields)):
+    if not any(map(is_statistic, filter_.fields)):
         return {}
     from runvitals.server.library.local.journal_summaries import JournalSummaries
 

@@ -44,8 +44,8 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     disk_paths = joined_setting("disk_paths", arguments.disk_paths)
-    given = Settings(host_root=arguments.host_root, disk_paths=disk_paths).given
-    values = resolve(given, os.environ, os.getcwd())
+    chosen = Settings(host_root=arguments.host_root, disk_paths=disk_paths).given
+    values = resolve(chosen, os.environ, os.getcwd())
     if arguments.watch is None:
         reading = read_once(values)
         print(json.dumps(_as_json(reading), indent=1, allow_nan=False) if arguments.json else _text(reading))

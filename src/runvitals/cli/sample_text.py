@@ -46,7 +46,7 @@ def lines(reading: MachineReading) -> Iterator[str]:
     for group in sorted(_groups(reading), key=lambda group: group.order):
         yield inert(group.heading)
         for key in sorted(group.keys, key=_natural):
-            yield f"  {inert(key):<{width}}  {_shown(key, reading.metrics[key])}"
+            yield f"  {inert(key):<{width}}  {_format_value(key, reading.metrics[key])}"
         yield ""
     yield from _sources(reading.states)
 
@@ -105,7 +105,7 @@ def _words(device: Mapping[str, Any]) -> str:
     return ", ".join(str(word) for word in words if word)
 
 
-def _shown(key: str, value: float) -> str:
+def _format_value(key: str, value: float) -> str:
     match = DEFINITIONS.find(key)
     unit = match.metric.unit if match is not None else ""
     if unit == "bytes":

@@ -201,7 +201,7 @@ def run(arguments: argparse.Namespace) -> int:
     cold_settings(arguments, not is_clickhouse(arguments))
     host, port = arguments.listen
     with serve.until_interrupted(), ExitStack() as stack:
-        with _named(host, port):
+        with _address_in_errors(host, port):
             listener = stack.enter_context(serve.bind(port, host))
         if arguments.workers > 1:
             return _serve_by_workers(arguments, listener)
@@ -276,12 +276,12 @@ def _start_listening(listener: socket.socket) -> None:
     from runvitals.server.http import serve
 
     host, port = listener.getsockname()[:2]
-    with _named(host, port):
+    with _address_in_errors(host, port):
         serve.start_listening(listener)
 
 
 @contextmanager
-def _named(host: str, port: int) -> Iterator[None]:
+def _address_in_errors(host: str, port: int) -> Iterator[None]:
     """Name the address in the error of a socket that cannot listen there."""
     try:
         yield
@@ -388,10 +388,10 @@ def _welcome(
     accounts = metadata_store.accounts
     if accounts.users.any_administrator():
         return []
-    wanted = requested_administrator(arguments.admin_email)
-    if wanted is not None:
-        path = wanted.create(metadata_store, now_ms)
-        return [] if path is None else [(f"{wanted.name} sets a password within an hour", path)]
+    administrator = requested_administrator(arguments.admin_email)
+    if administrator is not None:
+        path = administrator.create(metadata_store, now_ms)
+        return [] if path is None else [(f"{administrator.name} sets a password within an hour", path)]
     path = f"{_SETUP}#{accounts.one_time_tokens.create('setup', now_ms)}"
     usable = not token_required or any(token.revoked_ms is None for token in metadata_store.tokens.all())
     return [(f"{'for accounts, ' if usable else ''}create the first administrator within 24 hours", path)]
@@ -435,10 +435,10 @@ def proxies(text: str) -> tuple[str, ...]:
     """
     import ipaddress
 
-    found = tuple(part.strip() for part in text.split(",") if part.strip())
-    for part in found:
+    networks = tuple(part.strip() for part in text.split(",") if part.strip())
+    for part in networks:
         try:
             ipaddress.ip_network(part)
         except ValueError as error:
             raise argparse.ArgumentTypeError(f"invalid proxy: {error}") from None
-    return found
+    return networks

@@ -73,15 +73,15 @@ def _hosts(hosts: list[Host]) -> str:
 
 def _limits(run: Run) -> list[str]:
     """The limits of the run's cgroups, and the folders that set them: `8 GiB of memory, set by /sys/fs/…`."""
-    found = []
+    limits = []
     for host, machine in run.machines.items():
         where = f" on {host}" if len(run.machines) > 1 else ""
         for fact, field, unit, what in _LIMITS:
             limit = machine.get(fact)
             value = limit.get(field) if isinstance(limit, dict) else None
             if isinstance(limit, dict) and isinstance(value, (int, float)):
-                found.append(f"{number(value / unit)} {what}{where}, set by {limit.get('set_by')}")
-    return found
+                limits.append(f"{number(value / unit)} {what}{where}, set by {limit.get('set_by')}")
+    return limits
 
 
 # Fact about a machine, its field, the unit of that field, what it limits.

@@ -229,8 +229,8 @@ def _pair_clickhouse(stack: ExitStack, store: ClickHouseStore, address: str) -> 
         store.check_prepared()
         _pair(store, metadata_store)
     except StoreUnavailable:
-        known = metadata_store.issued_ids.pairing()
-        store.pair_later(known and known[0], partial(pairing.pair, store, metadata_store))
+        pairing_before = metadata_store.issued_ids.pairing()
+        store.pair_later(pairing_before and pairing_before[0], partial(pairing.pair, store, metadata_store))
     return metadata_store
 
 

@@ -46,11 +46,11 @@ def check(arguments: argparse.Namespace) -> int:
     from runvitals.store.samples.sqlite import stored_ids
     from runvitals.store.samples.sqlite.check import check as check_samples
 
-    name, found = store_folder(arguments), 0
+    name, count = store_folder(arguments), 0
     if is_clickhouse(arguments):
         name, stored = ids_in_clickhouse(arguments.store)
     else:
-        found = _print(check_samples(name, arguments.read_cold))
+        count = _print(check_samples(name, arguments.read_cold))
         # Before the metadata: what is added meanwhile is in the metadata store by the time it is read.
         stored = stored_ids.read(name)
     elsewhere = _elsewhere(arguments, stored.pairing)
@@ -58,10 +58,10 @@ def check(arguments: argparse.Namespace) -> int:
         print(f"the metadata store is at {inert(elsewhere)}: use --catalogue to check it too")
     else:
         address = metadata_address(arguments)
-        found += _print(check_ids(name, stored, address))
-        found += _print(check_contents(contents_folder(store_folder(arguments)), address))
-    if found:
-        print("1 problem" if found == 1 else f"{found} problems")
+        count += _print(check_ids(name, stored, address))
+        count += _print(check_contents(contents_folder(store_folder(arguments)), address))
+    if count:
+        print("1 problem" if count == 1 else f"{count} problems")
         return 1
     print(f"{inert(name)}: no problems found{_not_read(arguments)}")
     return 0

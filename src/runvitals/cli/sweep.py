@@ -38,8 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     from runvitals.readers.servers.sweeps import functions
 
     if arguments.order is None:
-        made = functions.sweep(arguments.sweep, arguments.entity, arguments.project, name=arguments.name)
-        print(inert(made))
+        sweep_id = functions.sweep(arguments.sweep, arguments.entity, arguments.project, name=arguments.name)
+        print(inert(sweep_id))
         return 0
     changed = functions.control(arguments.sweep, arguments.order, arguments.entity, arguments.project)
     print(inert(f"{changed['id']} is {changed.get('state')}"))

@@ -17,7 +17,7 @@ from runvitals.monitoring.environment import redaction
 from runvitals.monitoring.settings.settings import SETTINGS
 from runvitals.readers.journals.run_handle import find_run
 from runvitals.readers.journals.runs import RunList
-from runvitals.sdk.delivery import configured
+from runvitals.sdk.delivery import configured_destinations
 
 if TYPE_CHECKING:
     from runvitals.relay.engine.cursor import Cursor
@@ -48,11 +48,11 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     folder = directory(arguments)
-    wanted, environ = _wanted(arguments.to)
-    ids, failed = (RunList(folder).ids(), []) if arguments.all else _found(arguments.ids, folder)
+    addresses, environ = _destinations(arguments.to)
+    ids, failed = (RunList(folder).ids(), []) if arguments.all else _find_ids(arguments.ids, folder)
     if not ids and not failed:
         print(f"no runs in {inert(folder)}")
-    for destination in wanted:
+    for destination in addresses:
         failed += DestinationSync(destination, environ).deliver(ids, folder)
     if failed:
         _print_error(f"not delivered: {', '.join(failed)}")
@@ -65,13 +65,15 @@ def deliver(ids: Sequence[str], to: str, folder: str) -> list[str]:
     Raises:
         ValueError: invalid destination.
     """
-    wanted, environ = _wanted(to)
+    addresses, environ = _destinations(to)
     return [
-        text for destination in wanted for text in DestinationSync(destination, environ).deliver(ids, folder)
+        text
+        for destination in addresses
+        for text in DestinationSync(destination, environ).deliver(ids, folder)
     ]
 
 
-def _found(named: Sequence[str], folder: str) -> tuple[list[str], list[str]]:
+def _find_ids(named: Sequence[str], folder: str) -> tuple[list[str], list[str]]:
     """The ids of the named runs, without duplicates, and the names that match no run."""
     ids: dict[str, None] = {}
     unknown: list[str] = []
@@ -88,16 +90,18 @@ def _print_error(text: str) -> None:
     print(f"runvitals: {inert(redaction.text(text))}", file=sys.stderr)
 
 
-def _wanted(to: str | None) -> tuple[list[str], dict[str, str]]:
+def _destinations(to: str | None) -> tuple[list[str], dict[str, str]]:
     """The destinations, and their environment.
 
     Raises:
         ValueError: no destination is configured, or an invalid one.
     """
-    found, environ = configured([] if to is None else SETTINGS["destinations"].parse([to], "--to"))
-    if not found:
+    addresses, environ = configured_destinations(
+        [] if to is None else SETTINGS["destinations"].parse([to], "--to")
+    )
+    if not addresses:
         raise ValueError("no destination: use --to URL, or the setting `server` (RUNVITALS_SERVER)")
-    return found, environ
+    return addresses, environ
 
 
 class DestinationSync:
@@ -114,16 +118,16 @@ class DestinationSync:
         for number, run_id in enumerate(ids):
             try:
                 if not self._deliver(run_id, paths.run_dir(run_id, folder)):
-                    failed.append(self._named(run_id))
+                    failed.append(self._label(run_id))
             except (ValueError, ImportError) as error:  # the destination could not be created
                 _print_error(inert(error))
-                return failed + [self._named(run_id) for run_id in ids[number:]]
+                return failed + [self._label(run_id) for run_id in ids[number:]]
             if self._failures == _UNREACHABLE_AFTER and number + 1 < len(ids):
                 _print_error(f"{inert(self._destination)} is unreachable: skipping the remaining runs")
-                return failed + [self._named(run_id) for run_id in ids[number + 1 :]]
+                return failed + [self._label(run_id) for run_id in ids[number + 1 :]]
         return failed
 
-    def _named(self, run_id: str) -> str:
+    def _label(self, run_id: str) -> str:
         return f"{inert(run_id)} to {inert(self._destination)}"
 
     def _deliver(self, run_id: str, folder: str) -> bool:
@@ -173,9 +177,9 @@ class DestinationSync:
         from runvitals.monitoring.monitor.relay_connection import ask
 
         folder = os.path.dirname(os.path.dirname(cursor.folder))
-        answer = ask(folder, {"op": "flush", "run": run_id, "timeout_s": _RELAY_S}, 2 * _RELAY_S)
-        reports = [] if answer is None else answer["destinations"]
-        report = next((one for one in reports if one["destination"] == cursor.spec.text), None)
+        response = ask(folder, {"op": "flush", "run": run_id, "timeout_s": _RELAY_S}, 2 * _RELAY_S)
+        reports = [] if response is None else response["destinations"]
+        report = next((entry for entry in reports if entry["destination"] == cursor.spec.text), None)
         where = f"{inert(run_id)} ({inert(cursor.host)})"
         if report is None:
             _print_error(f"{where}: {inert(error)}")

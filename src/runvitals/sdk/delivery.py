@@ -43,7 +43,7 @@ def check_kinds(values: Mapping[str, Any], origin: str) -> None:
             raise SettingError(f"invalid setting destinations ({inert(origin)}): {error}") from None
 
 
-def configured(to: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+def configured_destinations(to: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """The destinations of a command, `to` or else those of the settings, and its environment.
 
     In that environment `RUNVITALS_DESTINATIONS` lists all configured destinations, and those of `to` of any

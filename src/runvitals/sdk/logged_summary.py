@@ -54,7 +54,7 @@ class LoggedSummary:
             return None
         return dumps({"t": now_ms, "logged": self._summary.state(_RECORD_BYTES)})
 
-    def written(self, size: int, segment: int) -> None:
+    def note_written(self, size: int, segment: int) -> None:
         """The record was written, with this size, to this segment."""
         self._segment = segment
         self._pending_bytes = 0

@@ -87,7 +87,9 @@ class Values:
     def facts(self, changes: Mapping[Any, Any]) -> dict[str, Any]:
         """Convert entries of `config` or `summary`; nested mappings stay nested."""
         sanitizer = _sanitizer()
-        facts = {name: sanitizer.value(value, DEPTH - 1) for name, value in _named(changes, sanitizer)}
+        facts = {
+            name: sanitizer.value(value, DEPTH - 1) for name, value in _named_entries(changes, sanitizer)
+        }
         whole = Sanitizer()
         kept: dict[str, Any] = whole.value({"facts": facts, "t": 0}, DEPTH + 1)["facts"]  # as in a record
         self._note({**sanitizer.faults, **whole.faults})
@@ -241,7 +243,7 @@ def _leaves(data: Mapping[Any, Any], sanitizer: Sanitizer) -> Iterable[tuple[str
         elif len(above) < _NESTED and (type(value) is dict or _is_mapping(value)):
             inner = [
                 (f"{prefix}.{name}" if above else name, item, (*above, id(value)))
-                for name, item in _named(value, sanitizer)
+                for name, item in _named_entries(value, sanitizer)
             ]
             pending.extend(reversed(inner))
             continue
@@ -249,7 +251,7 @@ def _leaves(data: Mapping[Any, Any], sanitizer: Sanitizer) -> Iterable[tuple[str
         yield prefix, value
 
 
-def _named(mapping: Any, sanitizer: Sanitizer) -> list[tuple[str, object]]:
+def _named_entries(mapping: Any, sanitizer: Sanitizer) -> list[tuple[str, object]]:
     """The entries of a mapping, with names as strings."""
     items = entries(mapping, sanitizer.fault)
     return [(name if type(name) is str else _name(name, sanitizer), value) for name, value in items]

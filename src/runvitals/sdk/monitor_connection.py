@@ -62,7 +62,7 @@ class MonitorConnection:
             if self._line.is_alive():
                 return
             self.close()
-            self._died()
+            self._note_death()
         if self._backoff.due(self._clock()):
             self._connect()
 
@@ -108,7 +108,7 @@ class MonitorConnection:
                 notify(f"no system metrics for run {self._spec['run']} yet, will retry: {error}")
             self._backoff.failed(self._clock())
 
-    def _died(self) -> None:
+    def _note_death(self) -> None:
         """Increase the backoff, or reset it if the monitor was stable."""
         now_s = self._clock()
         if now_s - self._connected_s > _STABLE_S:

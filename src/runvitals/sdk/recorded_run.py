@@ -189,7 +189,7 @@ class RecordedRun(WandbRun):
         record = self._logged.record(self._now_ms())
         if record is not None:
             self._record(frames.INFO, record)
-            self._logged.written(len(record), 0 if self._journal is None else self._journal.segment)
+            self._logged.note_written(len(record), 0 if self._journal is None else self._journal.segment)
 
     def _report_fault(self, fault: str) -> None:
         """Warn once that a value had to be changed to be recorded."""

@@ -60,13 +60,13 @@ class RunArtifacts(RecordedRun):
         digests: list[str] = []
 
         def parts(files: Any) -> Any:
-            items = list(record_items(draft.id, about, draft.stored(files)))
+            items = list(record_items(draft.id, about, draft.store(files)))
             digests.append(items[0]["digest"])
             return items
 
         recorder, step = self._media_recorder(), max(self.step - 1, 0)
         if recorder.artifact(artifact.collection_name, parts, step, self._now_ms):
-            artifact.logged(self._artifact_place(), digests[0])
+            artifact.mark_logged(self._artifact_place(), digests[0])
         self._ensure_monitor()
         return artifact
 
@@ -103,7 +103,7 @@ class RunArtifacts(RecordedRun):
         if isinstance(artifact_or_name, Artifact):
             artifact = artifact_or_name.wait()
         else:
-            artifact = Artifact.found(finding.find(self._artifact_place(), artifact_or_name))
+            artifact = Artifact.from_source(finding.find(self._artifact_place(), artifact_or_name))
         if type is not None and artifact.type != type:
             raise ValueError(f"use_artifact(): {artifact.name} has the type {artifact.type!r}, not {type!r}")
         if self.disabled:

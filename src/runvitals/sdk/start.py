@@ -98,15 +98,15 @@ def init(
                 return open_run
             open_run.finish()
         if config is not None:
-            config = _chosen(config, config_exclude_keys, config_include_keys)
-        chosen = _given(settings)
+            config = _choose_entries(config, config_exclude_keys, config_include_keys)
+        chosen = _as_arguments(settings)
         chosen.update(Settings(**arguments).given)
-        run = _opened(resolved(_placed(chosen) if _IN_SWEEP in os.environ else chosen))
+        run = _open(resolve_settings(_without_place(chosen) if _IN_SWEEP in os.environ else chosen))
         _configure(run, config)
     if sync_tensorboard:
         from runvitals.sdk import tensorboard_writer
 
-        tensorboard_writer.follow(opened)
+        tensorboard_writer.follow(current_run)
     return run
 
 
@@ -130,17 +130,17 @@ def _notify_ignored(run: Run, arguments: Mapping[str, Any]) -> None:
         )
 
 
-def _opened(values: dict[str, Any]) -> Run:
+def _open(values: dict[str, Any]) -> Run:
     """Start a run, which is the open one from now on."""
     global _active
-    _active = _unrecorded(values) if values["mode"] == "disabled" else _recorded(values)
+    _active = _run_without_record(values) if values["mode"] == "disabled" else _start_recording(values)
     return _active
 
 
-def _placed(arguments: dict[str, Any]) -> dict[str, Any]:
+def _without_place(arguments: dict[str, Any]) -> dict[str, Any]:
     from runvitals.sdk import sweep_parameters  # few runs are started by the agent of a sweep
 
-    return sweep_parameters.placed(arguments)
+    return sweep_parameters.without_place(arguments)
 
 
 def _configure(run: Run, config: Mapping[str, Any] | None) -> None:
@@ -174,7 +174,7 @@ def _spelling(value: Any) -> Any:
     return ours.get(value, value)
 
 
-def resolved(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def resolve_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The value of every setting. What nothing sets comes from W&B's environment variables.
 
     Raises:
@@ -194,7 +194,9 @@ def resolved(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _chosen(config: Any, without: Collection[str] | None, only: Collection[str] | None) -> Mapping[str, Any]:
+def _choose_entries(
+    config: Any, without: Collection[str] | None, only: Collection[str] | None
+) -> Mapping[str, Any]:
     """The entries of `config` to record."""
     if isinstance(config, (str, os.PathLike)):
         raise TypeError("init(): config is a path; read the file, and pass what it contains")
@@ -207,7 +209,7 @@ def _chosen(config: Any, without: Collection[str] | None, only: Collection[str] 
     return chosen
 
 
-def opened() -> Run | None:
+def current_run() -> Run | None:
     """The open run of this process, or None."""
     return None if _active is None or _active.finished else _active
 
@@ -225,11 +227,11 @@ def active() -> Run:
 
 def _open_here() -> Run | None:
     """The open run that this process has opened. A forked child has a copy of its parent's."""
-    run = opened()
+    run = current_run()
     return run if run is not None and run.opened_by == os.getpid() else None
 
 
-def _given(settings: Settings | Mapping[str, Any] | None) -> dict[str, Any]:
+def _as_arguments(settings: Settings | Mapping[str, Any] | None) -> dict[str, Any]:
     if settings is None:
         return {}
     if isinstance(settings, Settings):
@@ -239,11 +241,11 @@ def _given(settings: Settings | Mapping[str, Any] | None) -> dict[str, Any]:
     raise SettingError(f"init(): settings must be a runvitals.Settings or a mapping, not {settings!r}")
 
 
-def _unrecorded(values: Mapping[str, Any]) -> Run:
+def _run_without_record(values: Mapping[str, Any]) -> Run:
     return Run(values, values["run_id"] or "disabled", {}, None)
 
 
-def _recorded(values: dict[str, Any]) -> Run:
+def _start_recording(values: dict[str, Any]) -> Run:
     """Start recording. If no folder can be written, the training continues without a record."""
     try:
         if spawned_worker.imports_main():
@@ -251,11 +253,11 @@ def _recorded(values: dict[str, Any]) -> Run:
         return _begin(values)
     except OSError as error:
         notify(f"this training is not recorded: {error}")
-        return _unrecorded(values)
+        return _run_without_record(values)
 
 
 def _begin(resolved_values: Mapping[str, Any]) -> Run:
-    values = _bounded(resolved_values)
+    values = _shorten_texts(resolved_values)
     identity = identify(values, os.environ)
     directory = usable_directory(values["dir"], identity.run_id, values["resume"])
     folder = paths.run_dir(identity.run_id, directory)
@@ -282,7 +284,7 @@ def _run_of_parent(values: dict[str, Any]) -> Run:
             "this worker is not recorded: it calls runvitals.init() while it imports the script; call it "
             'under `if __name__ == "__main__":`, or in the function that the worker runs'
         )
-        return _unrecorded(values)
+        return _run_without_record(values)
     identity = RunIdentity(parent.run_id, True, {}, {})
     return Run(
         values, parent.run_id, {}, Attachment(values, identity, parent.directory, {}, opened_by=parent.pid)
@@ -299,7 +301,7 @@ def _announce(run: Run) -> None:
         notify(f"run {run.id} ({run.name}) is of project {run.project} from now on")
 
 
-def _bounded(values: Mapping[str, Any]) -> dict[str, Any]:
+def _shorten_texts(values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings, with texts shortened to what a record can hold."""
     sanitizer = Sanitizer()
     bounded = {key: sanitizer.value(values[key]) for key in ("notes", "labels")}

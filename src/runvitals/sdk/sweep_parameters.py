@@ -21,7 +21,7 @@ PARAMETERS: Final = "RUNVITALS_SWEEP_PARAMETERS"
 RUN_ID: Final = "RUNVITALS_RUN_ID"
 
 
-def placed(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def without_place(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `init()` without those that say where the run is: the sweep has decided that."""
     ignored = [name for name in ("project", "entity", "run_id") if name in arguments]
     if ignored:

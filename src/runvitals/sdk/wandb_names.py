@@ -78,7 +78,7 @@ ABSENT: dict[str, dict[str, str]] = {
 }
 
 
-def absent(owner: str, name: str) -> AttributeError:
+def absence_error(owner: str, name: str) -> AttributeError:
     """The error for a name that does not exist.
 
     Args:
@@ -86,7 +86,7 @@ def absent(owner: str, name: str) -> AttributeError:
         name: the name that was asked for.
 
     Example:
-        >>> absent("module", "visualize").args[0][:50]
+        >>> absence_error("module", "visualize").args[0][:50]
         'runvitals does not have wandb.visualize; instead: '
     """
     instead = ABSENT[owner].get(name)
@@ -104,7 +104,7 @@ def of_run(name: str, run_id: str, project: str, entity: str | None, url: Callab
         name: of the attribute.
 
     Raises:
-        AttributeError: see `absent`.
+        AttributeError: see `absence_error`.
     """
     if name == "path":
         return "/".join([*([entity] if entity else []), project, run_id])
@@ -116,10 +116,10 @@ def of_run(name: str, run_id: str, project: str, entity: str | None, url: Callab
         from runvitals.sdk import sweep_parameters
 
         return sweep_parameters.sweep_of(run_id)
-    raise absent("run", name)
+    raise absence_error("run", name)
 
 
-def api_absent(owner: str, name: str) -> AttributeError:
+def api_absence_error(owner: str, name: str) -> AttributeError:
     """The error for a name that W&B's `Api`, or a run of it, may have and ours has not."""
     return AttributeError(
         f"runvitals does not have wandb.{owner}.{name}; instead: runvitals.Client, or W&B's own Api"

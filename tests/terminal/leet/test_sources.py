@@ -140,7 +140,7 @@ def test_too_much_news_reads_everything_again(
     source = ServerCatalogue(url, {}).open("abc")  # connects at the first request
     cpu = SeriesName("cpu", "node1", "monitor")
     source.poll()
-    source.logged("loss")
+    source.logged_lines("loss")
     values(source, cpu, (T0, T0 + 1))
     source.poll()
     monkeypatch.setattr(server_source, "_POINTS", 10_000)
@@ -151,7 +151,7 @@ def test_too_much_news_reads_everything_again(
     values(source, cpu, (T0, T0 + 1))
     source.poll()
     assert len(values(source, cpu, (T0, T0 + 1))) == 3500
-    assert list(source.logged("loss")[0].steps.y) == [1.0, 2.0]
+    assert list(source.logged_lines("loss")[0].steps.y) == [1.0, 2.0]
     source.close()
 
 

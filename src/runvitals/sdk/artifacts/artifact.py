@@ -23,7 +23,7 @@ from runvitals.sdk.artifacts.finding import ArtifactScope
 from runvitals.sdk.artifacts.local_paths import WrittenFiles, local_path
 from runvitals.sdk.artifacts.source import ArtifactSource
 from runvitals.sdk.media.base import is_media
-from runvitals.sdk.media.values import recognised
+from runvitals.sdk.media.values import to_media
 
 _ROOT: Final = "artifacts"
 _POLL_S: Final = 0.25
@@ -143,7 +143,7 @@ class Artifact:
         self._wanted_aliases: tuple[str, ...] = ()
 
     @classmethod
-    def found(cls, source: ArtifactSource) -> Artifact:
+    def from_source(cls, source: ArtifactSource) -> Artifact:
         """An artifact that was logged."""
         version = source.version
         artifact = cls(version.name, version.type, version.description, version.metadata)
@@ -175,7 +175,7 @@ class Artifact:
     @property
     def qualified_name(self) -> str:
         """`entity/project/name:version`, as `use_artifact` takes it."""
-        version = self._logged().version
+        version = self._require_source().version
         return "/".join([*([version.entity] if version.entity else []), version.project, self.name])
 
     @property
@@ -185,7 +185,7 @@ class Artifact:
         Raises:
             ArtifactNotLogged: it has none yet.
         """
-        return f"v{self._logged().version.version}"
+        return f"v{self._require_source().version.version}"
 
     @property
     def aliases(self) -> list[str]:
@@ -205,7 +205,7 @@ class Artifact:
             ArtifactNotLogged: it was not logged.
         """
         if self._digest is None:
-            self._digest = self._logged().version.digest
+            self._digest = self._require_source().version.digest
         return self._digest
 
     @property
@@ -213,17 +213,17 @@ class Artifact:
         """Bytes of all files and references whose size is known."""
         if self._draft is not None:
             return sum(entry.bytes or 0 for entry in self._draft.entries.values())
-        return self._logged().version.bytes
+        return self._require_source().version.bytes
 
     @property
     def file_count(self) -> int:
         """How many files and references it has."""
-        return len(self._draft.entries) if self._draft is not None else self._logged().version.files
+        return len(self._draft.entries) if self._draft is not None else self._require_source().version.files
 
     @property
     def created_ms(self) -> int:
         """When the version was logged, ms UTC."""
-        return self._logged().version.created_ms
+        return self._require_source().version.created_ms
 
     # Filling
 
@@ -239,7 +239,7 @@ class Artifact:
         Raises:
             ValueError: it is not a file, or the name is invalid.
         """
-        return self._filled().add_file(os.fspath(local_path), name)
+        return self._open_draft().add_file(os.fspath(local_path), name)
 
     def add_dir(self, local_path: str | os.PathLike[str], name: str | None = None, **others: Any) -> None:
         """Add all files of a folder, also of the folders in it; links to folders are not followed.
@@ -247,7 +247,7 @@ class Artifact:
         Args:
             name: the folder in the artifact that they are put in; default: none.
         """
-        self._filled().add_folder(os.fspath(local_path), name)
+        self._open_draft().add_folder(os.fspath(local_path), name)
 
     def add_reference(self, uri: str, name: str | None = None, **others: Any) -> Sequence[ArtifactEntry]:
         """Add the address of a content that is kept elsewhere. It is not read, except `file://…`, of which
@@ -257,7 +257,7 @@ class Artifact:
             uri: such as `s3://bucket/key`.
             name: its path in the artifact; default: the last part of the address.
         """
-        return self._filled().add_reference(str(uri), name)
+        return self._open_draft().add_reference(str(uri), name)
 
     @contextmanager
     def new_file(self, name: str, mode: str = "w", encoding: str | None = None) -> Iterator[IO[Any]]:
@@ -267,7 +267,7 @@ class Artifact:
             >>> with artifact.new_file("labels.json") as file:
             ...     json.dump(labels, file)
         """
-        draft = self._filled()
+        draft = self._open_draft()
         path = draft.new_file(name)
         if "b" not in mode and encoding is None:
             encoding = "utf-8"
@@ -287,7 +287,7 @@ class Artifact:
         """
         if not is_media(obj) or isinstance(obj, (list, tuple)):
             raise TypeError(f"add(): expected an image, table or other media, not {type(obj).__name__}")
-        return self._filled().add_media(recognised(obj), name)
+        return self._open_draft().add_media(to_media(obj), name)
 
     def remove(self, item: str | ArtifactEntry) -> None:
         """Remove a file, or a folder with all in it.
@@ -295,13 +295,13 @@ class Artifact:
         Raises:
             FileNotFoundError: there is none.
         """
-        self._filled().remove(item.path if isinstance(item, ArtifactEntry) else str(item))
+        self._open_draft().remove(item.path if isinstance(item, ArtifactEntry) else str(item))
 
     # Reading
 
     def files(self) -> list[ArtifactFile]:
         """All files and references, by path."""
-        source = self._logged()
+        source = self._require_source()
         return [ArtifactFile(entry, source) for entry in source.entries()]
 
     def get_entry(self, name: str) -> ArtifactFile:
@@ -334,7 +334,7 @@ class Artifact:
             ValueError: a link in the folder leads out of it, or two files would be one, as `a` and `A` are on
                 disks that do not distinguish them.
         """
-        source = self._logged()
+        source = self._require_source()
         folder = os.fspath(root) if root is not None else _default_root(source)
         os.makedirs(folder, exist_ok=True)
         written = WrittenFiles()
@@ -357,12 +357,12 @@ class Artifact:
 
     def logged_by(self) -> Any:
         """The run that logged it; None if there is none any more."""
-        source = self._logged()
+        source = self._require_source()
         return None if source.version.run is None else source.run(source.version.run)
 
     def used_by(self) -> list[Any]:
         """The runs that used it."""
-        source = self._logged()
+        source = self._require_source()
         source.refresh()
         return [source.run(run_id) for run_id in source.version.used_by]
 
@@ -387,7 +387,7 @@ class Artifact:
 
     # Logging
 
-    def logged(self, scope: ArtifactScope, digest: str) -> None:
+    def mark_logged(self, scope: ArtifactScope, digest: str) -> None:
         """Note where it was logged: from now on it has a version, or will have one."""
         self._draft, self._place, self._digest = None, scope, digest
 
@@ -405,14 +405,14 @@ class Artifact:
             "aliases": list(self._wanted_aliases),
             "tags": checked_tags(list(tags)),
         }
-        return self._filled(), about
+        return self._open_draft(), about
 
-    def _filled(self) -> ArtifactDraft:
+    def _open_draft(self) -> ArtifactDraft:
         if self._draft is None:
             raise ValueError(f"the artifact {self._name!r} was logged: make a new one for another version")
         return self._draft
 
-    def _logged(self) -> ArtifactSource:
+    def _require_source(self) -> ArtifactSource:
         if self._source is None:
             self._look()
         if self._source is None:

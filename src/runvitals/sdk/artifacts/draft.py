@@ -144,7 +144,7 @@ class ArtifactDraft:
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         return self._folder
 
-    def stored(self, files: RunFiles) -> list[tuple[ArtifactEntry, str]]:
+    def store(self, files: RunFiles) -> list[tuple[ArtifactEntry, str]]:
         """Its entries by path, each with the media type of its content, after all files were stored.
 
         Raises:

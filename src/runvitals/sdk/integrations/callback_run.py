@@ -37,7 +37,7 @@ class CallbackRun:
 
     def run(self, config: Mapping[str, Any] | None = None) -> sdk.Run:
         """The open run, or a new one; `config` is added to its configuration."""
-        run = start.opened() or sdk.init(**self.settings)
+        run = start.current_run() or sdk.init(**self.settings)
         if config:
             run.config.update({key: value for key, value in config.items() if _plain(value)})
         return run
@@ -55,7 +55,7 @@ def _plain(value: object) -> bool:
     return value is None or isinstance(value, str | int | float | bool | list | tuple | dict)
 
 
-def derived(cls: type, module: str, *bases: tuple[str, str]) -> type:
+def derive_class(cls: type, module: str, *bases: tuple[str, str]) -> type:
     """A subclass of `cls` and the framework's base class.
 
     Args:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runvitals.sdk.integrations.callback_run import CallbackRun, derived
+from runvitals.sdk.integrations.callback_run import CallbackRun, derive_class
 
 _BASES = (("keras.callbacks", "Callback"), ("tf_keras.callbacks", "Callback"))
 
@@ -31,7 +31,7 @@ class KerasCallback:
     """
 
     def __new__(cls, *args: Any, **settings: Any) -> KerasCallback:
-        callback: KerasCallback = object.__new__(derived(cls, "Keras", *_BASES))
+        callback: KerasCallback = object.__new__(derive_class(cls, "Keras", *_BASES))
         return callback
 
     def __init__(self, every_s: float = 1.0, **settings: Any) -> None:

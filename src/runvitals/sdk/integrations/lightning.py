@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runvitals.sdk.integrations.callback_run import CallbackRun, derived
+from runvitals.sdk.integrations.callback_run import CallbackRun, derive_class
 
 _BASES = (("lightning.pytorch", "Callback"), ("pytorch_lightning", "Callback"))
 
@@ -30,7 +30,7 @@ class LightningCallback:
     """
 
     def __new__(cls, *args: Any, **settings: Any) -> LightningCallback:
-        callback: LightningCallback = object.__new__(derived(cls, "Lightning", *_BASES))
+        callback: LightningCallback = object.__new__(derive_class(cls, "Lightning", *_BASES))
         return callback
 
     def __init__(self, every_s: float = 1.0, **settings: Any) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runvitals.sdk.integrations.callback_run import CallbackRun, derived
+from runvitals.sdk.integrations.callback_run import CallbackRun, derive_class
 
 _BASES = (("transformers", "TrainerCallback"), ("transformers.trainer_callback", "TrainerCallback"))
 
@@ -31,7 +31,7 @@ class TransformersCallback:
     """
 
     def __new__(cls, *args: Any, **settings: Any) -> TransformersCallback:
-        callback: TransformersCallback = object.__new__(derived(cls, "transformers", *_BASES))
+        callback: TransformersCallback = object.__new__(derive_class(cls, "transformers", *_BASES))
         return callback
 
     def __init__(self, every_s: float = 1.0, **settings: Any) -> None:

@@ -42,19 +42,19 @@ class ArrayHistogram(Media):
     """The histogram of a long array.
 
     Args:
-        found: as `arrays.histogram` returns it.
+        summary: as `arrays.histogram` returns it.
     """
 
     kind = media.HISTOGRAM
 
-    def __init__(self, found: Mapping[str, Any]) -> None:
-        self._found = found
+    def __init__(self, summary: Mapping[str, Any]) -> None:
+        self._summary = summary
 
     def item(self, files: RunFiles) -> Item:
         about = {
-            name: value for name, value in self._found.items() if name not in ("_type", "values", "bins")
+            name: value for name, value in self._summary.items() if name not in ("_type", "values", "bins")
         }
-        counts, edges = self._found.get("values", []), self._found.get("bins", [])
+        counts, edges = self._summary.get("values", []), self._summary.get("bins", [])
         return {"value": {**about, "counts": counts, "edges": edges}}
 
 

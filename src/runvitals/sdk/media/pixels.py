@@ -109,7 +109,7 @@ def video_frames(value: Any) -> list[Pixels]:
 
 def png(pixels: Pixels) -> bytes:
     """An image as PNG."""
-    return b"".join((_SIGNATURE, _header(pixels), _chunk(b"IDAT", _compressed(pixels)), _chunk(b"IEND", b"")))
+    return b"".join((_SIGNATURE, _header(pixels), _chunk(b"IDAT", _compress(pixels)), _chunk(b"IEND", b"")))
 
 
 def animated_png(frames: list[Pixels], fps: float) -> bytes:
@@ -122,7 +122,7 @@ def animated_png(frames: list[Pixels], fps: float) -> bytes:
         control = pack(">IIIIIHHBB", number, frame.width, frame.height, 0, 0, *delay, 0, 0)
         parts.append(_chunk(b"fcTL", control))
         number += 1
-        data = _compressed(frame)
+        data = _compress(frame)
         if index:
             parts.append(_chunk(b"fdAT", pack(">I", number) + data))
             number += 1
@@ -149,7 +149,7 @@ def _header(pixels: Pixels) -> bytes:
     )
 
 
-def _compressed(pixels: Pixels) -> bytes:
+def _compress(pixels: Pixels) -> bytes:
     stride = pixels.width * pixels.channels
     lines = b"".join(
         b"\0" + pixels.rows[first : first + stride] for first in range(0, len(pixels.rows), stride)

@@ -13,7 +13,7 @@ from runvitals.model.values import Sanitizer
 from runvitals.sdk.media.base import Item
 from runvitals.sdk.media.run_files import RunFiles
 from runvitals.sdk.media.saved_files import matching_files
-from runvitals.sdk.media.values import recognised
+from runvitals.sdk.media.values import to_media
 from runvitals.sdk.training_journal import TrainingJournal
 
 _MAX_FILES = 15_000
@@ -63,7 +63,7 @@ class MediaRecorder:
         if len(values) > MEDIA_ITEMS:
             self._fault(f"more than {MEDIA_ITEMS} items under one name")
             values = values[:MEDIA_ITEMS]
-        media_values = [recognised(single) for single in values]
+        media_values = [to_media(single) for single in values]
         kinds = [single.kind for single in media_values]
         items = [self._item(single.kind, partial(single.item, self._files)) for single in media_values]
         for single in media_values:

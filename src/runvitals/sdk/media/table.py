@@ -13,7 +13,7 @@ from runvitals.model.values import Sanitizer
 from runvitals.sdk.arrays import as_plain
 from runvitals.sdk.media.base import Item, Media, is_media, text_of
 from runvitals.sdk.media.run_files import RunFiles
-from runvitals.sdk.media.values import recognised
+from runvitals.sdk.media.values import to_media
 
 MAX_ROWS = 100_000
 MAX_COLUMNS = 1000
@@ -147,7 +147,7 @@ def _cell(value: Any, files: RunFiles, named: dict[str, Item], faults: dict[str,
 
 
 def _media_cell(value: Any, files: RunFiles, named: dict[str, Item]) -> Item:
-    medium = recognised(value)
+    medium = to_media(value)
     item = medium.item(files)
     if "sha256" in item:
         named[item["sha256"]] = {name: item[name] for name in _FILE_FIELDS}

@@ -100,19 +100,19 @@ class _WithCaption(Media):
             wandb_arguments.of_media(type(self).__name__, others)
 
     def item(self, files: RunFiles) -> Item:
-        item = self._stored(files)
+        item = self._store(files)
         if self._caption is not None:
             item["caption"] = text_of(self._caption)[:_CAPTION_CHARACTERS]
         return item
 
-    def _stored(self, files: RunFiles) -> Item:
+    def _store(self, files: RunFiles) -> Item:
         if isinstance(self._data, (str, os.PathLike)):
             return files.add_file(os.path.realpath(self._data), self.expected)
         if isinstance(self._data, (bytes, bytearray, memoryview)):
             return files.add(bytes(self._data), self.expected)
-        return self._encoded(files)
+        return self._encode(files)
 
-    def _encoded(self, files: RunFiles) -> Item:
+    def _encode(self, files: RunFiles) -> Item:
         raise TypeError(f"a {type(self._data).__name__}; expected a path or bytes")
 
 
@@ -133,7 +133,7 @@ class Image(_WithCaption):
     kind = media.IMAGE
     expected = ("image/",)
 
-    def _encoded(self, files: RunFiles) -> Item:
+    def _encode(self, files: RunFiles) -> Item:
         data = self._data
         if is_pil_image(data):
             return _image_item(files, _pil_png(data))
@@ -165,7 +165,7 @@ class Audio(_WithCaption):
         super().__init__(data, caption, **others)
         self._sample_rate = sample_rate
 
-    def _encoded(self, files: RunFiles) -> Item:
+    def _encode(self, files: RunFiles) -> Item:
         if self._sample_rate is None:
             raise ValueError("no sample_rate; an array of samples needs one")
         return files.add(wav(self._data, int(self._sample_rate)))
@@ -192,7 +192,7 @@ class Video(_WithCaption):
         super().__init__(data, caption, **others)
         self._fps = fps
 
-    def _encoded(self, files: RunFiles) -> Item:
+    def _encode(self, files: RunFiles) -> Item:
         if not 0 < self._fps < 1e6:
             raise ValueError(f"{self._fps} frames per second; expected more than 0")
         return _image_item(files, animated_png(video_frames(self._data), float(self._fps)))
@@ -212,7 +212,7 @@ class Text(_WithCaption):
 
     kind = media.TEXT
 
-    def _stored(self, files: RunFiles) -> Item:
+    def _store(self, files: RunFiles) -> Item:
         return {**files.add(str(self._data).encode("utf-8", "replace")), "type": PLAIN_TEXT}
 
 
@@ -230,7 +230,7 @@ class Html(_WithCaption):
 
     kind = media.HTML
 
-    def _stored(self, files: RunFiles) -> Item:
+    def _store(self, files: RunFiles) -> Item:
         data = self._data.read() if callable(getattr(self._data, "read", None)) else self._data
         if isinstance(data, os.PathLike) or (isinstance(data, str) and _is_page(data)):
             return {**files.add_file(os.path.realpath(data)), "type": "text/html"}
@@ -256,7 +256,7 @@ class FigureMedia(Media):
         return {**files.add(page.encode("utf-8", "replace")), "type": "text/html"}
 
 
-def recognised(value: Any) -> Media:
+def to_media(value: Any) -> Media:
     """The media that a value of `log` is recorded as; `is_media` has accepted it."""
     if isinstance(value, Media):
         return value

@@ -83,11 +83,11 @@ class BrailleCanvas:
         is drawn where they are empty, and marks the others.
         """
         return [
-            _joined(dots, styles, self.cross) for dots, styles in zip(self._dots, self._styles, strict=True)
+            _join(dots, styles, self.cross) for dots, styles in zip(self._dots, self._styles, strict=True)
         ]
 
 
-def _joined(dots: list[int], styles: list[str], cross: int | None) -> Row:
+def _join(dots: list[int], styles: list[str], cross: int | None) -> Row:
     row: Row = []
     for column, (bits, style) in enumerate(zip(dots, styles, strict=True)):
         char = chr(_BLANK + bits) if bits else " "

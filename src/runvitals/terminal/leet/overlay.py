@@ -27,7 +27,7 @@ class RunOverlay:
     def select(self, selected: Mapping[str, int]) -> None:
         """Set the runs and their colours. Those that stay are not read again."""
         before = self._runs
-        self._runs = {run_id: (self._known(run_id), colour) for run_id, colour in selected.items()}
+        self._runs = {run_id: (self._data_of(run_id), colour) for run_id, colour in selected.items()}
         for run_id in before.keys() - selected.keys():
             before[run_id][0].source.close()
 
@@ -56,7 +56,7 @@ class RunOverlay:
                 data.source.close()
         return is_new
 
-    def _known(self, run_id: str) -> RunData:
+    def _data_of(self, run_id: str) -> RunData:
         return self._runs[run_id][0] if run_id in self._runs else RunData(self._open(run_id))
 
     def charts(self) -> list[Chart]:
@@ -81,5 +81,5 @@ class RunOverlay:
             start_ms = data.run.started_ms if on_time else 0
             name = inert(data.run.name)
             for index, lines in zip(indexes, lines_of_charts, strict=True):
-                drawn[index] += [ChartLine(name, line.series.moved(-start_ms), colour) for line in lines]
+                drawn[index] += [ChartLine(name, line.series.shift(-start_ms), colour) for line in lines]
         return drawn

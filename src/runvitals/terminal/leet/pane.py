@@ -52,12 +52,12 @@ class FocusablePane(RowsWidget, can_focus=True):
     def redraw(self) -> None:
         """Show what there is, in the present size."""
 
-    def resized(self) -> None:
+    def fit_size(self) -> None:
         """What a new size changes."""
         self.redraw()
 
     def on_resize(self) -> None:
-        self.resized()
+        self.fit_size()
 
     def on_focus(self) -> None:
         self.redraw()
@@ -78,7 +78,7 @@ class GridPane(FocusablePane):
     def set_full(self, is_full: bool) -> None:
         """Show the focused part alone, or all again."""
         self.is_full = is_full
-        self.call_after_refresh(self.resized)
+        self.call_after_refresh(self.fit_size)
 
 
 class ScrolledPane(FocusablePane):

@@ -77,12 +77,12 @@ class RunData:
 
     def logged_lines(self, charts: Iterable[Chart], on_time: bool) -> list[list[ChartLine]]:
         """The lines of charts of logged values, over time, or else over steps or the metric of the chart."""
-        return [self._logged(chart.title, "" if on_time else chart.axis, on_time) for chart in charts]
+        return [self._lines_of(chart.title, "" if on_time else chart.axis, on_time) for chart in charts]
 
-    def _logged(self, name: str, axis: str, on_time: bool) -> list[ChartLine]:
-        lines = self.source.logged(name)
+    def _lines_of(self, name: str, axis: str, on_time: bool) -> list[ChartLine]:
+        lines = self.source.logged_lines(name)
         names = process_names(lines)
-        axes = {line.process: line.steps for line in self.source.logged(axis)} if axis else {}
+        axes = {line.process: line.steps for line in self.source.logged_lines(axis)} if axis else {}
 
         def drawn(line: LoggedLine) -> SeriesColumn:
             shown = self._until(line.times if on_time else line.steps, line.times)
@@ -96,7 +96,7 @@ class RunData:
 
     def time_of_step(self, name: str, step: float) -> float | None:
         """When the value closest to a step was logged under a name; None without values."""
-        for line in self.source.logged(name):
+        for line in self.source.logged_lines(name):
             index = line.steps.nearest_place(step)
             if index is not None and index < line.times.count:
                 return float(line.times.x[index])
@@ -104,7 +104,7 @@ class RunData:
 
     def step_at(self, name: str, time_ms: float) -> float | None:
         """The step of the value logged closest to a time under a name; None without values."""
-        for line in self.source.logged(name):
+        for line in self.source.logged_lines(name):
             index = line.times.nearest_place(time_ms)
             if index is not None and index < line.steps.count:
                 return float(line.steps.x[index])

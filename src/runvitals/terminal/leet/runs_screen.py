@@ -204,7 +204,7 @@ class RunsScreen(RunPanesScreen):
 
     async def _read_current(self) -> None:
         """Read the run at the cursor, if more of it is shown than the list knows."""
-        run, (wants_overview, wants_rest) = self.table.current, self._wanted()
+        run, (wants_overview, wants_rest) = self.table.current, self._visible_parts()
         if run is not None and (wants_rest or (wants_overview and not self._lists_everything)):
             try:
                 await asyncio.to_thread(self._current.read, run.id)
@@ -223,7 +223,7 @@ class RunsScreen(RunPanesScreen):
                 self.media.update()
         self._show_overview()
 
-    def _wanted(self) -> tuple[bool, bool]:
+    def _visible_parts(self) -> tuple[bool, bool]:
         """Whether the overview is shown, and whether system metrics, images or the console are."""
         others = (self.system, self.media, self.console)
         return not self.overview.has_class("hidden"), not all(pane.has_class("hidden") for pane in others)

@@ -66,7 +66,7 @@ class SeriesColumn:
         same._x, same._y, same._blocks, same.count = self._x, self._y, self._blocks, self.count
         return same
 
-    def moved(self, by: float) -> SeriesColumn:
+    def shift(self, by: float) -> SeriesColumn:
         """The series with all x moved."""
         return SeriesColumn(self.x + by, self.y) if by else self
 

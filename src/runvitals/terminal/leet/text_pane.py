@@ -55,7 +55,7 @@ class TextPane(ScrolledPane):
             self._is_at_end = self._follows
             self.redraw()
             return
-        shown = len(self._wanted(self._all[: index + 1]))
+        shown = len(self._matching_rows(self._all[: index + 1]))
         self._is_at_end = False
         self._top = max(shown - 1 - self._height // 2, 0)
         self.redraw()
@@ -67,7 +67,7 @@ class TextPane(ScrolledPane):
 
     def _move_mark(self, rows: int) -> None:
         """Move the mark among the rows that the filter shows; without one, it starts at the last."""
-        shown = [index for index, row in enumerate(self._all) if self._wanted([row])]
+        shown = [index for index, row in enumerate(self._all) if self._matching_rows([row])]
         if shown:
             before = len(shown) if self._marked is None else bisect_right(shown, self._marked) - 1
             self.mark(shown[min(max(before + rows, 0), len(shown) - 1)])
@@ -91,7 +91,7 @@ class TextPane(ScrolledPane):
 
     def scroll_rows(self, rows: int) -> None:
         """Scroll down by a number of rows, or up by a negative one."""
-        last = max(len(self._wanted()) - self._height, 0)
+        last = max(len(self._matching_rows()) - self._height, 0)
         self._top = min(max(self._top + rows, 0), last)
         self._is_at_end = self._follows and self._top == last
         self.redraw()
@@ -119,7 +119,7 @@ class TextPane(ScrolledPane):
     def _height(self) -> int:
         return max(self.size.height - 1, 1)
 
-    def _wanted(self, rows: Sequence[Row] | None = None) -> list[Row]:
+    def _matching_rows(self, rows: Sequence[Row] | None = None) -> list[Row]:
         """The rows that the filter shows, of some or of all."""
         is_wanted, rows = self._is_wanted, self._all if rows is None else rows
         if is_wanted is None:
@@ -128,7 +128,7 @@ class TextPane(ScrolledPane):
 
     def redraw(self) -> None:
         """Show the rows at the present position."""
-        rows = self._wanted()
+        rows = self._matching_rows()
         last = max(len(rows) - self._height, 0)
         self._top = last if self._is_at_end else min(self._top, last)
         hint = (
@@ -139,7 +139,7 @@ class TextPane(ScrolledPane):
         head: Row = [(self.title, "focus" if self.has_focus else "dim"), (hint, "dim")]
         shown = rows[self._top : self._top + self._height]
         if self._marked is not None and self._marked < len(self._all):
-            before = len(self._wanted(self._all[: self._marked + 1])) - 1 - self._top
+            before = len(self._matching_rows(self._all[: self._marked + 1])) - 1 - self._top
             if 0 <= before < len(shown):
                 shown[before] = [(text, "cursor") for text, _ in shown[before]]
         self.show([head, *shown])

@@ -72,7 +72,7 @@ class GpuProcesses:
         except NvmlError:
             return {}
         for gpu in range(count):
-            for pid, memory in _listed(nvml, gpu).items():
+            for pid, memory in _memory_by_pid(nvml, gpu).items():
                 used.setdefault(pid, {})[str(gpu)] = memory
         return {pid: _use(devices) for pid, devices in used.items()}
 
@@ -117,7 +117,7 @@ def open_nvml() -> Nvml | None:
     return nvml
 
 
-def _listed(nvml: Nvml, gpu: int) -> dict[int, float | None]:
+def _memory_by_pid(nvml: Nvml, gpu: int) -> dict[int, float | None]:
     """Memory by PID on one GPU. A GPU that does not answer has none."""
     memory: dict[int, float | None] = {}
     handle = ctypes.c_void_p()

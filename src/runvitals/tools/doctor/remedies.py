@@ -76,8 +76,8 @@ def remedy_of(error: BaseException) -> str:
         if kind == "SSLCertVerificationError":
             return _CERTIFICATE
         numbers = _BY_RESOLVER_NUMBER if kind == "gaierror" else _BY_NUMBER
-        found = numbers.get(cause.errno or 0) if isinstance(cause, OSError) else None
-        if found:
-            return found
+        text = numbers.get(cause.errno or 0) if isinstance(cause, OSError) else None
+        if text:
+            return text
         cause = cause.__cause__
     return remedy(str(error))

@@ -37,11 +37,11 @@ class Scrubber:
 
     def text(self, value: str) -> str:
         """A text with secrets redacted; line breaks are kept."""
-        whole = redaction.hide(self.known(value))  # a private key has many lines
+        whole = redaction.hide(self.hide_known(value))  # a private key has many lines
         value = "\n".join(redaction.text(line) for line in whole.split("\n"))
         return value if self._home is None else self._home.sub("~", value)
 
-    def known(self, value: str) -> str:
+    def hide_known(self, value: str) -> str:
         """A text with only the known secrets redacted."""
         return redaction.without_known(value, self._known)
 
@@ -58,7 +58,7 @@ class Scrubber:
 
     def _words(self, words: Iterable[str]) -> list[str]:
         """A list of strings, which may be a command line in which `--token` precedes its value."""
-        return [self.text(word) for word in redaction.command([self.known(word) for word in words])]
+        return [self.text(word) for word in redaction.command([self.hide_known(word) for word in words])]
 
 
 def kept_tokens(environ: Mapping[str, str]) -> list[str]:

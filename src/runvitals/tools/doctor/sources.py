@@ -58,7 +58,7 @@ def findings(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Fin
     """
     for name, state in reading.states.items():
         yield _source(name, state, reading, values)
-    yield from _unmeasured(reading, values)
+    yield from _find_unmeasured(reading, values)
     yield from _permissions()
 
 
@@ -74,12 +74,12 @@ def _source(
         requested = name in values["collectors"] or bool(values.get(_REQUESTED_BY.get(name, "")))
         broken = reason.startswith(FAULTS) or requested
         return Finding("sources", name, "FAIL" if broken else "ABSENT", reason, remedy(reason))
-    found: State = "PARTIAL" if is_partial(state) or not count else "PASS"
+    outcome: State = "PARTIAL" if is_partial(state) or not count else "PASS"
     text = f"{read}; {reason}" if reason else read
-    return Finding("sources", name, found, text, remedy(reason))
+    return Finding("sources", name, outcome, text, remedy(reason))
 
 
-def _unmeasured(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Finding]:
+def _find_unmeasured(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Finding]:
     """Accelerators on the PCI bus for which no source of the vendor is active."""
     on = {name for name, state in reading.states.items() if state["state"] != "absent"}
     by_vendor: dict[str, list[str]] = {}

@@ -43,8 +43,8 @@ def findings(values: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _versions(scope: Scope) -> Iterator[Finding]:
     yield Finding("system", "runvitals", "PASS", f"{__version__} in {os.path.dirname(runvitals.__file__)}")
-    found = f"{platform.python_implementation()} {platform.python_version()} ({sys.executable})"
-    yield Finding("system", "python", "PASS", found)
+    interpreter = f"{platform.python_implementation()} {platform.python_version()} ({sys.executable})"
+    yield Finding("system", "python", "PASS", interpreter)
     kernel = read_text(scope.path("/proc/sys/kernel/osrelease")) or platform.release()
     yield Finding("system", "kernel", "PASS", f"{platform.system()} {kernel} {platform.machine()}")
     for module in _MODULES:
@@ -60,28 +60,28 @@ def extras() -> dict[str, dict[str, str]]:
     The extra `all` is omitted: it consists of the others.
     """
     try:
-        wanted = metadata.requires("runvitals") or []
+        requirements = metadata.requires("runvitals") or []
     except metadata.PackageNotFoundError:
         return {}
-    found: dict[str, dict[str, str]] = {}
-    for line in wanted:
+    packages: dict[str, dict[str, str]] = {}
+    for line in requirements:
         requirement, _, marker = line.partition(";")
         _, quoted, rest = marker.partition("extra ==")
         extra = rest.strip().split("'" if "'" in rest else '"')[1] if quoted else ""
         name = _name(requirement)
         if extra not in ("", "all") and name != "runvitals":
-            found.setdefault(extra, {})[name] = _version(name)
-    return found
+            packages.setdefault(extra, {})[name] = _version(name)
+    return packages
 
 
 def _extras() -> Iterator[Finding]:
-    known = extras()
-    if not known:
+    by_extra = extras()
+    if not by_extra:
         yield Finding(
             "system", "extras", "PARTIAL", "runvitals runs from source and is not installed",
             "run pip install -e . in its folder",
         )  # fmt: skip
-    for extra, packages in sorted(known.items()):
+    for extra, packages in sorted(by_extra.items()):
         missing = sorted(name for name, version in packages.items() if not version)
         there = ", ".join(f"{name} {version}" for name, version in sorted(packages.items()) if version)
         name = f"extra {extra}"

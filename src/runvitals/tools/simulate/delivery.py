@@ -40,16 +40,16 @@ class Delivery:
         self._ending.set()
         if self._destinations:
             self._thread.join()
-            self._round()
+            self._deliver_once()
 
     def _deliver(self) -> None:
         while not self._ending.wait(_EVERY_S):
-            self._round()
+            self._deliver_once()
 
     def _sleep(self, seconds: float) -> None:
         self._ending.wait(seconds)
 
-    def _round(self) -> None:
+    def _deliver_once(self) -> None:
         self.problem = ""
         for destination in self._destinations:
             try:

@@ -159,11 +159,11 @@ class Node:
         """Start the training processes of this host."""
         for local_rank in range(self._profile.ranks):
             rank, pid = first_rank + local_rank, self._pids + local_rank
-            place = {"rank": rank, "local_rank": local_rank, "world_size": world_size}
+            ranks = {"rank": rank, "local_rank": local_rank, "world_size": world_size}
             name = f"train.{self.name}.{pid}.{time_ms:x}"
-            journal = self._writer(name, "train", time_ms, pid=pid, **place)
+            journal = self._writer(name, "train", time_ms, pid=pid, **ranks)
             self.processes.append(SimulatedProcess(rank, pid, journal))
-            self._attach(time_ms, pid, role="train", writer=name, **place)
+            self._attach(time_ms, pid, role="train", writer=name, **ranks)
         self._pids += 100
 
     def _attach(self, time_ms: int, pid: int, **about: object) -> None:

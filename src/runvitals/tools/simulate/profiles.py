@@ -116,8 +116,8 @@ class Profile:
         name = _ALIASES.get(name or text, name or text)
         kind = KINDS.get(name)
         if kind is None:
-            known = ", ".join(KINDS)
-            raise ValueError(f"unknown profile {text!r}; expected KIND or KINDxCOUNT, KIND one of {known}")
+            kinds = ", ".join(KINDS)
+            raise ValueError(f"unknown profile {text!r}; expected KIND or KINDxCOUNT, KIND one of {kinds}")
         if not sign:
             return cls(text, kind, kind.count)
         most = 1 if name == "m3" else MAX_DEVICES if kind.count else 0

@@ -105,14 +105,14 @@ def plan(duration_s: float, nodes: int, devices: int, seed: int) -> Scenario:
     node, device = target()
     incidents.append(Incident("memory leak", killed_s - 0.06 * duration_s, killed_s, node, device))
     incidents.append(Incident("out of memory", killed_s, killed_s + warm_s, node, device))
-    segments = _cut(_cycles(duration_s, warm_s), killed_s, killed_s + warm_s, "restart")
+    segments = _insert(_cycles(duration_s, warm_s), killed_s, killed_s + warm_s, "restart")
     if nodes > 1:
         lost_s = moment(_LOST_NODE)
         hung_s = min(0.025 * duration_s, 600.0)
         incidents.append(Incident("lost node", lost_s, duration_s, nodes - 1, 0))
-        segments = _cut(segments, lost_s, lost_s + hung_s, "hang")
-        segments = _cut(segments, lost_s + hung_s, lost_s + hung_s + warm_s, "restart")
-    segments = _cut(segments, duration_s * 0.99, duration_s, "checkpoint")
+        segments = _insert(segments, lost_s, lost_s + hung_s, "hang")
+        segments = _insert(segments, lost_s + hung_s, lost_s + hung_s + warm_s, "restart")
+    segments = _insert(segments, duration_s * 0.99, duration_s, "checkpoint")
     return Scenario(duration_s, segments, sorted(incidents, key=lambda incident: incident.start_s))
 
 
@@ -133,7 +133,7 @@ def _cycles(duration_s: float, warm_s: float) -> list[Segment]:
     return segments
 
 
-def _cut(segments: list[Segment], start_s: float, end_s: float, phase: Phase) -> list[Segment]:
+def _insert(segments: list[Segment], start_s: float, end_s: float, phase: Phase) -> list[Segment]:
     """The segments with another phase from `start_s` to `end_s`."""
     kept = [
         Segment(from_s, until_s, old.phase)

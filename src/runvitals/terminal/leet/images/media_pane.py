@@ -293,13 +293,13 @@ class MediaPane(GridPane):
     def toggle_graphics(self) -> None:
         """Show images as half blocks, or as well as the terminal can."""
         self._graphics = self._best if self._graphics == "blocks" else "blocks"
-        self.resized()
+        self.fit_size()
 
     def set_size(self, columns: int | None = None, rows: int | None = None) -> None:
         """Change the number of columns or rows; without any, both to the usual ones."""
         usual = self._usual_size if columns is rows is None else (self._layout.columns, self._layout.rows)
         self._layout.columns, self._layout.rows = columns or usual[0], rows or usual[1]
-        self.resized()
+        self.fit_size()
 
     def set_usual_size(self, columns: int, rows: int) -> None:
         """Set the numbers of columns and rows that the grid has without changes."""
@@ -313,7 +313,7 @@ class MediaPane(GridPane):
     def move(self, right: int, down: int) -> None:
         """Move the focus to another name."""
         self._layout.move(right + down if self.is_full else right, 0 if self.is_full else down)
-        self.resized()
+        self.fit_size()
 
     def turn(self, pages: int) -> None:
         """Show another page of names."""
@@ -321,7 +321,7 @@ class MediaPane(GridPane):
             self._layout.move(pages, 0)
         else:
             self._layout.turn(pages)
-        self.resized()
+        self.fit_size()
 
     def to_end(self, last: bool) -> None:
         """Show the first or the last step."""
@@ -329,7 +329,7 @@ class MediaPane(GridPane):
             self._focused.to_end(last)
             self._follow_focused()
 
-    def resized(self) -> None:
+    def fit_size(self) -> None:
         self.redraw()
         if self._counts:
             self._show_images()

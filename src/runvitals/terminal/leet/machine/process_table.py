@@ -107,7 +107,7 @@ class ProcessTable:
         processes = self._all
         if self._is_wanted is not None:
             matches = self._is_wanted
-            processes = [process for process in processes if matches(_searched(process.process))]
+            processes = [process for process in processes if matches(_search_text(process.process))]
         processes = sorted(
             processes, key=lambda process: _key(process, self.order), reverse=self.order != "PID"
         )
@@ -158,7 +158,7 @@ def _identity(shown: ShownProcess) -> tuple[int, int]:
     return shown.process.pid, shown.process.started
 
 
-def _searched(process: ProcessLine) -> str:
+def _search_text(process: ProcessLine) -> str:
     return f"{process.pid} {process.user} {process.command}"
 
 

@@ -89,7 +89,7 @@ class JournalSource:
         with self._lock:
             return list({name: None for rows in self._logged.values() for name in rows.columns})
 
-    def logged(self, name: str) -> list[LoggedLine]:
+    def logged_lines(self, name: str) -> list[LoggedLine]:
         lines = []
         with self._lock:
             for writer, rows in sorted(self._logged.items()):

@@ -76,7 +76,7 @@ class RunSource(Protocol):
         """The names of logged numbers."""
         ...
 
-    def logged(self, name: str) -> list[LoggedLine]:
+    def logged_lines(self, name: str) -> list[LoggedLine]:
         """The numbers logged under a name, by process."""
         ...
 

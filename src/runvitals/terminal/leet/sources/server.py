@@ -244,7 +244,7 @@ class ServerSource:
         with self._lock:
             return list(self._names)
 
-    def logged(self, name: str) -> list[LoggedLine]:
+    def logged_lines(self, name: str) -> list[LoggedLine]:
         with self._lock:
             if name not in self._logged:
                 self._wanted_names.add(name)

@@ -46,7 +46,7 @@ class ServerCatalogue:
         parameters = [("filter", filter_text or None), ("project", self._project), ("limit", _RUNS)]
         with self._use(), with_remedy(self._remedy):
             page = self._connection.get("/runs", parameters)
-        return [_listed(row) for row in page["runs"]], int(page["total"])
+        return [_to_run(row) for row in page["runs"]], int(page["total"])
 
     def find(self, id_or_name: str) -> str:
         """The id of the run with an id, or with a name that no other has.
@@ -75,7 +75,7 @@ class ServerCatalogue:
         self._use.close()
 
 
-def _listed(row: Mapping[str, Any]) -> Run:
+def _to_run(row: Mapping[str, Any]) -> Run:
     """A run of a list, which has not everything that is known about it."""
     rest: dict[str, Any] = {
         "command": [], "config": {}, "settings": {}, "machines": {}, "sources": {}, "ranks": [], "events": [],

@@ -34,7 +34,7 @@ class WandbCatalogue:
                 # A resumed run has several files; the newest stands for it.
                 other = by_id.get(file.run.run)
                 if other is None or other.started_ms < file.run.started_ms:
-                    by_id[file.run.run] = _listed(file, now_ms)
+                    by_id[file.run.run] = _to_run(file, now_ms)
                     self._paths[file.run.run] = path
         runs = sorted(by_id.values(), key=lambda run: -run.started_ms)
         return runs, len(runs)
@@ -67,12 +67,12 @@ class WandbCatalogue:
         """Nothing is kept open."""
 
 
-def _logged(summary: Mapping[str, Any]) -> dict[str, Any]:
+def _logged_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
     """A summary without what W&B adds to it."""
     return {key: value for key, value in summary.items() if not key.startswith("_")}
 
 
-def _listed(file: WandbFile, now_ms: int) -> Run:
+def _to_run(file: WandbFile, now_ms: int) -> Run:
     """The run of a list."""
     run = file.run
     state: Any = "running" if file.is_running(now_ms) else "crashed" if file.ended_ms is None else "finished"
@@ -84,6 +84,6 @@ def _listed(file: WandbFile, now_ms: int) -> Run:
         job_type=run.job_type or None, tags=list(run.tags), notes=run.notes, command=[], ending=ending,
         started_ms=run.started_ms, ended_ms=ended_ms,
         duration_ms=max((ended_ms or file.written_ms) - run.started_ms, 0), config=run.config,
-        summary=_logged(file.summary), settings={}, machines={}, sources={}, hosts=[], ranks=[], events=[],
-        lost_records=0, problems=[], last=file.last,
+        summary=_logged_summary(file.summary), settings={}, machines={}, sources={}, hosts=[], ranks=[],
+        events=[], lost_records=0, problems=[], last=file.last,
     )  # fmt: skip
