@@ -264,7 +264,7 @@ def __dir__() -> list[str]:
 
 
 def _of_wandb(name: str) -> object:
-    """A name of W&B's package that is not one of ours already.
+    """Return a name of W&B's package that is not one of ours already.
 
     Raises:
         AttributeError: there is none; for one that W&B's package has, with what to use instead.

@@ -55,7 +55,7 @@ def _run(words: list[str]) -> int:
 
 
 def _missing_packages(command: str, error: ModuleNotFoundError) -> str:
-    """The extra to install for a command.
+    """Return the extra to install for a command.
 
     Raises:
         ModuleNotFoundError: it is a module of ours that is missing.
@@ -72,7 +72,7 @@ def _missing_packages(command: str, error: ModuleNotFoundError) -> str:
 
 
 def parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
-    """The parser for all subcommands.
+    """Return the parser for all subcommands.
 
     Args:
         words: what it will parse. Only the subcommand that they name is loaded then; none, if they name none,

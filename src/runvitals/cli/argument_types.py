@@ -20,7 +20,7 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]+)", re.ASCII)
 
 
 def time_ms(text: str) -> int:
-    """A positive duration in ms.
+    """Return a positive duration in ms.
 
     Example:
         >>> time_ms("90d"), time_ms("12h")
@@ -30,7 +30,7 @@ def time_ms(text: str) -> int:
 
 
 def size_bytes(text: str) -> int:
-    """A positive size in bytes; KB is 1000 bytes and KiB 1024.
+    """Return a positive size in bytes; KB is 1000 bytes and KiB 1024.
 
     Example:
         >>> size_bytes("200GB"), size_bytes("1.5GiB")
@@ -74,7 +74,7 @@ def joined_setting(name: str, texts: Sequence[str] | None) -> Any:
 
 
 def positive_integer(text: str) -> int:
-    """A count from 1.
+    """Return a count from 1.
 
     Raises:
         argparse.ArgumentTypeError: it is none.
@@ -85,7 +85,7 @@ def positive_integer(text: str) -> int:
 
 
 def number_between(low: float, high: float, also: str = "") -> Callable[[str], float]:
-    """The type of an argument that is a number in a range.
+    """Return the type of an argument that is a number in a range.
 
     Args:
         also: what else is expected, for the message: ", or `max`".
@@ -107,7 +107,7 @@ def number_between(low: float, high: float, also: str = "") -> Callable[[str], f
 
 
 def integer_between(low: int, high: int) -> Callable[[str], int]:
-    """The type of an argument that is an integer in a range.
+    """Return the type of an argument that is an integer in a range.
 
     Example:
         >>> integer_between(1, 30)("7")

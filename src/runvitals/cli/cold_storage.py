@@ -40,7 +40,7 @@ def add_cold_storage(parser: argparse.ArgumentParser) -> None:
 
 
 def cold_address(text: str) -> str:
-    """The address of a bucket, or the absolute path of a folder."""
+    """Return the address of a bucket, or the absolute path of a folder."""
     from runvitals.store.files.bucket_address import BucketAddress
 
     if "://" not in text:
@@ -54,7 +54,7 @@ def cold_address(text: str) -> str:
 
 
 def cold_settings(arguments: argparse.Namespace, in_folder: bool = True) -> ColdSettings | None:
-    """The settings of these options; None if there is no cold storage.
+    """Return the settings of these options; None if there is no cold storage.
 
     Args:
         in_folder: whether samples are kept in a folder.

@@ -14,7 +14,7 @@ def add_dir(parser: argparse.ArgumentParser) -> None:
 
 
 def directory(arguments: argparse.Namespace) -> str:
-    """The folder from the command line, else from the settings, else the user's data home.
+    """Return the folder from the command line, else from the settings, else the user's data home.
 
     Raises:
         ValueError: invalid setting.

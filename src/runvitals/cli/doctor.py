@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """The report as `--json` prints it."""
+    """Return the report as `--json` prints it."""
     return {"failed": report.failed, "findings": [asdict(finding) for finding in report.findings]}
 
 

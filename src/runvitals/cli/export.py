@@ -153,7 +153,7 @@ class JournalExport:
                 yield ExportRow(record.time_ms, {"host": self._facts.writer(record.writer).host}, values)
 
     def history(self) -> Iterator[ExportRow]:
-        """The rows of `log()`. Of media, the names and SHA-256 of their files in the run's folder."""
+        """Yield the rows of `log()`. Of media, the names and SHA-256 of their files in the run's folder."""
         for record in self._records(frames.HISTORY, frames.MEDIA):
             logged = _values_by_name(record)
             self._keys.update(dict.fromkeys(logged))

@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def listed_files(opened: OpenRun, media: bool) -> Iterator[ListedFile]:
-    """The saved files of a run; with `media`, also the files of what it logged."""
+    """Yield the saved files of a run; with `media`, also the files of what it logged."""
     for saved in opened.files():
         yield ListedFile(saved.name, saved.bytes, saved.type, saved.time_ms, saved.path)
     for key in opened.media_keys() if media else ():
@@ -104,7 +104,7 @@ def _copy(files: list[ListedFile], folder: str) -> int:
 
 
 def safe_parts(name: str) -> list[str]:
-    """The parts of a name, which never lead out of the folder that it is written to.
+    """Return the parts of a name, which never lead out of the folder that it is written to.
 
     Example:
         >>> safe_parts("../etc//passwd"), safe_parts("C:\\\\x")

@@ -48,7 +48,7 @@ def duration(ms: int) -> str:
 
 
 def moment(ms: int) -> str:
-    """A time in UTC, to the second; the number itself if it is out of the calendar's range."""
+    """Return a time in UTC, to the second; the number itself if it is out of the calendar's range."""
     try:
         return f"{datetime.fromtimestamp(ms // 1000, timezone.utc):%Y-%m-%d %H:%M:%S}"
     except (ValueError, OverflowError, OSError):
@@ -56,7 +56,7 @@ def moment(ms: int) -> str:
 
 
 def iso(ms: int) -> str:
-    """A time in UTC as ISO 8601, to the millisecond; "" if it is out of the calendar's range.
+    """Return a time in UTC as ISO 8601, to the millisecond; "" if it is out of the calendar's range.
 
     Example:
         >>> iso(1_760_000_000_123)
@@ -67,7 +67,7 @@ def iso(ms: int) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number with four significant digits, without an exponent if possible.
+    """Return a number with four significant digits, without an exponent if possible.
 
     Example:
         >>> number(0.123456), number(98.76543), number(1234567.0), number(None)

@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _by_kind(sources: list[str]) -> dict[str, list[str]]:
-    """The addresses of each kind of source; "" for `.wandb` files."""
+    """Return the addresses of each kind of source; "" for `.wandb` files."""
     by_kind: dict[str, list[str]] = {}
     for source in sources:
         kind, colon, address = source.partition(":")
@@ -166,7 +166,7 @@ def _deliver(ids: list[str], arguments: argparse.Namespace) -> int:
 
 
 def files(path: str) -> Iterator[str]:
-    """The `.wandb` files at a path, sorted by name.
+    """Yield the `.wandb` files at a path, sorted by name.
 
     Raises:
         FileNotFoundError: no such file.

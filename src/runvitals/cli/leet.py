@@ -114,7 +114,7 @@ def _problem(arguments: argparse.Namespace) -> str:
 
 
 def _is_screen() -> bool:
-    """Whether input and output are a terminal that can move its cursor."""
+    """Return whether input and output are a terminal that can move its cursor."""
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _by_browser(url: str) -> str | None:
-    """A key that the user allowed in the browser; None if the server has no accounts."""
+    """Return a key that the user allowed in the browser; None if the server has no accounts."""
     from runvitals.relay.destinations.runvitals.browser_sign_in import BrowserSignIn
 
     sign_in = BrowserSignIn(url)

@@ -103,7 +103,7 @@ def _deliver(arguments: argparse.Namespace) -> int:
 
 
 def _destinations(arguments: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
-    """The destinations, and their environment.
+    """Return the destinations, and their environment.
 
     Raises:
         ValueError: no destination is configured, or an invalid one.

@@ -92,7 +92,7 @@ def _mention_runs_kept_elsewhere(folder: str) -> None:
 
 
 def _statistics(runs: Sequence[Run], filter_: Filter, folder: str) -> SystemStatistics:
-    """The system statistics of the runs, if the filter needs them: their journals are read completely.
+    """Return the system statistics of the runs, if the filter needs them: their journals are read completely.
 
     Raises:
         ModuleNotFoundError: what reads them is not installed.
@@ -124,12 +124,12 @@ def _row(run: Run) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    """A text that leaves room for the other columns; `--json` has all of it."""
+    """Return a text that leaves room for the other columns; `--json` has all of it."""
     return cut(inert(text), _CELL_COLUMNS)
 
 
 def _summary(run: Run) -> str:
-    """The first summary entries that fit."""
+    """Return the first summary entries that fit."""
     shown = ""
     for key, value in run.summary.items():
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -146,6 +146,6 @@ def _hosts(run: Run) -> str:
 
 
 def _last(run: Run, key: str) -> str:
-    """The last value, the maximum over all hosts."""
+    """Return the last value, the maximum over all hosts."""
     values = [values[key] for values in run.last.values() if key in values]
     return number(max(values)) if values else "-"

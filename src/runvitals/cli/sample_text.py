@@ -78,7 +78,7 @@ def _device(key: str) -> tuple[str, str] | None:
 
 
 def _title(machine: Mapping[str, Any], kind: str, index: str) -> str:
-    """A device's name and PCI address, from the facts that its source reports."""
+    """Return a device's name and PCI address, from the facts that its source reports."""
     for name, about in machine.items():
         if _kind(name) != kind:
             continue
@@ -93,7 +93,7 @@ def _title(machine: Mapping[str, Any], kind: str, index: str) -> str:
 
 
 def _kind(fact: str) -> str:
-    """The key prefix of the devices that a fact describes."""
+    """Return the key prefix of the devices that a fact describes."""
     if fact.startswith(("gpu_", "accelerator_")) or fact == "apple":
         return "gpu"
     return "trn" if fact == "trainium" else fact
@@ -122,7 +122,7 @@ def _natural(key: str) -> list[tuple[int, str]]:
 
 
 def _sources(states: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """The active sources, and the others with reasons."""
+    """Yield the active sources, and the others with reasons."""
     by_state: dict[str, list[tuple[str, str]]] = {state: [] for state in ("on", *_STATES)}
     for name, state in states.items():
         reason = state.get("reason", "")

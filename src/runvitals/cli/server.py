@@ -301,7 +301,7 @@ def _write_audit_file(
 
 
 def _token_required(arguments: argparse.Namespace, listener: socket.socket) -> bool:
-    """Whether requests need a token: always, if others than this machine can send any."""
+    """Return whether requests need a token: always, if others than this machine can send any."""
     from runvitals.server.http import serve
 
     if arguments.require_token or not serve.is_loopback_address(listener):
@@ -409,7 +409,7 @@ def _url(listener: socket.socket) -> str:
 
 
 def bucket(text: str) -> BucketAddress:
-    """The address of a bucket."""
+    """Return the address of a bucket."""
     from runvitals.store.files.bucket_address import BucketAddress
 
     try:
@@ -419,7 +419,7 @@ def bucket(text: str) -> BucketAddress:
 
 
 def team_name(text: str) -> str:
-    """The name of a team."""
+    """Return the name of a team."""
     try:
         return entity_name(text)
     except ValueError as error:

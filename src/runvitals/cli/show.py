@@ -104,7 +104,7 @@ def _sections(run: Run) -> list[tuple[str, list[str]]]:
 
 
 def _value(value: Any) -> str:
-    """A text as it is, anything else as JSON: `true`, as the page shows it, rather than `True`."""
+    """Return a text as it is, anything else as JSON: `true`, as the page shows it, rather than `True`."""
     return value if isinstance(value, str) else json.dumps(finite(value), ensure_ascii=False)
 
 
@@ -134,7 +134,7 @@ def _not_measured(run: Run) -> list[str]:
 
 
 def _of_cards(machine: dict[str, Any]) -> set[str]:
-    """The sources that can read the accelerators on the machine's PCI bus."""
+    """Return the sources that can read the accelerators on the machine's PCI bus."""
     cards = machine.get("accelerators")
     vendors = (
         [card.get("vendor") for card in cards if isinstance(card, dict)] if isinstance(cards, list) else []
@@ -143,7 +143,7 @@ def _of_cards(machine: dict[str, Any]) -> set[str]:
 
 
 def _is_wanted(name: str, reason: str, ours: set[str]) -> bool:
-    """Whether the reason of an absent source is worth a line."""
+    """Return whether the reason of an absent source is worth a line."""
     return bool(reason) and (name not in RARE or name in ours or reason.startswith(FAULTS))
 
 

@@ -53,12 +53,12 @@ def add_metadata(parser: argparse.ArgumentParser) -> None:
 
 
 def is_clickhouse_address(address: str) -> bool:
-    """Whether this is the address of a database of ClickHouse, not a folder."""
+    """Return whether this is the address of a database of ClickHouse, not a folder."""
     return address.startswith(_CLICKHOUSE)
 
 
 def is_clickhouse(arguments: argparse.Namespace) -> bool:
-    """Whether samples are kept in ClickHouse. Loads nothing of the store."""
+    """Return whether samples are kept in ClickHouse. Loads nothing of the store."""
     return is_clickhouse_address(arguments.store or "")
 
 
@@ -76,12 +76,12 @@ def contents_folder(folder: str) -> str:
 
 
 def metadata_address(arguments: argparse.Namespace) -> str:
-    """The address of the metadata store, or the path of its file, which may not exist."""
+    """Return the address of the metadata store, or the path of its file, which may not exist."""
     return arguments.catalogue or os.path.join(store_folder(arguments), METADATA_FILE)
 
 
 def store_locations(arguments: argparse.Namespace) -> tuple[str, str]:
-    """The folder of the store, created if missing, and the address of the metadata store.
+    """Return the folder of the store, created if missing, and the address of the metadata store.
 
     If samples are kept in ClickHouse, the folder is for what else a server keeps.
     """
@@ -94,7 +94,7 @@ def store_locations(arguments: argparse.Namespace) -> tuple[str, str]:
 
 
 def existing_metadata_address(arguments: argparse.Namespace) -> str:
-    """The address of the metadata store, for a command that works on it. Only an action that creates
+    """Return the address of the metadata store, for a command that works on it. Only an action that creates
     something creates the store too, for a server that was not started yet.
 
     Raises:
@@ -153,7 +153,7 @@ def _worker_folder(folder: str, worker: int) -> str:
 def open_sample_store(
     arguments: argparse.Namespace, cold: ColdSettings | None = None
 ) -> SqliteChunks | ClickHouseStore:
-    """The sample store. The caller closes it.
+    """Return the sample store. The caller closes it.
 
     Args:
         cold: where old samples are, if they are kept in a folder; None: where they were moved before.
@@ -173,7 +173,7 @@ def open_sample_store(
 def _open_clickhouse(
     arguments: argparse.Namespace, worker: int = 0, may_be_away: bool = False
 ) -> ClickHouseStore:
-    """The store in ClickHouse.
+    """Return the store in ClickHouse.
 
     Args:
         worker: the number of this process; each has a folder of its own for what waits.

@@ -104,7 +104,7 @@ def repair(arguments: argparse.Namespace) -> int:
 
 
 def ids_in_clickhouse(address: str) -> tuple[str, StoredIds]:
-    """The name of the store in ClickHouse, and the ids in it."""
+    """Return the name of the store in ClickHouse, and the ids in it."""
     from runvitals.store.samples.clickhouse import parse_address, stored_ids
     from runvitals.store.samples.clickhouse.connection import ClickHouse
 

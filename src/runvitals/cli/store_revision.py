@@ -60,7 +60,7 @@ def downgrade(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _database(arguments: argparse.Namespace) -> Iterator[Database]:
-    """The database of the metadata store, which no server uses.
+    """Return the database of the metadata store, which no server uses.
 
     Raises:
         OSError: there is none, a server uses it, or it could not be changed.

@@ -74,7 +74,7 @@ def deliver(ids: Sequence[str], to: str, folder: str) -> list[str]:
 
 
 def _find_ids(named: Sequence[str], folder: str) -> tuple[list[str], list[str]]:
-    """The ids of the named runs, without duplicates, and the names that match no run."""
+    """Return the ids of the named runs, without duplicates, and the names that match no run."""
     ids: dict[str, None] = {}
     unknown: list[str] = []
     for name in named:
@@ -91,7 +91,7 @@ def _print_error(text: str) -> None:
 
 
 def _destinations(to: str | None) -> tuple[list[str], dict[str, str]]:
-    """The destinations, and their environment.
+    """Return the destinations, and their environment.
 
     Raises:
         ValueError: no destination is configured, or an invalid one.

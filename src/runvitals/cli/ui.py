@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _has_display() -> bool:
-    """Whether a graphical browser can be opened, rather than a text browser in this terminal."""
+    """Return whether a graphical browser can be opened, rather than a text browser in this terminal."""
     return sys.platform in ("win32", "darwin") or bool(
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     )

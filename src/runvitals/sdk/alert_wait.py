@@ -10,7 +10,7 @@ _MAX_WAIT_S = 366 * 86_400.0
 
 
 def wait_seconds(duration: Any) -> float:
-    """The seconds of a `wait_duration`, at most a year; 0 for NaN and what is negative.
+    """Return the seconds of a `wait_duration`, at most a year; 0 for NaN and what is negative.
 
     Raises:
         TypeError: it is neither a number nor a timedelta.

@@ -21,7 +21,7 @@ _PLAIN = (str, int, float, list, type(None))
 
 
 def as_plain(value: object) -> object:
-    """An object as a number, string, list or mapping.
+    """Return an object as a number, string, list or mapping.
 
     Example:
         >>> as_plain(numpy.float32(0.5)), as_plain(numpy.arange(3))
@@ -56,7 +56,7 @@ def as_plain(value: object) -> object:
 
 
 def is_masked(value: object) -> bool:
-    """Whether it is NumPy's constant for a masked value, which converts to zero."""
+    """Return whether it is NumPy's constant for a masked value, which converts to zero."""
     return type(value).__name__ == "MaskedConstant"
 
 
@@ -84,7 +84,7 @@ def histogram(array: Any, shape: tuple[int, ...], size: int) -> object:
 
 
 def is_histogram(plain: object) -> bool:
-    """Whether a value was returned by `histogram`."""
+    """Return whether a value was returned by `histogram`."""
     return type(plain) is dict and plain.get("_type") == HISTOGRAM and isinstance(plain.get("count"), int)
 
 
@@ -104,7 +104,7 @@ def _product(lengths: Any) -> int:
 
 
 def _grid(array: Any, shape: tuple[int, ...]) -> Any:
-    """A view of at most `SAMPLED` elements: every second, fourth … along the longest axes."""
+    """Return a view of at most `SAMPLED` elements: every second, fourth … along the longest axes."""
     steps, lengths = [1] * len(shape), list(shape)
     while _product(lengths) > SAMPLED:
         longest = lengths.index(max(lengths))
@@ -134,7 +134,7 @@ def _extremes(array: Any, finite: list[float], size: int) -> tuple[float, float]
 
 
 def counts(finite: list[float], bins: int = BINS) -> tuple[list[int], list[float]]:
-    """The count of each bin, and the bin edges. A single bin if all numbers are the same."""
+    """Return the count of each bin, and the bin edges. A single bin if all numbers are the same."""
     low, high = min(finite), max(finite)
     width = high / bins - low / bins
     if not width:

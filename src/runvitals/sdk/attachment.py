@@ -83,7 +83,7 @@ def monitor_spec(
     clock: RunClock,
     identity: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The spec of a run's monitor: see `runvitals.monitoring.monitor.launch.connect`.
+    """Return the spec of a run's monitor: see `runvitals.monitoring.monitor.launch.connect`.
 
     Args:
         identity: what to record of the run besides its settings; see `RunIdentity.about`.
@@ -118,13 +118,13 @@ def monitor_spec(
 
 
 def _source_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of single sources that are set."""
+    """Return the settings of single sources that are set."""
     names = [setting.name for setting in SETTINGS.values() if setting.of_source]
     return {name: values[name] for name in names if values[name]}
 
 
 def _description(values: Mapping[str, Any], identity: Mapping[str, Any]) -> dict[str, Any]:
-    """The run's names, tags, notes and identity, with secrets redacted; empty ones are omitted."""
+    """Return the run's names, tags, notes and identity, with secrets redacted; empty ones are omitted."""
     about: dict[str, Any] = redaction.entries({name: values[name] for name in _DESCRIBING_SETTINGS})
     about.update(identity)
     if any(destination.partition(":")[0] == "wandb" for destination in destinations(values)):
@@ -285,7 +285,7 @@ class ResumeState:
 
 
 def _is_logged(record: Record) -> bool:
-    """Whether a call of `log` wrote a record."""
+    """Return whether a call of `log` wrote a record."""
     return record.type == frames.HISTORY or (
         record.type == frames.MEDIA and record.value["kind"] != media.FILE
     )

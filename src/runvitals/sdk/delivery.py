@@ -19,7 +19,7 @@ _ANSWER_GRACE_S = 1.0
 
 
 def destinations(values: Mapping[str, Any]) -> list[str]:
-    """The destinations of a run; empty unless `mode` is `online`."""
+    """Return the destinations of a run; empty unless `mode` is `online`."""
     if values["mode"] != "online":
         return []
     server = [values["server"]] if values["server"] else []
@@ -44,7 +44,7 @@ def check_kinds(values: Mapping[str, Any], origin: str) -> None:
 
 
 def configured_destinations(to: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """The destinations of a command, `to` or else those of the settings, and its environment.
+    """Return the destinations of a command, `to` or else those of the settings, and its environment.
 
     In that environment `RUNVITALS_DESTINATIONS` lists all configured destinations, and those of `to` of any
     other kind. It decides which destination a credential in the environment belongs to.

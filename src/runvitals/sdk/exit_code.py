@@ -12,7 +12,7 @@ _INTERRUPTED = 130  # Python then exits by SIGINT; shells report that as 128 + 2
 
 
 def exit_code_of(kind: type[BaseException], error: BaseException | None) -> int:
-    """The exit code Python would use if this exception propagated."""
+    """Return the exit code Python would use if this exception propagated."""
     if issubclass(kind, KeyboardInterrupt):
         return _INTERRUPTED
     if not issubclass(kind, SystemExit):

@@ -45,7 +45,7 @@ class RunIdentity:
         self.number = number
 
     def default_name(self, project: str, directory: str) -> str:
-        """The name of a run that was given none: the job's name, else words and a number."""
+        """Return the name of a run that was given none: the job's name, else words and a number."""
         name = self.job.get("name")
         if name:
             return name if self.number == 1 else f"{name}-{self.number}"
@@ -60,7 +60,7 @@ class RunIdentity:
 
 
 def identify(values: Mapping[str, Any], environ: Mapping[str, str]) -> RunIdentity:
-    """The run that this process starts or joins, from its settings and its launcher.
+    """Return the run that this process starts or joins, from its settings and its launcher.
 
     The id is the configured one, else eight characters: derived from the launcher's job key, so that every
     rank computes the same id, or random without a job. A second run in the same job gets the id `<id>-2`, and
@@ -86,7 +86,7 @@ def identify(values: Mapping[str, Any], environ: Mapping[str, str]) -> RunIdenti
 
 
 def short_id(key: str) -> str:
-    """A stable hash of a text: eight letters and digits, the first a letter."""
+    """Return a stable hash of a text: eight letters and digits, the first a letter."""
     try:
         from _blake2 import blake2b  # `hashlib` would load OpenSSL, which takes 6 ms at every rank's start
     except ImportError:
@@ -102,7 +102,7 @@ def new_run_id() -> str:
 
 
 def as_run_id(key: str) -> str:
-    """A text as a run id: unchanged if it is valid, else its valid characters and a checksum."""
+    """Return a text as a run id: unchanged if it is valid, else its valid characters and a checksum."""
     try:
         return paths.check_run_id(key)
     except ValueError:
@@ -118,6 +118,6 @@ def _letters(number: int) -> str:
 
 
 def _printable(name: str) -> str:
-    """A job's name as a valid run name."""
+    """Return a job's name as a valid run name."""
     name = "".join("_" if not letter.isprintable() or letter in "/\\" else letter for letter in name)
     return name.strip()[:_MAX_NAME_LENGTH]

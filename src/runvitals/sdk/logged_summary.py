@@ -49,7 +49,7 @@ class LoggedSummary:
         return segment != self._segment or self._pending_bytes > self._due_at_bytes
 
     def record(self, now_ms: int) -> bytes | None:
-        """The record to write; None if nothing was logged since the last one."""
+        """Return the record to write; None if nothing was logged since the last one."""
         if not self._pending_bytes:
             return None
         return dumps({"t": now_ms, "logged": self._summary.state(_RECORD_BYTES)})

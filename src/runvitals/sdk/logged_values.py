@@ -96,7 +96,7 @@ class Values:
         return kept
 
     def event(self, event: Mapping[str, str], extra: Mapping[str, Any]) -> dict[str, Any]:
-        """An event's fields, and additional values that do not replace them."""
+        """Return an event's fields, and additional values that do not replace them."""
         row = {**event, **self.row(extra), **event}
         row.pop("t", None)  # reserved for the time
         whole = Sanitizer()
@@ -199,7 +199,7 @@ def without_secrets(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number(value: object) -> float | int | None:
-    """The number in a scalar of NumPy, PyTorch …; None for anything else."""
+    """Return the number in a scalar of NumPy, PyTorch …; None for anything else."""
     try:
         if isinstance(value, float):
             return float(value)
@@ -232,7 +232,7 @@ def _known_to_json(value: object, sanitizer: Sanitizer) -> object:
 
 
 def _leaves(data: Mapping[Any, Any], sanitizer: Sanitizer) -> Iterable[tuple[str, object]]:
-    """The values of a row by dotted name, in order; at most one more than a row may have."""
+    """Yield the values of a row by dotted name, in order; at most one more than a row may have."""
     left = ROW_NAMES + 1
     pending: list[tuple[str, object, tuple[int, ...]]] = [("", data, ())]
     while pending and left:
@@ -252,7 +252,7 @@ def _leaves(data: Mapping[Any, Any], sanitizer: Sanitizer) -> Iterable[tuple[str
 
 
 def _named_entries(mapping: Any, sanitizer: Sanitizer) -> list[tuple[str, object]]:
-    """The entries of a mapping, with names as strings."""
+    """Return the entries of a mapping, with names as strings."""
     items = entries(mapping, sanitizer.fault)
     return [(name if type(name) is str else _name(name, sanitizer), value) for name, value in items]
 
@@ -267,7 +267,7 @@ def _name(key: object, sanitizer: Sanitizer) -> str:
 
 
 def entries(mapping: Mapping[Any, Any], fault: Callable[[str], None], most: int = _MAX_ENTRIES) -> Entries:
-    """The first `most` entries of a mapping. Values that cannot be read are replaced by a text."""
+    """Return the first `most` entries of a mapping. Values that cannot be read are replaced by a text."""
     for _ in range(_ATTEMPTS):
         try:
             return list(islice(mapping.items(), most))

@@ -12,7 +12,7 @@ from runvitals.model.summary import KINDS
 def metric_definition(
     name: str, summary: str, x: str | None, hidden: bool | None, goal: str | None
 ) -> dict[str, dict[str, Any]]:
-    """The `metrics` of an INFO record; see `Run.define_metric`.
+    """Return the `metrics` of an INFO record; see `Run.define_metric`.
 
     Raises:
         TypeError: a name is not a string.

@@ -52,7 +52,7 @@ class Opener:
         return False
 
     def _recorded_exit(self) -> dict[str, Any] | None:
-        """The last record of a monitor about its end; None if there is none."""
+        """Return the last record of a monitor about its end; None if there is none."""
         exits = [
             value
             for writer, segments in paths.segments(self._folder).items()
@@ -64,7 +64,7 @@ class Opener:
 
 
 def _lifecycle(path: str) -> list[dict[str, Any]]:
-    """The lifecycle records at the end of a journal file."""
+    """Return the lifecycle records at the end of a journal file."""
     try:
         data = paths.read_range(path, max(0, os.stat(path).st_size - _PEEK_BYTES), _PEEK_BYTES)
     except OSError:

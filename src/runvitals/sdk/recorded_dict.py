@@ -99,7 +99,7 @@ class RecordedDict(dict[Any, Any]):
         self.update({name: value for name, value in dict(self._entries(other)).items() if name not in self})
 
     def as_dict(self) -> dict[Any, Any]:
-        """A plain dictionary with the entries."""
+        """Return a plain dictionary with the entries."""
         return dict(self)
 
     def pop(self, name: Any, default: Any = _ABSENT) -> Any:

@@ -151,7 +151,7 @@ class RecordedRun(WandbRun):
             raise NotOpen(f"{call}(): run {self.id} is finished; call runvitals.init() for a new run")
 
     def _checked_step(self, step: Any) -> int:
-        """A step as an int. Accepts any integer type, such as NumPy's."""
+        """Return a step as an int. Accepts any integer type, such as NumPy's."""
         if isinstance(step, bool) or not hasattr(step, "__index__"):
             raise TypeError(f"log(): step must be an integer, not {step!r}")
         number = index(step)
@@ -161,14 +161,14 @@ class RecordedRun(WandbRun):
         return self.step
 
     def _records_section(self, section: str) -> bool:
-        """Whether changes of `config` or `summary` are recorded."""
+        """Return whether changes of `config` or `summary` are recorded."""
         if self.finished and not self.disabled and not self._warned_finished:
             self._warned_finished = True
             notify(f"run {self.id} is finished; changes of its {section} are no longer recorded")
         return not self.disabled and not self.finished
 
     def _now_ms(self) -> int:
-        """The time of a record; 0 when nothing is recorded."""
+        """Return the time of a record; 0 when nothing is recorded."""
         return 0 if self._attachment is None else self._attachment.clock.now_ms()
 
     def _write(self, type: int, /, **value: Any) -> None:

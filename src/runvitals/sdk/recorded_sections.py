@@ -35,7 +35,7 @@ class RecordedSections:
         self._inner: dict[tuple[str, str], Any] = {}  # nested values, as last written
 
     def writer_of(self, section: str) -> EntryWriter:
-        """A function that records the changes of a section."""
+        """Return a function that records the changes of a section."""
         return lambda changes, removed: self._write_entries(section, changes, removed)
 
     def _write_entries(self, section: str, changes: Mapping[Any, Any], removed: Sequence[Any]) -> None:

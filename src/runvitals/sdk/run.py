@@ -260,7 +260,7 @@ class Run(RunArtifacts):
         return self._media_recorder().save(os.fspath(pattern), base_text, max(self.step - 1, 0), self._now_ms)
 
     def files(self) -> list[SavedFile]:
-        """The files saved so far by all processes of the run on this machine, by name."""
+        """Return the files saved so far by all processes of the run on this machine, by name."""
         if self.disabled:
             return []
         from runvitals.readers.journals.media import saved_files  # few runs need it
@@ -306,7 +306,7 @@ class Run(RunArtifacts):
         self._ensure_monitor()
 
     def _may_alert(self, title: str, wait_s: float) -> bool:
-        """Whether an alert with this title is due again."""
+        """Return whether an alert with this title is due again."""
         now_s, last_s = time.monotonic(), self._alerted_s.get(title)
         if last_s is not None and now_s - last_s < wait_s:
             return False

@@ -124,13 +124,13 @@ class RunArtifacts(RecordedRun):
         return ArtifactScope(server, folder, about["entity"], self.project)
 
     def _artifact_name(self, path: str | os.PathLike[str]) -> str:
-        """The name of an artifact that is given by a path only."""
+        """Return the name of an artifact that is given by a path only."""
         last = os.path.basename(os.fspath(path).rstrip("/")) or "files"
         return f"run-{self.id}-{last}".replace("/", "-").replace(":", "-")[:128]
 
 
 def artifact_of(path: str, name: str, type: str | None) -> Artifact:
-    """A new artifact of a file, a folder or an address.
+    """Return a new artifact of a file, a folder or an address.
 
     Raises:
         ValueError: there is no such file, or an invalid name or type.

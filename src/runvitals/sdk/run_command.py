@@ -159,7 +159,7 @@ class _CommandRun:
         journal.close()
 
     def _journal(self, role: str, pid: int) -> JournalWriter | None:
-        """A journal file besides the monitor's; None if it could not be created."""
+        """Return a journal file besides the monitor's; None if it could not be created."""
         host = host_name()
         about = {"run": self._run_id, **place(self._values), "host": host, "role": role}
         try:

@@ -30,14 +30,14 @@ class RunOfParent:
 
 
 def parent_pid() -> int | None:
-    """The process that started this one as a worker; None if this is none."""
+    """Return the process that started this one as a worker; None if this is none."""
     module = sys.modules.get("multiprocessing.process")
     parent = None if module is None else module.parent_process()
     return None if parent is None else parent.pid
 
 
 def imports_main() -> bool:
-    """Whether this is a worker that is importing the script of the process that has started it."""
+    """Return whether this is a worker that is importing the script of the process that has started it."""
     module = sys.modules.get("multiprocessing.process")
     return module is not None and bool(getattr(module.current_process(), "_inheriting", False))
 

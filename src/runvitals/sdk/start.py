@@ -165,7 +165,7 @@ def _finishes_open_run(others: Mapping[str, Any], reinit: bool | str | None) -> 
 
 
 def _spelling(value: Any) -> Any:
-    """A mode or `resume`; W&B's values are replaced by ours."""
+    """Return a mode or `resume`; W&B's values are replaced by ours."""
     if value is None or value in MODES or value in RESUMES:
         return value
     from runvitals.monitoring.settings import wandb_arguments
@@ -175,7 +175,7 @@ def _spelling(value: Any) -> Any:
 
 
 def resolve_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every setting. What nothing sets comes from W&B's environment variables.
+    """Return the value of every setting. What nothing sets comes from W&B's environment variables.
 
     Raises:
         SettingError: an unknown setting, an invalid value, or an unknown kind of destination.
@@ -197,7 +197,7 @@ def resolve_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _choose_entries(
     config: Any, without: Collection[str] | None, only: Collection[str] | None
 ) -> Mapping[str, Any]:
-    """The entries of `config` to record."""
+    """Return the entries of `config` to record."""
     if isinstance(config, (str, os.PathLike)):
         raise TypeError("init(): config is a path; read the file, and pass what it contains")
     entries = config if isinstance(config, Mapping) else pairs(config)
@@ -210,12 +210,12 @@ def _choose_entries(
 
 
 def current_run() -> Run | None:
-    """The open run of this process, or None."""
+    """Return the open run of this process, or None."""
     return None if _active is None or _active.finished else _active
 
 
 def active() -> Run:
-    """The open run of this process.
+    """Return the open run of this process.
 
     Raises:
         RuntimeError: no run is open.
@@ -226,7 +226,7 @@ def active() -> Run:
 
 
 def _open_here() -> Run | None:
-    """The open run that this process has opened. A forked child has a copy of its parent's."""
+    """Return the open run that this process has opened. A forked child has a copy of its parent's."""
     run = current_run()
     return run if run is not None and run.opened_by == os.getpid() else None
 
@@ -277,7 +277,7 @@ def _begin(resolved_values: Mapping[str, Any]) -> Run:
 
 
 def _run_of_parent(values: dict[str, Any]) -> Run:
-    """The run of the process that has started this worker, which imports its script."""
+    """Return the run of the process that has started this worker, which imports its script."""
     parent = spawned_worker.of_parent()
     if parent is None:
         notify(
@@ -302,7 +302,7 @@ def _announce(run: Run) -> None:
 
 
 def _shorten_texts(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, with texts shortened to what a record can hold."""
+    """Return the settings, with texts shortened to what a record can hold."""
     sanitizer = Sanitizer()
     bounded = {key: sanitizer.value(values[key]) for key in ("notes", "labels")}
     bounded["tags"] = distinct_tags(values["tags"], sanitizer.fault)

@@ -41,7 +41,7 @@ def apply(run_id: str, config: RecordedDict) -> None:
 
 
 def sweep_of(run_id: str) -> str | None:
-    """The id of the sweep that a run of this process belongs to; None: to none."""
+    """Return the id of the sweep that a run of this process belongs to; None: to none."""
     if PARAMETERS not in os.environ or os.environ.get(RUN_ID) != run_id:
         return None
     return os.environ.get(SWEEP)

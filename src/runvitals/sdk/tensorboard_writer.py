@@ -57,7 +57,7 @@ def _with_log(add_event: Callable[[Any, Any], None], current_run: CurrentRun) ->
 
 
 def _number(value: Any) -> float | None:
-    """The number of a summary's value; None for images, histograms and texts."""
+    """Return the number of a summary's value; None for images, histograms and texts."""
     if value.HasField("simple_value"):
         return float(value.simple_value)
     if value.HasField("tensor") and value.metadata.plugin_data.plugin_name == _SCALARS:

@@ -45,7 +45,7 @@ class TrainingJournal:
         return TrainingJournal(self._run_id, self._attachment, self._opened_by, "media")
 
     def successor(self) -> TrainingJournal:
-        """A journal of the same kind for records that come after this one was closed."""
+        """Return a journal of the same kind for records that come after this one was closed."""
         return TrainingJournal(self._run_id, self._attachment, self._opened_by, self._role)
 
     @property

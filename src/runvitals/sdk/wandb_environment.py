@@ -35,7 +35,7 @@ _read: list[tuple[str, ...]] = []
 
 
 def read(traced: Mapping[str, tuple[Any, str]], environ: Mapping[str, str]) -> dict[str, Any]:
-    """The settings that W&B's variables set and nothing else does; prints once which these are.
+    """Return the settings that W&B's variables set and nothing else does; prints once which these are.
 
     Args:
         found: name of a setting → (value, origin), as from `settings.trace`.
@@ -64,7 +64,7 @@ def read(traced: Mapping[str, tuple[Any, str]], environ: Mapping[str, str]) -> d
 
 
 def _ours(setting: str, text: str) -> str:
-    """The text of a variable as our setting spells it."""
+    """Return the text of a variable as our setting spells it."""
     if setting == "mode":
         return MODES.get(text, text)
     if setting == "resume":
@@ -73,6 +73,6 @@ def _ours(setting: str, text: str) -> str:
 
 
 def _is_service(url: str) -> bool:
-    """Whether a URL is that of W&B's own service."""
+    """Return whether a URL is that of W&B's own service."""
     host = url.partition("://")[2].partition("/")[0].rpartition("@")[2].partition(":")[0].lower()
     return host == _SERVICE or host.endswith(f".{_SERVICE}")

@@ -79,7 +79,7 @@ ABSENT: dict[str, dict[str, str]] = {
 
 
 def absence_error(owner: str, name: str) -> AttributeError:
-    """The error for a name that does not exist.
+    """Return the error for a name that does not exist.
 
     Args:
         owner: `module` or `run`.
@@ -98,7 +98,7 @@ def absence_error(owner: str, name: str) -> AttributeError:
 
 
 def of_run(name: str, run_id: str, project: str, entity: str | None, url: Callable[[], str | None]) -> Any:
-    """An attribute of W&B's run that is another one of ours.
+    """Return an attribute of W&B's run that is another one of ours.
 
     Args:
         name: of the attribute.
@@ -120,7 +120,7 @@ def of_run(name: str, run_id: str, project: str, entity: str | None, url: Callab
 
 
 def api_absence_error(owner: str, name: str) -> AttributeError:
-    """The error for a name that W&B's `Api`, or a run of it, may have and ours has not."""
+    """Return the error for a name that W&B's `Api`, or a run of it, may have and ours has not."""
     return AttributeError(
         f"runvitals does not have wandb.{owner}.{name}; instead: runvitals.Client, or W&B's own Api"
     )

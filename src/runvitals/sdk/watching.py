@@ -123,7 +123,7 @@ class _Turns:
 
 
 def _histogram(tensor: Any) -> ArrayHistogram | None:
-    """The histogram of a tensor on any device; None if it is empty or has no numbers."""
+    """Return the histogram of a tensor on any device; None if it is empty or has no numbers."""
     tensor = tensor.detach() if callable(getattr(tensor, "detach", None)) else tensor
     if getattr(tensor, "is_sparse", False) is True:
         tensor = tensor.coalesce().values()

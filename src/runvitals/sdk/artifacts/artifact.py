@@ -71,7 +71,7 @@ class ArtifactFile:
         return self.entry.reference
 
     def ref_target(self) -> str:
-        """The address of a reference.
+        """Return the address of a reference.
 
         Raises:
             ValueError: it is a file.
@@ -144,7 +144,7 @@ class Artifact:
 
     @classmethod
     def from_source(cls, source: ArtifactSource) -> Artifact:
-        """An artifact that was logged."""
+        """Return an artifact that was logged."""
         version = source.version
         artifact = cls(version.name, version.type, version.description, version.metadata)
         artifact._draft, artifact._source = None, source
@@ -305,7 +305,7 @@ class Artifact:
         return [ArtifactFile(entry, source) for entry in source.entries()]
 
     def get_entry(self, name: str) -> ArtifactFile:
-        """A file or reference by its path.
+        """Return a file or reference by its path.
 
         Raises:
             KeyError: there is none.
@@ -356,12 +356,12 @@ class Artifact:
         return files[0].download(root)
 
     def logged_by(self) -> Any:
-        """The run that logged it; None if there is none any more."""
+        """Return the run that logged it; None if there is none any more."""
         source = self._require_source()
         return None if source.version.run is None else source.run(source.version.run)
 
     def used_by(self) -> list[Any]:
-        """The runs that used it."""
+        """Return the runs that used it."""
         source = self._require_source()
         source.refresh()
         return [source.run(run_id) for run_id in source.version.used_by]

@@ -102,7 +102,7 @@ class ArtifactDraft:
         return entry
 
     def new_file(self, name: str) -> str:
-        """The path of a new file of the artifact, to be written by the caller."""
+        """Return the path of a new file of the artifact, to be written by the caller."""
         path = os.path.join(self._own_folder(), _NEW, *checked_path(name).split("/"))
         os.makedirs(os.path.dirname(path), exist_ok=True)
         return path
@@ -162,7 +162,7 @@ class ArtifactDraft:
 
 
 def record_items(id: str, about: dict[str, Any], stored: list[tuple[ArtifactEntry, str]]) -> Iterator[Item]:
-    """The items that record an artifact, each for a record of its own; see docs/concepts/journal.md.
+    """Yield the items that record an artifact, each for a record of its own; see docs/concepts/journal.md.
 
     Args:
         id: names it until it has a version.

@@ -24,7 +24,7 @@ class ArtifactScope(NamedTuple):
 
 
 def find(scope: ArtifactScope, name: str) -> ArtifactSource:
-    """The version with a name: `[[entity/]project/]name[:alias]`.
+    """Return the version with a name: `[[entity/]project/]name[:alias]`.
 
     Raises:
         ValueError: an invalid name.
@@ -45,7 +45,7 @@ def find(scope: ArtifactScope, name: str) -> ArtifactSource:
 
 
 def find_content(scope: ArtifactScope, name: str, digest: str) -> ArtifactSource | None:
-    """The version of an artifact with these files; None if it has not arrived yet.
+    """Return the version of an artifact with these files; None if it has not arrived yet.
 
     Raises:
         ServerError: the server rejected the request or is unreachable.

@@ -6,7 +6,7 @@ import os
 
 
 def local_path(root: str, name: str) -> str:
-    """The path of a file below a folder. The folders in between are created.
+    """Return the path of a file below a folder. The folders in between are created.
 
     Args:
         name: a valid path of an artifact, with `/`.

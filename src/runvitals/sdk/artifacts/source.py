@@ -32,4 +32,4 @@ class ArtifactSource(Protocol):
         """
 
     def run(self, run_id: str) -> Any:
-        """A run that logged or used it."""
+        """Return a run that logged or used it."""

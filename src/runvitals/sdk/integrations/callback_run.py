@@ -36,14 +36,14 @@ class CallbackRun:
         return {"every_s": self.every_s, "settings": self.settings, "_clock": self._clock, "_due_s": 0.0}
 
     def run(self, config: Mapping[str, Any] | None = None) -> sdk.Run:
-        """The open run, or a new one; `config` is added to its configuration."""
+        """Return the open run, or a new one; `config` is added to its configuration."""
         run = start.current_run() or sdk.init(**self.settings)
         if config:
             run.config.update({key: value for key, value in config.items() if _plain(value)})
         return run
 
     def due(self) -> bool:
-        """Whether it is time for the next row."""
+        """Return whether it is time for the next row."""
         now_s = self._clock()
         if now_s < self._due_s:
             return False
@@ -56,7 +56,7 @@ def _plain(value: object) -> bool:
 
 
 def derive_class(cls: type, module: str, *bases: tuple[str, str]) -> type:
-    """A subclass of `cls` and the framework's base class.
+    """Return a subclass of `cls` and the framework's base class.
 
     Args:
         module: name of the framework, for the error.

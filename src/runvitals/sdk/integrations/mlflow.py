@@ -236,7 +236,7 @@ def parse_interval_s(text: str) -> float:
 
 
 def parse_samples(text: str) -> int:
-    """How many samples MLflow aggregates into a point; 0 means the default.
+    """Return how many samples MLflow aggregates into a point; 0 means the default.
 
     Raises:
         ValueError: not an integer from 1 to a million.
@@ -248,7 +248,7 @@ def parse_samples(text: str) -> int:
 
 
 def parse_node(text: str) -> str:
-    """A node id that a tracking server accepts.
+    """Return a node id that a tracking server accepts.
 
     Raises:
         ValueError: a tracking server would reject it.

@@ -73,7 +73,7 @@ def teardown(exit_code: int | None = None) -> None:
 
 
 def generate_id(length: int = 8) -> str:
-    """A random run id."""
+    """Return a random run id."""
     return "".join(secrets.choice(_ID_CHARACTERS) for _ in range(length))
 
 

@@ -31,7 +31,7 @@ class Media(ABC):
 
     @abstractmethod
     def item(self, files: RunFiles) -> Item:
-        """The item that records it; its files are stored first.
+        """Return the item that records it; its files are stored first.
 
         Raises:
             Exception: it cannot be encoded or stored.
@@ -75,7 +75,7 @@ def _is_single(value: object) -> bool:
 
 
 def text_of(value: object) -> str:
-    """The text of a value; if its own code raises, its type and the error."""
+    """Return the text of a value; if its own code raises, its type and the error."""
     try:
         return str(value)
     except Exception as error:  # noqa: BLE001 - code of the user's types, which may do anything
@@ -83,7 +83,7 @@ def text_of(value: object) -> str:
 
 
 def is_pil_image(value: object) -> bool:
-    """Whether a value is an image of PIL."""
+    """Return whether a value is an image of PIL."""
     return _is_of(value, "PIL.") and callable(getattr(value, "save", None)) and hasattr(value, "mode")
 
 

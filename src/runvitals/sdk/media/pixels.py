@@ -28,7 +28,7 @@ class Pixels(NamedTuple):
 
 
 def array_of(value: Any) -> Any:
-    """A NumPy array of a value: an array, or a tensor of PyTorch, TensorFlow or JAX.
+    """Return a NumPy array of a value: an array, or a tensor of PyTorch, TensorFlow or JAX.
 
     Raises:
         TypeError: it is none of these.
@@ -47,7 +47,7 @@ def array_of(value: Any) -> Any:
 
 
 def channels_last(array: Any, dimensions: int) -> Any:
-    """The array with channels as its last axis, as PyTorch has them before height and width.
+    """Return the array with channels as its last axis, as PyTorch has them before height and width.
 
     Args:
         dimensions: with channels: 3 for an image, 4 for a video.
@@ -83,7 +83,7 @@ def as_bytes(array: Any) -> Any:
 
 
 def image_pixels(value: Any) -> Pixels:
-    """The pixels of an array of height × width (× channels).
+    """Return the pixels of an array of height × width (× channels).
 
     Raises:
         TypeError, ValueError: see `array_of` and `channels_last`; or too many pixels.
@@ -95,7 +95,7 @@ def image_pixels(value: Any) -> Pixels:
 
 
 def video_frames(value: Any) -> list[Pixels]:
-    """The frames of an array of time × height × width (× channels).
+    """Return the frames of an array of time × height × width (× channels).
 
     Raises:
         TypeError, ValueError: see `image_pixels`.
@@ -108,7 +108,7 @@ def video_frames(value: Any) -> list[Pixels]:
 
 
 def png(pixels: Pixels) -> bytes:
-    """An image as PNG."""
+    """Return an image as PNG."""
     return b"".join((_SIGNATURE, _header(pixels), _chunk(b"IDAT", _compress(pixels)), _chunk(b"IEND", b"")))
 
 

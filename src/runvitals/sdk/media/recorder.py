@@ -103,7 +103,7 @@ class MediaRecorder:
         return True
 
     def _item(self, kind: str, store: Callable[[], Item]) -> Item:
-        """The item that `store` returns; if it fails, one that says why. It never raises."""
+        """Return the item that `store` returns; if it fails, one that says why. It never raises."""
         try:
             return {"kind": kind, **store()}
         except Exception as error:  # noqa: BLE001 - encoders call code of the user's types, and the disk may be full

@@ -139,7 +139,7 @@ class RunFiles:
 
 
 def _digest_pieces(pieces: Iterator[memoryview], digest: hashlib._Hash) -> Iterator[memoryview]:
-    """The pieces, which are added to a digest as they are read."""
+    """Yield the pieces, which are added to a digest as they are read."""
     for piece in pieces:
         digest.update(piece)
         yield piece

@@ -94,7 +94,7 @@ class Table(Media):
         self.columns.append(text_of(name))
 
     def get_column(self, name: str) -> list[Any]:
-        """The values of a column.
+        """Return the values of a column.
 
         Raises:
             ValueError: no such column.
@@ -165,7 +165,7 @@ def _value_cell(value: Any, sanitizer: Sanitizer) -> Any:
 
 
 def _rows_of(dataframe: Any) -> Iterable[Sequence[Any]]:
-    """The rows of a data frame: of pandas, or of polars."""
+    """Return the rows of a data frame: of pandas, or of polars."""
     if callable(getattr(dataframe, "itertuples", None)):
         tuples: Iterable[Sequence[Any]] = dataframe.itertuples(index=False, name=None)
         return tuples

@@ -257,14 +257,14 @@ class FigureMedia(Media):
 
 
 def to_media(value: Any) -> Media:
-    """The media that a value of `log` is recorded as; `is_media` has accepted it."""
+    """Return the media that a value of `log` is recorded as; `is_media` has accepted it."""
     if isinstance(value, Media):
         return value
     return Image(value) if is_pil_image(value) else FigureMedia(value)
 
 
 def _is_page(text: str) -> bool:
-    """Whether a text is the path of an HTML file."""
+    """Return whether a text is the path of an HTML file."""
     return text.endswith((".html", ".htm")) and "<" not in text and os.path.isfile(text)
 
 
@@ -285,7 +285,7 @@ def _pil_png(image: Any) -> bytes:
 
 
 def _as_grey(image: Any) -> Any:
-    """An image of floats, which are 0 to 1, or 0 to 255, as in arrays."""
+    """Return an image of floats, which are 0 to 1, or 0 to 255, as in arrays."""
     scale = 255.0 if image.getextrema()[1] <= 1 else 1.0
     return image.point(lambda value: value * scale + 0.5).convert("L")
 

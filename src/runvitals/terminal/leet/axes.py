@@ -63,7 +63,7 @@ def position(value: float, low: float, high: float, log: bool) -> float:
 
 
 def at(share: float, low: float, high: float, log: bool) -> float:
-    """The value at a place of a range, the inverse of `position`."""
+    """Return the value at a place of a range, the inverse of `position`."""
     if log:
         return math.exp(math.log(low) + (math.log(high) - math.log(low)) * share)
     return low + (high - low) * share
@@ -84,7 +84,7 @@ def labels(values: Sequence[float], unit: str) -> list[str]:
 
 
 def label(value: float, unit: str, digits: int = 3) -> str:
-    """A value with its unit in few characters: bytes with binary prefixes, others with decimal ones.
+    """Return a value with its unit in few characters: bytes with binary prefixes, others with decimal ones.
 
     Example:
         >>> label(1536.0, "MiB"), label(0.00123, ""), label(1_250_000.0, "1"), label(83.25, "%")
@@ -137,6 +137,6 @@ def elapsed(ms: float) -> str:
 
 
 def extent(ranges: Iterable[tuple[float, float]]) -> tuple[float, float] | None:
-    """The range that covers all ranges; None without any."""
+    """Return the range that covers all ranges; None without any."""
     filled = [(low, high) for low, high in ranges if low <= high]
     return (min(low for low, _ in filled), max(high for _, high in filled)) if filled else None

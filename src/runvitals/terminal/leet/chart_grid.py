@@ -62,7 +62,7 @@ class ShownChart(NamedTuple):
     extent: tuple[float, float]
 
     def x_at(self, column: int) -> float:
-        """The x at a column of the grid, within the axis."""
+        """Return the x at a column of the grid, within the axis."""
         low, high = self.x_range
         share = (column - self.plot_left + 0.5) / self.plot_width
         return low + (high - low) * min(max(share, 0.0), 1.0)
@@ -347,7 +347,7 @@ class ChartGrid(GridPane):
             self.redraw()
 
     def _at(self, event: events.MouseEvent) -> ShownChart | None:
-        """The chart below the mouse."""
+        """Return the chart below the mouse."""
         x, y = event.x, event.y - 1
         inside = (
             chart

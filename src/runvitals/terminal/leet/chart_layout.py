@@ -75,7 +75,7 @@ class ChartLayout:
         return xs[0], ys[0], xs[1] - xs[0], ys[1] - ys[0]
 
     def at(self, x: int, y: int) -> int | None:
-        """The index of the chart at a cell of the area."""
+        """Return the index of the chart at a cell of the area."""
         for index in self.shown:
             left, top, width, height = self.place(index)
             if left <= x < left + width and top <= y < top + height:

@@ -23,7 +23,7 @@ class ChartScreen(FilteredScreen):
         self._kept_hidden: set[str] = set()
 
     def panes(self) -> dict[str, RowsWidget]:
-        """The panes whose state is kept, by the name under which it is."""
+        """Return the panes whose state is kept, by the name under which it is."""
         return {}
 
     def state(self) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class ChartStyle:
     x_name: str = ""
 
     def x_label(self, x: float) -> str:
-        """A time since the start, or a step."""
+        """Return a time since the start, or a step."""
         return axes.elapsed(x - self.x_start) if self.on_time else axes.label(x, "")
 
 
@@ -116,7 +116,7 @@ def _plot(
     height: int,
     style: ChartStyle,
 ) -> tuple[list[Row], int]:
-    """The lines between their axes, and the width of the labels of the y-axis."""
+    """Return the lines between their axes, and the width of the labels of the y-axis."""
     rows = height - 1
     shares = _shares(rows)
     heights = [axes.at(share, *y_range, style.log) for share in shares.values()]
@@ -149,7 +149,7 @@ def _heatmap(
     height: int,
     style: ChartStyle,
 ) -> tuple[list[Row], int]:
-    """A row for each line, and the width of their names."""
+    """Return a row for each line, and the width of their names."""
     names, series = [line.name for line in lines], [line.series for line in lines]
     with_scale = height >= _SCALE_HEIGHT
     rows, margin = heatmap(names, series, x_range, y_range, width, height - 1 - with_scale, style.has_colours)
@@ -161,7 +161,7 @@ def _heatmap(
 
 
 def _x_labels(x_range: tuple[float, float], room: int, style: ChartStyle) -> str:
-    """The labels below a plot: its ends, and between them what x is, or the crosshair."""
+    """Return the labels below a plot: its ends, and between them what x is, or the crosshair."""
     first, last = (style.x_label(x) for x in x_range)
     between = room - cell_len(first) - cell_len(last)
     if between <= 0:
@@ -183,7 +183,7 @@ def _x_labels(x_range: tuple[float, float], room: int, style: ChartStyle) -> str
 
 
 def _cross_column(x: float, x_range: tuple[float, float], width: int) -> int | None:
-    """The column of the crosshair; None if it is outside."""
+    """Return the column of the crosshair; None if it is outside."""
     low, high = x_range
     if not low <= x <= high:
         return None
@@ -225,13 +225,13 @@ def _positions(values: Sequence[Sequence[float]], low: float, high: float, log: 
 
 
 def _at_cross(line: ChartLine, unit: str, style: ChartStyle) -> str:
-    """The value of a line at the crosshair, "" without one."""
+    """Return the value of a line at the crosshair, "" without one."""
     point = None if style.cross is None else line.series.nearest(style.cross)
     return "" if point is None else axes.label(point[1], unit)
 
 
 def _value(lines: Sequence[ChartLine], unit: str, style: ChartStyle) -> str:
-    """The value of a chart with one line at the crosshair, else its newest one."""
+    """Return the value of a chart with one line at the crosshair, else its newest one."""
     if len(lines) != 1:
         return ""
     if style.cross is not None:
@@ -251,7 +251,7 @@ def _top(title: str, value: str, width: int, frame: str) -> Row:
 
 
 def _legend(lines: Sequence[ChartLine], unit: str, width: int, frame: str, style: ChartStyle) -> Row:
-    """The bottom of the frame with the names of the lines, as many as fit, and their values at the
+    """Return the bottom of the frame with the names of the lines, as many as fit, and their values at the
     crosshair.
     """
     row: Row = [("╰─", frame)]

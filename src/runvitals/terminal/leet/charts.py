@@ -77,7 +77,7 @@ def system_charts(keys: Mapping[tuple[str, str], Iterable[str]]) -> list[Chart]:
 def metric_charts(
     names: Iterable[str], defined: Mapping[str, Mapping[str, Any]] | None = None
 ) -> list[Chart]:
-    """The charts of logged values, ordered by name. Their lines are known once they are read.
+    """Return the charts of logged values, ordered by name. Their lines are known once they are read.
 
     Args:
         defined: how `define_metric` chose to show them. An axis that nobody logged does not count.
@@ -121,7 +121,7 @@ def line_names(chart: Chart) -> list[str]:
 
 
 def metrics_of(chart: Chart) -> int:
-    """How many metrics a chart has, each for several devices, hosts or processes.
+    """Return how many metrics a chart has, each for several devices, hosts or processes.
 
     Example:
         >>> keys = ("gpu.0.temp", "gpu.1.temp", "gpu.0.memoryTemp")
@@ -133,7 +133,7 @@ def metrics_of(chart: Chart) -> int:
 
 
 def matching(charts: Sequence[Chart], is_wanted: Callable[[str], bool]) -> list[Chart]:
-    """The charts whose title or one of whose keys is wanted."""
+    """Return the charts whose title or one of whose keys is wanted."""
     return [
         chart
         for chart in charts

@@ -69,7 +69,7 @@ class Config:
 
     @classmethod
     def of_user(cls, environ: Mapping[str, str]) -> Config:
-        """The configuration of the user."""
+        """Return the configuration of the user."""
         return cls(os.path.join(config_dir(environ), _FILE))
 
     def __getitem__(self, name: str) -> Any:
@@ -94,7 +94,7 @@ class Config:
         _write(self.path, self._stored)
 
     def next_value(self, name: str, by: int) -> Any:
-        """The value after or before the present one."""
+        """Return the value after or before the present one."""
         choice = next(choice for choice in CHOICES if choice.name == name)
         return choice.values[(choice.values.index(self[name]) + by) % len(choice.values)]
 
@@ -118,7 +118,7 @@ class ProjectState:
 
     @classmethod
     def of_user(cls, environ: Mapping[str, str], project: str) -> ProjectState:
-        """The state of a project for the user."""
+        """Return the state of a project for the user."""
         home = environ.get("XDG_STATE_HOME", "")
         if not os.path.isabs(home):
             home = os.path.expanduser("~/.local/state")

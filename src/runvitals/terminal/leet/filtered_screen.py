@@ -57,7 +57,7 @@ class Configured(Protocol):
 
 
 def takes_globs(edited: object) -> TypeGuard[FocusablePane]:
-    """Whether a filter may be a glob, too."""
+    """Return whether a filter may be a glob, too."""
     return isinstance(edited, FocusablePane) and edited.takes_globs
 
 

@@ -18,7 +18,7 @@ _MAX_LABEL = 12
 
 
 def level(value: float, low: float, high: float) -> int:
-    """The level of a value, from 0 to `LEVELS` - 1; -1 without a value."""
+    """Return the level of a value, from 0 to `LEVELS` - 1; -1 without a value."""
     if value != value:
         return -1
     share = (value - low) / (high - low) if high > low else 0.0
@@ -82,7 +82,7 @@ def _highest(rows: Sequence[Sequence[float]]) -> list[float]:
 
 
 def _shade(heat: int) -> str:
-    """A character that is denser for hotter values: without colours it is all there is."""
+    """Return a character that is denser for hotter values: without colours it is all there is."""
     return _SHADES[heat * len(_SHADES) // LEVELS]
 
 

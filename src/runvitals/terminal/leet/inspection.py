@@ -20,7 +20,7 @@ _PRINTED_LINES = 20
 
 
 def source_of(target: OpeningTarget) -> RunSource:
-    """The run to inspect: the newest one, if the target is a list.
+    """Return the run to inspect: the newest one, if the target is a list.
 
     Raises:
         UnknownRun: the list is empty.

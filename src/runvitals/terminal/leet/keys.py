@@ -196,12 +196,12 @@ MACHINE = (
 
 
 def bindings(keys: Sequence[Key]) -> list[BindingType]:
-    """The keys of a screen for Textual."""
+    """Return the keys of a screen for Textual."""
     return [Binding(key.keys, key.action, key.text, show=False) for key in keys if key.keys]
 
 
 def help_rows(title: str, keys: Sequence[Key], width: int) -> list[Row]:
-    """The keys and what they do, in lines of a width."""
+    """Return the keys and what they do, in lines of a width."""
     shown = [key for key in keys if key.text]
     first = max(len(key.shown) for key in shown) + 3
     rows: list[Row] = [[(title, "title")], [("", "")]]

@@ -52,26 +52,26 @@ class LineFilter:
         return cls(text, is_node, ranks, devices)
 
     def shows_process(self, host: str, rank: int | None) -> bool:
-        """Whether what a process logged is shown. One without a rank has all."""
+        """Return whether what a process logged is shown. One without a rank has all."""
         is_rank = self.ranks is None or rank is None or any(rank in some for some in self.ranks)
         return is_rank and self.is_node(host)
 
     def shows(self, line: SeriesName) -> bool:
-        """Whether a series of system metrics is shown. One of no device is of all."""
+        """Return whether a series of system metrics is shown. One of no device is of all."""
         if not self.is_node(line.origin):
             return False
         number = device_of(line.key)
         return self.devices is None or number is None or any(number in some for some in self.devices)
 
     def of_system(self, chart: Chart) -> Chart:
-        """A chart with only the lines that are shown."""
+        """Return a chart with only the lines that are shown."""
         if not self.text:
             return chart
         return chart._replace(lines=tuple(line for line in chart.lines if self.shows(line)))
 
 
 def device_of(key: str) -> int | None:
-    """The number of the device that a key is about.
+    """Return the number of the device that a key is about.
 
     Example:
         >>> device_of("gpu.3.temp"), device_of("cpu")

@@ -89,20 +89,20 @@ def _without_argument(around: Surroundings) -> OpeningTarget:
 
 
 def _address(url: str, environ: Mapping[str, str]) -> OpeningTarget:
-    """The target of a page's address: a run's, a project's, or that of a server."""
+    """Return the target of a page's address: a run's, a project's, or that of a server."""
     base, project, run_id = parse_address(url)
     return OpeningTarget(_server(base, environ, project), run_id)
 
 
 def _server(url: str, environ: Mapping[str, str], project: str | None = None) -> ServerCatalogue:
-    """The runs of a server. The HTTP client takes 80 ms to load."""
+    """Return the runs of a server. The HTTP client takes 80 ms to load."""
     from runvitals.terminal.leet.sources.server_catalogue import ServerCatalogue
 
     return ServerCatalogue(url, environ, project)
 
 
 def parse_address(url: str) -> tuple[str, str | None, str | None]:
-    """The URL of the server, and the project and the run that an address names.
+    """Return the URL of the server, and the project and the run that an address names.
 
     Example:
         >>> parse_address("https://runs.example.org/team/digits/runs/abc/charts")
@@ -123,7 +123,7 @@ def parse_address(url: str) -> tuple[str, str | None, str | None]:
 
 
 def _folder(argument: str, path: str, directory: str) -> OpeningTarget:
-    """The target of a path."""
+    """Return the target of a path."""
     if not os.path.isdir(path):
         what = f"neither a folder nor a {SUFFIX} file" if os.path.exists(path) else "no such file or folder"
         raise ValueError(f"cannot open {argument}: {what}")
@@ -161,7 +161,7 @@ def _wandb(path: str) -> OpeningTarget:
 
 
 def _latest(directory: str, here: str, only_here: bool = False) -> OpeningTarget:
-    """The newest run whose training started in a folder, else the newest run of all.
+    """Return the newest run whose training started in a folder, else the newest run of all.
 
     Raises:
         UnknownRun: there are no runs.

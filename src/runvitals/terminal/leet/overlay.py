@@ -60,7 +60,7 @@ class RunOverlay:
         return self._runs[run_id][0] if run_id in self._runs else RunData(self._open(run_id))
 
     def charts(self) -> list[Chart]:
-        """A chart for each name that any of the runs logged."""
+        """Return a chart for each name that any of the runs logged."""
         by_title: dict[str, Chart] = {}
         for data, _ in self._runs.values():
             for chart in data.metric_charts():
@@ -70,7 +70,7 @@ class RunOverlay:
         return sorted(by_title.values(), key=lambda chart: natural(chart.title))
 
     def lines(self, charts: Sequence[Chart], on_time: bool) -> list[list[ChartLine]]:
-        """The lines of all runs over steps, or over the time since each run's start."""
+        """Return the lines of all runs over steps, or over the time since each run's start."""
         drawn: list[list[ChartLine]] = [[] for _ in charts]
         for data, colour in self._runs.values():
             if data.run is None:

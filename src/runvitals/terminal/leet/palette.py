@@ -91,7 +91,7 @@ class Palette:
         return style
 
     def _other(self, name: str) -> Style:
-        """The style of a level of a heatmap, of two above each other (`heat3on7`), or of a colour."""
+        """Return the style of a level of a heatmap, of two above each other (`heat3on7`), or of a colour."""
         heat = _HEAT_NAME.fullmatch(name)
         if heat is None:
             text, _, background = name.partition("on")

@@ -39,7 +39,7 @@ class FocusablePane(RowsWidget, can_focus=True):
         return "glob " if self.is_glob else ""
 
     def test_of(self, pattern: str) -> Callable[[str], bool] | None:
-        """Whether the filter wants a text; None: every text.
+        """Return whether the filter wants a text; None: every text.
 
         Raises:
             ValueError: invalid regular expression, or a glob that is too long.

@@ -27,7 +27,7 @@ class Border(NamedTuple):
         return f"{self.pane.id} {'height' if self.edge == 'top' else 'width'}"
 
     def has(self, x: int, y: int) -> bool:
-        """Whether a cell of the screen is on the border."""
+        """Return whether a cell of the screen is on the border."""
         region = self.pane.region
         if not region.area:
             return False
@@ -37,7 +37,7 @@ class Border(NamedTuple):
         return at - 1 <= x <= at and region.y <= y < region.bottom
 
     def share_at(self, x: int, y: int) -> float:
-        """The share of its container that the pane has if the border is dragged to a cell."""
+        """Return the share of its container that the pane has if the border is dragged to a cell."""
         region, container = self.pane.region, self.pane.parent
         assert isinstance(container, Widget)
         if self.edge == "top":
@@ -111,7 +111,7 @@ class PaneBorders:
         self.apply()
 
     def state(self) -> dict[str, float]:
-        """The sizes, for JSON."""
+        """Return the sizes, for JSON."""
         return dict(self._shares)
 
     def restore(self, state: Mapping[str, Any]) -> None:

@@ -74,7 +74,7 @@ class LoggedRecord(NamedTuple):
         return [inert(line) for line in text.split("\n")]
 
     def as_json(self) -> str:
-        """The record in one line of JSON."""
+        """Return the record in one line of JSON."""
         about: dict[str, Any] = {"number": self.number, "kind": self.kind}
         about |= {"writer": self.writer} if self.writer else {}
         about |= {"time_ms": self.time_ms} if self.time_ms else {}
@@ -184,7 +184,7 @@ class RecordLog:
 
 
 def moment_of(record: LoggedRecord) -> str:
-    """The time of a record in UTC, with milliseconds; "" without one."""
+    """Return the time of a record in UTC, with milliseconds; "" without one."""
     if not record.time_ms:
         return ""
     try:

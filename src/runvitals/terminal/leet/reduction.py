@@ -28,7 +28,7 @@ class Column(NamedTuple):
 def columns(
     series: SeriesColumn, x_low: float, x_high: float, count: int, find_gaps: bool = True, log: bool = False
 ) -> list[Column]:
-    """The columns of dots that have values, from left to right. NaN interrupts the line.
+    """Return the columns of dots that have values, from left to right. NaN interrupts the line.
 
     Args:
         count: columns of dots between `x_low` and `x_high`.
@@ -72,7 +72,7 @@ def columns(
 
 
 def means(series: SeriesColumn, x_low: float, x_high: float, count: int) -> list[float]:
-    """The mean value in each of `count` equal parts of a range; NaN where values are missing.
+    """Return the mean value in each of `count` equal parts of a range; NaN where values are missing.
 
     Example:
         >>> means(SeriesColumn([0, 1, 2, 3], [1.0, 3.0, 5.0, 5.0]), 0, 4, 2)

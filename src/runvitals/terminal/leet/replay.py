@@ -13,7 +13,7 @@ _BAR = 20
 
 
 def speed_of(text: str) -> float:
-    """The speed in an argument such as `10x` or `0.5`.
+    """Return the speed in an argument such as `10x` or `0.5`.
 
     Raises:
         ValueError: anything else.

@@ -54,16 +54,16 @@ class RunData:
         return self.run is not None and self.run.state == "running"
 
     def system_charts(self) -> list[Chart]:
-        """The charts of system metrics."""
+        """Return the charts of system metrics."""
         charts = system_charts(self.source.system_keys())
         return [kept for chart in charts if (kept := self.only.of_system(chart)).lines]
 
     def metric_charts(self) -> list[Chart]:
-        """The charts of logged values."""
+        """Return the charts of logged values."""
         return metric_charts(self.source.logged_names(), self.run.defined_metrics if self.run else None)
 
     def system_lines(self, charts: Iterable[Chart], x_range: tuple[float, float]) -> list[list[ChartLine]]:
-        """The lines of charts of system metrics over time."""
+        """Return the lines of charts of system metrics over time."""
         charts = list(charts)
         series = self.source.system([line for chart in charts for line in chart.lines], x_range)
         return [
@@ -103,7 +103,7 @@ class RunData:
         return None
 
     def step_at(self, name: str, time_ms: float) -> float | None:
-        """The step of the value logged closest to a time under a name; None without values."""
+        """Return the step of the value logged closest to a time under a name; None without values."""
         for line in self.source.logged_lines(name):
             index = line.times.nearest_place(time_ms)
             if index is not None and index < line.steps.count:
@@ -116,26 +116,26 @@ class RunData:
         return start, max(start, self.end_ms())
 
     def end_ms(self) -> float:
-        """The time of the newest record, or of the replay."""
+        """Return the time of the newest record, or of the replay."""
         end = self.source.end_ms()
         return end if self.until_ms is None else min(end, self.until_ms)
 
     def console(self) -> list[ConsoleText]:
-        """The end of the output."""
+        """Return the end of the output."""
         pieces = self.source.console()
         if self.until_ms is None:
             return pieces
         return [piece for piece in pieces if piece.time_ms <= self.until_ms]
 
     def _until(self, series: SeriesColumn, times: SeriesColumn) -> SeriesColumn:
-        """The values of a series up to the time of the replay."""
+        """Return the values of a series up to the time of the replay."""
         if self.until_ms is None:
             return series
         return series.first(times.count_until(self.until_ms))
 
 
 def process_names(lines: Sequence[LoggedLine]) -> list[str]:
-    """The names of processes that log: rank or host; with a number if one was started again."""
+    """Return the names of processes that log: rank or host; with a number if one was started again."""
     plain = [inert(line.host if line.rank is None else f"rank {line.rank}") for line in lines]
     return [
         name if plain.count(name) < 2 else f"{name} #{plain[: index + 1].count(name)}"

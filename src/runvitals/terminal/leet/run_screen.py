@@ -208,7 +208,7 @@ class RunScreen(RunPanesScreen):
             self.system.window.show_all()
 
     def _has_moved(self) -> bool:
-        """Whether the replay is at another time than at the last call."""
+        """Return whether the replay is at another time than at the last call."""
         if self.replay is None:
             return False
         self.replay.set_end(self.data.source.end_ms())

@@ -80,7 +80,7 @@ class ListedRuns:
             self._read_cpu_s = self._cpu_clock() - before_s
 
     def pause_s(self, interval_s: float) -> float:
-        """How long to wait before the next read: longer, if thousands of runs take much CPU time."""
+        """Return how long to wait before the next read: longer, if thousands of runs take much CPU time."""
         return max(interval_s, min(self._read_cpu_s / _MAX_CPU, _MAX_PAUSE_S))
 
     def set_runs(self, runs: list[Run], count: int) -> None:
@@ -145,7 +145,7 @@ class ListedRuns:
         self.selected = {run_id: colour for run_id, colour in self.selected.items() if run_id == self.pinned}
 
     def rows(self, width: int, first: int, height: int) -> list[Row]:
-        """The rows of the list from a place on."""
+        """Return the rows of the list from a place on."""
         return [
             self._row(run, index == self.cursor, width)
             for index, run in enumerate(self.runs[first : first + height], first)

@@ -224,7 +224,7 @@ class RunsScreen(RunPanesScreen):
         self._show_overview()
 
     def _visible_parts(self) -> tuple[bool, bool]:
-        """Whether the overview is shown, and whether system metrics, images or the console are."""
+        """Return whether the overview is shown, and whether system metrics, images or the console are."""
         others = (self.system, self.media, self.console)
         return not self.overview.has_class("hidden"), not all(pane.has_class("hidden") for pane in others)
 

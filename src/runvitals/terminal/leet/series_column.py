@@ -67,18 +67,18 @@ class SeriesColumn:
         return same
 
     def shift(self, by: float) -> SeriesColumn:
-        """The series with all x moved."""
+        """Return the series with all x moved."""
         return SeriesColumn(self.x + by, self.y) if by else self
 
     def first(self, count: int) -> SeriesColumn:
-        """The first values. Copies nothing."""
+        """Return the first values. Copies nothing."""
         same = self.snapshot()
         same.count = min(count, self.count)
         same._blocks = self._blocks[: same.count // BLOCK]
         return same
 
     def count_until(self, x: float) -> int:
-        """How many values are up to an x."""
+        """Return how many values are up to an x."""
         return int(np.searchsorted(self.x, x, side="right"))
 
     @property
@@ -136,7 +136,7 @@ class SeriesColumn:
         return first, int(np.searchsorted(self.x, x_high, side="right"))
 
     def value_range(self, x_low: float, x_high: float, log: bool = False) -> tuple[float, float] | None:
-        """The lowest and highest finite value in a range of x; of a log scale, the positive ones."""
+        """Return the lowest and highest finite value in a range of x; of a log scale, the positive ones."""
         first, last = self._slice(x_low, x_high)
         start, end = -(-first // BLOCK), last // BLOCK
         if start >= end or log:
@@ -149,12 +149,12 @@ class SeriesColumn:
         return (float(values.min()), float(values.max())) if len(values) else None
 
     def nearest(self, x: float) -> tuple[float, float] | None:
-        """The x and y of the value that is closest to an x; None without values."""
+        """Return the x and y of the value that is closest to an x; None without values."""
         index = self.nearest_place(x)
         return None if index is None else (float(self._x[index]), float(self._y[index]))
 
     def nearest_place(self, x: float) -> int | None:
-        """The place of the value that is closest to an x; None without values."""
+        """Return the place of the value that is closest to an x; None without values."""
         right = int(np.searchsorted(self.x, x))
         around = [index for index in (right - 1, right) if 0 <= index < self.count]
         return min(around, key=lambda index: float(abs(self._x[index] - x)), default=None)
@@ -204,7 +204,7 @@ class SeriesColumn:
         return Elements(x, first, last, low, high, self._cuts(x, x_last, start * BLOCK, find_gaps, usual))
 
     def _cuts(self, x: Any, x_last: Any, first: int, find_gaps: bool, usual: float | None) -> Any:
-        """Whether the distance before each element is a gap."""
+        """Return whether the distance before each element is a gap."""
         if not find_gaps or not len(x):
             return np.zeros(len(x), bool)
         before = self._x[first - 1] if first else x[0]

@@ -120,7 +120,7 @@ class TextPane(ScrolledPane):
         return max(self.size.height - 1, 1)
 
     def _matching_rows(self, rows: Sequence[Row] | None = None) -> list[Row]:
-        """The rows that the filter shows, of some or of all."""
+        """Return the rows that the filter shows, of some or of all."""
         is_wanted, rows = self._is_wanted, self._all if rows is None else rows
         if is_wanted is None:
             return list(rows)

@@ -93,7 +93,7 @@ class GpuProcesses:
         return used
 
     def _cards(self, pid: int) -> list[str]:
-        """The descriptors of a process that are open cards."""
+        """Return the descriptors of a process that are open cards."""
         folder = f"{self._proc}/{pid}/fd"
         try:
             return [
@@ -108,7 +108,7 @@ def _use(devices: dict[str, float | None]) -> GpuUse:
 
 
 def open_nvml() -> Nvml | None:
-    """The driver's library, initialized; None without one."""
+    """Return the driver's library, initialized; None without one."""
     try:
         nvml = Nvml(load())
         nvml.first(("nvmlInit_v2", "nvmlInit"))

@@ -64,7 +64,7 @@ class ProcessList:
         return lines
 
     def heaviest(self, count: int, mono_s: float) -> list[ProcessLine]:
-        """The `count` processes that used the most CPU since the last call, then the most memory."""
+        """Return the `count` processes that used the most CPU since the last call, then the most memory."""
         processes = self._read(mono_s)
         processes.sort(key=lambda process: (process[2], int(process[1][21]), process[0]), reverse=True)
         return [

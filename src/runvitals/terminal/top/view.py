@@ -44,7 +44,7 @@ class View:
         self._curve_width = max(0, min(60, style.width // 4 - 10))
 
     def lines(self, vitals: Vitals, processes: Sequence[ProcessLine], time_s: float) -> list[str]:
-        """The lines of the whole screen. They fit its width and height."""
+        """Return the lines of the whole screen. They fit its width and height."""
         top = [self._head(vitals, time_s), *self._machine(vitals)]
         failures = self._failures(vitals)
         room = self._style.height - len(top) - len(failures)
@@ -116,7 +116,7 @@ class View:
         return [line]
 
     def _space(self, vitals: Vitals) -> list[ScreenLine]:
-        """The usage of file systems, as many as fit in the line."""
+        """Return the usage of file systems, as many as fit in the line."""
         line = self._line().add(f"{'Space':<8} ")
         has_disks = False
         for key, used in vitals.metrics.items():

@@ -65,7 +65,7 @@ class Accelerator:
 
 
 def accelerators(metrics: Mapping[str, float]) -> list[Accelerator]:
-    """The accelerators in a sample, ordered by family and id.
+    """Return the accelerators in a sample, ordered by family and id.
 
     Example:
         >>> [device.values["use"] for device in accelerators({"gpu.0.gpu": 97.0, "gpu.0.temp": 61.0})]

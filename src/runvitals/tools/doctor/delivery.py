@@ -28,7 +28,7 @@ _SKEW_S = 5.0
 
 
 def findings(values: Mapping[str, Any], directory: str, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """A finding for each destination of the settings, and one for the relay.
+    """Yield a finding for each destination of the settings, and one for the relay.
 
     Args:
         values: resolved settings.
@@ -50,7 +50,7 @@ def findings(values: Mapping[str, Any], directory: str, environ: Mapping[str, st
 
 
 def _in_time(name: str, check: Callable[[], Finding]) -> Finding:
-    """The finding of a check, or that it timed out: name resolution has no timeout."""
+    """Return the finding of a check, or that it timed out: name resolution has no timeout."""
     results: list[Finding] = []
     thread = threading.Thread(target=lambda: results.append(check()), daemon=True)
     thread.start()
@@ -120,7 +120,7 @@ def _judge(url: str, response: ServerResponse, has_token: bool, text: str) -> Fi
 
 
 def _skew_s(response: ServerResponse) -> float | None:
-    """How far the server's clock is ahead of ours, by its `Date` header, which has whole seconds."""
+    """Return how far the server's clock is ahead of ours, by its `Date` header, which has whole seconds."""
     date = response.headers.get("Date")
     if not date:
         return None

@@ -36,17 +36,17 @@ class Scrubber:
         self._home = re.compile(re.escape(home.rstrip("/")) + r"(?![\w.-])") if len(home) > 1 else None
 
     def text(self, value: str) -> str:
-        """A text with secrets redacted; line breaks are kept."""
+        """Return a text with secrets redacted; line breaks are kept."""
         whole = redaction.hide(self.hide_known(value))  # a private key has many lines
         value = "\n".join(redaction.text(line) for line in whole.split("\n"))
         return value if self._home is None else self._home.sub("~", value)
 
     def hide_known(self, value: str) -> str:
-        """A text with only the known secrets redacted."""
+        """Return a text with only the known secrets redacted."""
         return redaction.without_known(value, self._known)
 
     def value(self, value: Any, name: str = "") -> Any:
-        """A JSON value with secrets redacted; `name` is the name of its field."""
+        """Return a JSON value with secrets redacted; `name` is the name of its field."""
         if isinstance(value, Mapping):
             return {self.text(str(key)): self.value(entry, str(key)) for key, entry in value.items()}
         if isinstance(value, (list, tuple)):
@@ -57,12 +57,12 @@ class Scrubber:
         return value
 
     def _words(self, words: Iterable[str]) -> list[str]:
-        """A list of strings, which may be a command line in which `--token` precedes its value."""
+        """Return a list of strings, which may be a command line in which `--token` precedes its value."""
         return [self.text(word) for word in redaction.command([self.hide_known(word) for word in words])]
 
 
 def kept_tokens(environ: Mapping[str, str]) -> list[str]:
-    """The tokens stored by `runvitals login`."""
+    """Return the tokens stored by `runvitals login`."""
     try:
         return stored_keys.tokens(environ)
     except ValueError:

@@ -50,7 +50,7 @@ _NODES = (
 
 
 def findings(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Finding]:
-    """A finding for each source, then for accelerators that are present but not measured.
+    """Yield a finding for each source, then for accelerators that are present but not measured.
 
     Args:
         reading: a reading of this machine.

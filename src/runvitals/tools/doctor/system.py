@@ -94,7 +94,7 @@ def _extras() -> Iterator[Finding]:
 
 
 def _name(requirement: str) -> str:
-    """The package's name in `uvicorn[standard]>=0.30`."""
+    """Return the package's name in `uvicorn[standard]>=0.30`."""
     end = next((at for at, sign in enumerate(requirement) if sign in "[<>=!~ ("), len(requirement))
     return requirement[:end].strip()
 
@@ -160,7 +160,7 @@ def _clock() -> Finding:
 
 
 def _is_synchronized() -> bool | None:
-    """Whether the kernel's clock is synchronized; None if unknown."""
+    """Return whether the kernel's clock is synchronized; None if unknown."""
     if sys.platform != "linux":
         return None
     import ctypes

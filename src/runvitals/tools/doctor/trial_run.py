@@ -63,7 +63,7 @@ def _run(values: Mapping[str, Any], folder: str) -> Iterator[Finding]:
 
 
 def _explain_silence(run_id: str, folder: str) -> Finding:
-    """A monitor that started but did not confirm the end. Its journal may say why."""
+    """Return a monitor that started but did not confirm the end. Its journal may say why."""
     reader = RunReader(run_id, folder)
     try:
         reader.poll()

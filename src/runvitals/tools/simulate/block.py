@@ -85,7 +85,7 @@ class ScenarioBlock:
         self.speed: Floats = levels["speed"] * self._job_speed()
 
     def incidents(self, kind: IncidentKind) -> list[tuple[Incident, NDArray[np.bool_]]]:
-        """The incidents of a kind, each with a mask of the samples during which it lasts."""
+        """Return the incidents of a kind, each with a mask of the samples during which it lasts."""
         return [
             (incident, (self.scenario_s >= incident.start_s) & (self.scenario_s < incident.end_s))
             for incident in self._scenario.incidents
@@ -97,11 +97,11 @@ class ScenarioBlock:
         return share((self.scenario_s - incident.start_s) / (incident.end_s - incident.start_s))
 
     def noise(self, stream: int) -> NoiseBlock:
-        """The noise of these samples in one stream."""
+        """Return the noise of these samples in one stream."""
         return NoiseBlock(self._noise, self.ticks, stream)
 
     def load(self, node: int, device: int, z: NoiseBlock) -> DeviceLoad:
-        """The load of one device."""
+        """Return the load of one device."""
         # A device that waits for another spins in a collective: busy, with little work.
         waits = np.where(self.speed > 0.0, self._job_speed(), 1.0)
         load = DeviceLoad(
@@ -126,7 +126,7 @@ class ScenarioBlock:
         return load
 
     def _job_speed(self) -> Floats:
-        """The job's speed as a share of its maximum, given slow or hot devices."""
+        """Return the job's speed as a share of its maximum, given slow or hot devices."""
         reached: Floats = np.ones(len(self.ticks))
         for _, during in self.incidents("straggler"):
             reached = np.where(during, reached * _WITH_STRAGGLER, reached)

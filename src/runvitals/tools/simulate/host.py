@@ -155,7 +155,7 @@ class SimulatedHost:
         return values
 
     def facts(self, name: str) -> dict[str, object]:
-        """The facts about this machine, in the same form as a real machine's."""
+        """Return the facts about this machine, in the same form as a real machine's."""
         kind = self._kind
         return {
             "hostname": name,

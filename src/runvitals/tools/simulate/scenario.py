@@ -62,15 +62,15 @@ class Scenario:
         self._starts = [segment.start_s for segment in self.segments]
 
     def segment(self, scenario_s: float) -> Segment:
-        """The segment at a time."""
+        """Return the segment at a time."""
         return self.segments[max(0, bisect_right(self._starts, scenario_s) - 1)]
 
     def phase(self, scenario_s: float) -> Phase:
-        """The phase at a time."""
+        """Return the phase at a time."""
         return self.segment(scenario_s).phase
 
     def incident(self, kind: IncidentKind) -> Incident | None:
-        """The first incident of a kind, or None."""
+        """Return the first incident of a kind, or None."""
         return next((incident for incident in self.incidents if incident.kind == kind), None)
 
 
@@ -134,7 +134,7 @@ def _cycles(duration_s: float, warm_s: float) -> list[Segment]:
 
 
 def _insert(segments: list[Segment], start_s: float, end_s: float, phase: Phase) -> list[Segment]:
-    """The segments with another phase from `start_s` to `end_s`."""
+    """Return the segments with another phase from `start_s` to `end_s`."""
     kept = [
         Segment(from_s, until_s, old.phase)
         for old in segments

@@ -100,7 +100,7 @@ class SimulatedTraining:
         return f"resuming from checkpoint-{int(self._saved)} with {self.ranks} ranks, {lost} steps lost\n"
 
     def line(self, row: TrainingRow, scenario_s: float) -> str | None:
-        """The line to print for a row, or None. SimulatedTraining rows are printed at intervals."""
+        """Return the line to print for a row, or None. SimulatedTraining rows are printed at intervals."""
         if "eval/loss" in row.data:
             return f"evaluation at step {row.step}: loss {row.data['eval/loss']:.4f}\n"
         if scenario_s - self._printed_s < _PRINT_EVERY_S:

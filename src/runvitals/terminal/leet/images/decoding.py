@@ -15,7 +15,7 @@ class UnreadableImage(ValueError):
 
 
 def decode(content: bytes, width: int, height: int) -> Image.Image:
-    """The first frame of an image in RGB, scaled to fit into a number of pixels, over black.
+    """Return the first frame of an image in RGB, scaled to fit into a number of pixels, over black.
 
     Raises:
         UnreadableImage: another format, too large, or damaged.

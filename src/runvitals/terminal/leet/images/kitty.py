@@ -26,7 +26,7 @@ MAX_ROWS = len(_MARKS)
 
 
 def transmission(image: Image.Image, number: int, columns: int, rows: int) -> str:
-    """The sequences that send an image, to be shown in cells with placeholders.
+    """Return the sequences that send an image, to be shown in cells with placeholders.
 
     Args:
         number: of the image, from 1 to 2^24 - 1.
@@ -44,7 +44,7 @@ def transmission(image: Image.Image, number: int, columns: int, rows: int) -> st
 
 
 def placeholders(number: int, columns: int, rows: int) -> list[Row]:
-    """The cells that show an image. Its number is their colour."""
+    """Return the cells that show an image. Its number is their colour."""
     style = f"#{number:06x}"
     return [
         [(PLACEHOLDER + _MARKS[row] + _MARKS[0] + PLACEHOLDER * (columns - 1), style)]

@@ -132,7 +132,7 @@ class MediaPane(GridPane):
             self.redraw()
 
     def _tiles(self) -> list[tuple[str, tuple[int, int, int, int]]]:
-        """The names in view, and their places: x, y, width and height in the pane below its title."""
+        """Return the names in view, and their places: x, y, width and height in the pane below its title."""
         if self.is_full:
             return [(name, (0, 0, self.size.width, self.size.height - 1)) for name in self._names]
         return list(zip(self._names, map(self._layout.place, self._layout.shown), strict=True))
@@ -164,7 +164,7 @@ class MediaPane(GridPane):
         return list(await asyncio.gather(*tasks))
 
     def _picture(self, source: RunSource, item: Mapping[str, Any], width: int, height: int) -> DrawnImage:
-        """An item in the size of its place."""
+        """Return an item in the size of its place."""
         if not (item.get("sha256") or item.get("file")):
             return DrawnImage([[(cut(inert(item.get("error") or "no file"), width), "bad")]])
         # Only now, because they take 40 ms: most runs are looked at without images.
@@ -219,7 +219,7 @@ class MediaPane(GridPane):
     def _tile(
         self, series: ImageSeries, pictures: Sequence[DrawnImage], width: int, height: int
     ) -> list[Row]:
-        """The rows of the images of one name, each `width` cells wide."""
+        """Return the rows of the images of one name, each `width` cells wide."""
         record, is_focused = series.record, self.has_focus and series is self._focused
         items = [] if record is None else record.items
         hidden = len(items) - _MAX_SIDE_BY_SIDE
@@ -342,5 +342,5 @@ class MediaPane(GridPane):
 
 
 def _width(text: str) -> int:
-    """The cells of a row of an image. Kitty's placeholders have marks, which take none."""
+    """Return the cells of a row of an image. Kitty's placeholders have marks, which take none."""
     return text.count(PLACEHOLDER) or len(text)

@@ -55,7 +55,7 @@ def _attributes() -> list[bytes]:
 
 
 def cell_pixels() -> tuple[int, int]:
-    """The width and height of a cell in pixels; 8 × 16 where the terminal does not say."""
+    """Return the width and height of a cell in pixels; 8 × 16 where the terminal does not say."""
     try:
         import fcntl
         import struct

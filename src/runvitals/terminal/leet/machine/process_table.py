@@ -116,7 +116,7 @@ class ProcessTable:
             self._current = _identity(self.shown[0])
 
     def rows(self, width: int, first: int, height: int) -> list[Row]:
-        """The heading, and the processes from a place on."""
+        """Return the heading, and the processes from a place on."""
         cursor, names = self.cursor, self._columns(width)
         heads = [f"{_COLUMNS[name][0]:{_COLUMNS[name][1]}}" for name in names]
         rows: list[Row] = [[(" ".join([*heads, " COMMAND"]), "title")]]
@@ -125,7 +125,7 @@ class ProcessTable:
         return rows
 
     def _columns(self, width: int) -> list[str]:
-        """The columns that are shown: of GPUs if they are used, and others if there is room."""
+        """Return the columns that are shown: of GPUs if they are used, and others if there is room."""
         uses_gpus = any(column.gpu is not None for column in self._all)
         names = [name for name in _COLUMNS if uses_gpus or name not in _OF_GPUS]
         for name in _LEFT_OUT:

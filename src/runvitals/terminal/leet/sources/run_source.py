@@ -49,11 +49,11 @@ class RunSource(Protocol):
         ...
 
     def end_ms(self) -> float:
-        """The time of the newest record."""
+        """Return the time of the newest record."""
         ...
 
     def system_keys(self) -> SystemKeys:
-        """The keys of system metrics of each (host, role)."""
+        """Return the keys of system metrics of each (host, role)."""
         ...
 
     def system(
@@ -65,27 +65,27 @@ class RunSource(Protocol):
         ...
 
     def progress(self) -> float:
-        """The share that was read of what there was, up to 1.0."""
+        """Return the share that was read of what there was, up to 1.0."""
         ...
 
     def wants_more(self) -> bool:
-        """Whether something was asked for that the next poll reads."""
+        """Return whether something was asked for that the next poll reads."""
         ...
 
     def logged_names(self) -> list[str]:
-        """The names of logged numbers."""
+        """Return the names of logged numbers."""
         ...
 
     def logged_lines(self, name: str) -> list[LoggedLine]:
-        """The numbers logged under a name, by process."""
+        """Return the numbers logged under a name, by process."""
         ...
 
     def console(self) -> list[ConsoleText]:
-        """The end of the output."""
+        """Return the end of the output."""
         ...
 
     def media_keys(self) -> list[MediaKey]:
-        """The names of logged images and other media."""
+        """Return the names of logged images and other media."""
         ...
 
     def media(self, key: str) -> list[LoggedMedia]:
@@ -93,7 +93,7 @@ class RunSource(Protocol):
         ...
 
     def content(self, item: Mapping[str, Any]) -> bytes:
-        """The file of an item. It may read, and raise OSError."""
+        """Return the file of an item. It may read, and raise OSError."""
         ...
 
     def records(self) -> RecordReader | None:
@@ -117,7 +117,7 @@ class RunCatalogue(Protocol):
     filters_itself: bool
 
     def runs(self, now_ms: int, filter_text: str) -> tuple[list[Run], int]:
-        """The runs, newest first, and how many there are. It may run in a thread.
+        """Return the runs, newest first, and how many there are. It may run in a thread.
 
         Raises:
             OSError: they cannot be read.
@@ -125,7 +125,7 @@ class RunCatalogue(Protocol):
         ...
 
     def open(self, run_id: str) -> RunSource:
-        """A run of this place."""
+        """Return a run of this place."""
         ...
 
     def close(self) -> None:

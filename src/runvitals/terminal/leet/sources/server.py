@@ -37,7 +37,7 @@ class _Fetched:
         self.since_ms, self.until_ms = inf, -inf
 
     def lacks(self, x_range: tuple[float, float]) -> bool:
-        """Whether a range needs more detail."""
+        """Return whether a range needs more detail."""
         low, high = x_range
         is_coarse = self.bucket_ms * _MIN_POINTS > high - low
         return is_coarse and not (self.since_ms <= low and high <= self.until_ms)

@@ -49,7 +49,7 @@ class ServerCatalogue:
         return [_to_run(row) for row in page["runs"]], int(page["total"])
 
     def find(self, id_or_name: str) -> str:
-        """The id of the run with an id, or with a name that no other has.
+        """Return the id of the run with an id, or with a name that no other has.
 
         Raises:
             UnknownRun: no run matches, or several do.
@@ -76,7 +76,7 @@ class ServerCatalogue:
 
 
 def _to_run(row: Mapping[str, Any]) -> Run:
-    """A run of a list, which has not everything that is known about it."""
+    """Return a run of a list, which has not everything that is known about it."""
     rest: dict[str, Any] = {
         "command": [], "config": {}, "settings": {}, "machines": {}, "sources": {}, "ranks": [], "events": [],
         "lost_records": 0, "problems": [],

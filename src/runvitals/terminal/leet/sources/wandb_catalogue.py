@@ -50,7 +50,7 @@ class WandbCatalogue:
         return self._known[path][1]
 
     def path_of(self, run_id: str) -> str | None:
-        """The file that stands for a run."""
+        """Return the file that stands for a run."""
         return self._paths.get(run_id)
 
     def choose(self, run_id: str, path: str) -> None:
@@ -68,12 +68,12 @@ class WandbCatalogue:
 
 
 def _logged_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """A summary without what W&B adds to it."""
+    """Return a summary without what W&B adds to it."""
     return {key: value for key, value in summary.items() if not key.startswith("_")}
 
 
 def _to_run(file: WandbFile, now_ms: int) -> Run:
-    """The run of a list."""
+    """Return the run of a list."""
     run = file.run
     state: Any = "running" if file.is_running(now_ms) else "crashed" if file.ended_ms is None else "finished"
     ending = Ending("failed" if file.exit_code else state, file.exit_code)
