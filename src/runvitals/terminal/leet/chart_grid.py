@@ -46,8 +46,10 @@ class ChartValues(NamedTuple):
 
 
 class ShownChart(NamedTuple):
-    """Where a chart is in the grid, and its axis. The plot begins at `plot_left`, and ends before
-    `plot_left + plot_width`. `axis` is the logged metric that is its x, "" for steps and time.
+    """The area of a chart in the grid, and its x-axis.
+
+    The plot takes the columns from `plot_left` to `plot_left + plot_width`. `axis` is the logged metric on
+    the x-axis, "" for steps and time.
     """
 
     chart: int
@@ -132,8 +134,7 @@ class ChartGrid(GridPane):
         self.redraw()
 
     def set_filter(self, pattern: str) -> None:
-        """Show only charts whose title or keys contain a match of a regular expression, or are matched by a
-        glob.
+        """Show only charts whose title or keys match a regular expression or a glob.
 
         Raises:
             ValueError: invalid regular expression, or a glob that is too long.
@@ -199,7 +200,7 @@ class ChartGrid(GridPane):
         self.redraw()
 
     def _window_of(self, axis: str) -> XWindow:
-        """What is shown of an axis: charts over one logged metric have a zoom of their own."""
+        """Return the window of an axis: charts over one logged metric have a zoom of their own."""
         return self._own_windows.setdefault(axis, XWindow()) if axis else self.window
 
     def _axis_of(self, chart: Chart) -> str:
@@ -242,14 +243,14 @@ class ChartGrid(GridPane):
             self._layout.columns, self._layout.rows = columns, rows
 
     def state(self) -> dict[str, Any]:
-        """What the user chose: filter, size, and how charts are drawn. For JSON."""
+        """Return filter, size and modes that the user chose, for JSON."""
         layout = self._layout
         modes = [[*chart, mode] for chart, mode in self._modes.items()]
         kept = {"filter": self.pattern, "glob": self.is_glob}
         return {**kept, "columns": layout.columns, "rows": layout.rows, "modes": modes}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Choose it again. What is invalid is left out."""
+        """Apply a saved state; invalid parts are ignored."""
         self.is_glob = state.get("glob") is True
         with suppress(ValueError, TypeError):
             self.set_filter(str(state.get("filter", "")))
@@ -315,7 +316,7 @@ class ChartGrid(GridPane):
         return drawn.rows
 
     def _mode(self, chart: Chart, lines: Sequence[ChartLine]) -> Mode:
-        """How a chart is drawn: as chosen, else many devices or processes as a heatmap, others as lines."""
+        """Return the mode of a chart: as chosen, else a heatmap for many lines, else lines."""
         usual: Mode = "heatmap" if len(lines) > MAX_LINES * metrics_of(chart) else "lines"
         return self._modes.get(chart[:2], usual)
 
@@ -341,6 +342,7 @@ class ChartGrid(GridPane):
     # -- events
 
     def on_click(self, event: events.Click) -> None:
+        """Focus the clicked chart."""
         chart = self._at(event)
         if chart is not None and event.button == 1:
             self._layout.focus = chart.chart
@@ -357,19 +359,22 @@ class ChartGrid(GridPane):
         return next(inside, None)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Place the crosshair with the right or middle button."""
         self.on_mouse_move(event)
 
     def on_mouse_move(self, event: events.MouseEvent) -> None:
-        """Inspect: a drag with the right button, as in W&B's LEET, or with the middle one."""
+        """Drag the crosshair with the right button, as in W&B's LEET, or with the middle one."""
         chart = self._at(event) if event.button in (2, 3) else None
         if chart is not None:
             event.stop()
             self.post_message(self.CrossMoved(self, chart.x_at(event.x), chart.axis))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Zoom out at the mouse."""
         self._zoom_at(event, 1.0 / _ZOOM)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Zoom in at the mouse."""
         self._zoom_at(event, _ZOOM)
 
     def _zoom_at(self, event: events.MouseEvent, factor: float) -> None:

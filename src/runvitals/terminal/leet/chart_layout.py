@@ -9,7 +9,7 @@ from runvitals.terminal.leet.chart_view import MIN_HEIGHT, MIN_WIDTH
 
 @dataclass(slots=True)
 class ChartLayout:
-    """Which charts are shown where.
+    """The arrangement of charts in pages.
 
     Args:
         columns, rows: as wanted; fewer are shown where they do not fit.
@@ -42,23 +42,28 @@ class ChartLayout:
 
     @property
     def shown_columns(self) -> int:
+        """The columns of a page: as wanted, as far as they fit."""
         return max(min(self.columns, self.width // MIN_WIDTH, max(self.count, 1)), 1)
 
     @property
     def shown_rows(self) -> int:
+        """The rows of a page: as wanted, as far as they fit and are needed."""
         needed = -(-max(self.count, 1) // self.shown_columns)
         return max(min(self.rows, self.height // MIN_HEIGHT, needed), 1)
 
     @property
     def per_page(self) -> int:
+        """The most charts of a page."""
         return self.shown_columns * self.shown_rows
 
     @property
     def page(self) -> int:
+        """The page with the focused chart, from 0."""
         return self.focus // self.per_page
 
     @property
     def pages(self) -> int:
+        """The number of pages."""
         return -(-self.count // self.per_page)
 
     @property
@@ -68,7 +73,10 @@ class ChartLayout:
         return range(first, min(first + self.per_page, self.count))
 
     def place(self, index: int) -> tuple[int, int, int, int]:
-        """(x, y, width, height) of a chart of this page. The last column and row take what remains."""
+        """Return (x, y, width, height) of a chart of this page, in cells.
+
+        The last column and row take the remaining cells.
+        """
         row, column = divmod(index - self.shown.start, self.shown_columns)
         xs = [self.width * part // self.shown_columns for part in (column, column + 1)]
         ys = [self.height * part // self.shown_rows for part in (row, row + 1)]

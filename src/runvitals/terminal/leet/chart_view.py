@@ -38,7 +38,7 @@ class ChartLine:
 
 @dataclass(frozen=True, slots=True)
 class ChartStyle:
-    """How a chart is drawn.
+    """The style of a chart: scale, heatmap, guides, focus, x-axis, crosshair and colours.
 
     Args:
         log: whether the y-axis is logarithmic.
@@ -84,7 +84,7 @@ def draw(
     height: int,
     style: ChartStyle,
 ) -> DrawnChart:
-    """A chart of `height` rows, each `width` cells wide. Title and names must be safe for a terminal."""
+    """Return a chart of `height` rows of `width` cells; title and names must be safe for a terminal."""
     values = axes.extent(
         range_ for line in lines if (range_ := line.series.value_range(*x_range, style.log)) is not None
     )
@@ -191,7 +191,7 @@ def _cross_column(x: float, x_range: tuple[float, float], width: int) -> int | N
 
 
 def _shares(rows: int) -> dict[int, float]:
-    """The rows that have labels, and where on the axis they are: the ends, and those between if they fit."""
+    """Return the rows that have labels, and their positions on the axis from 0 to 1."""
     if rows < 2:
         return {0: 1.0}
     parts = 4 if rows >= 9 else 2 if rows >= 5 else 1
@@ -215,7 +215,7 @@ def _trace(
 
 
 def _positions(values: Sequence[Sequence[float]], low: float, high: float, log: bool) -> list[list[float]]:
-    """Where rows of values lie in a range: 0 at its low end, 1 at its high end."""
+    """Return the positions of rows of values in a range: 0 at its low end, 1 at its high end."""
     array = np.array(values)
     if log:
         length = math.log(high) - math.log(low)
@@ -251,9 +251,7 @@ def _top(title: str, value: str, width: int, frame: str) -> Row:
 
 
 def _legend(lines: Sequence[ChartLine], unit: str, width: int, frame: str, style: ChartStyle) -> Row:
-    """Return the bottom of the frame with the names of the lines, as many as fit, and their values at the
-    crosshair.
-    """
+    """Return the bottom of the frame with as many names of lines, and values at the crosshair, as fit."""
     row: Row = [("╰─", frame)]
     room = width - 3
     if style.is_heatmap and style.cross is None:

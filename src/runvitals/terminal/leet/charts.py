@@ -1,5 +1,7 @@
-"""Which charts a run has: one for each logged name, one for each chart of the metric definitions, and one for
-each key that no definition knows.
+"""The charts of a run.
+
+There is one for each logged name, one for each chart of the metric definitions, and one for each key without
+a definition.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ class Chart(NamedTuple):
 
     @property
     def is_percent(self) -> bool:
+        """Whether the values are percentages."""
         return self.unit == "%"
 
 
@@ -45,7 +48,7 @@ _UNKNOWN = len(_ORDER)
 
 
 def system_charts(keys: Mapping[tuple[str, str], Iterable[str]]) -> list[Chart]:
-    """The charts of system metrics, in the order of the definitions; unknown keys follow, each in its own.
+    """Return the charts of system metrics in the order of the definitions, unknown keys last.
 
     Args:
         keys: of each (host, role). A counter that has a rate is shown as that rate.
@@ -93,7 +96,7 @@ def metric_charts(
 
 
 def natural(key: str) -> tuple[tuple[int, int, str], ...]:
-    """Sorts `gpu.2` before `gpu.10`."""
+    """Return a sort key with numbers in numeric order: `gpu.2` before `gpu.10`."""
     return tuple(
         (0, int(part), "") if part.isdecimal() and len(part) < 16 else (1, 0, part)
         for part in key.replace("/", ".").split(".")
@@ -101,8 +104,10 @@ def natural(key: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def line_names(chart: Chart) -> list[str]:
-    """What tells the lines of a chart of system metrics apart: the labels of their keys, or the keys
-    themselves; with the host, if there are several. Safe for a terminal.
+    """Return the names of the lines of a system chart, safe for a terminal.
+
+    They are the labels of the keys, or the keys if labels do not tell them apart; with several hosts, also the
+    host.
 
     Example:
         >>> keys = ("gpu.0.powerWatts", "gpu.1.powerWatts")

@@ -38,15 +38,18 @@ class CommandScreen(ModalScreen[str | None]):
         self._cursor = 0
 
     def compose(self) -> ComposeResult:
+        """Yield the search field and the commands."""
         self.words = Input(placeholder="a command; enter runs it, esc does not")
         self.commands = RowsWidget(id="commands")
         yield self.words
         yield self.commands
 
     def on_mount(self) -> None:
+        """Focus the search field."""
         self.words.focus()
 
     def on_resize(self, event: events.Resize) -> None:
+        """Show the commands in the new size."""
         self.call_after_refresh(self.redraw)
 
     @property
@@ -67,13 +70,16 @@ class CommandScreen(ModalScreen[str | None]):
         self.commands.show(rows or [[(" no command has these words", "dim")]])
 
     def on_input_changed(self, event: Input.Changed) -> None:
+        """Show the commands that match."""
         self._cursor = 0
         self.redraw()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Close with the action of the command at the cursor."""
         commands = self.found
         self.dismiss(commands[self._cursor].action if commands else None)
 
     def action_move(self, by: int) -> None:
+        """Move the cursor; beyond the last command follows the first."""
         self._cursor = (self._cursor + by) % max(len(self.found), 1)
         self.redraw()

@@ -1,6 +1,4 @@
-"""The configuration of leet, in `runvitals/leet.json` of the user's configuration folder, and what the
-screens of a project looked like.
-"""
+"""The settings of leet (`runvitals/leet.json`), and the saved layout of each project's screens."""
 
 from __future__ import annotations
 
@@ -99,13 +97,14 @@ class Config:
         return choice.values[(choice.values.index(self[name]) + by) % len(choice.values)]
 
     def as_dict(self) -> dict[str, Any]:
-        """All settings and their values."""
+        """Return all settings and their values."""
         return {choice.name: self[choice.name] for choice in CHOICES}
 
 
 class ProjectState:
-    """What the screens of a project's runs looked like: filters, panes, grids. What cannot be read or written
-    is not kept: it is a convenience.
+    """The saved layout of the screens of a project's runs: filters, panes, grids.
+
+    It is a convenience: a state that cannot be read or written is silently dropped.
 
     Args:
         folder: for the files of all projects.
@@ -125,14 +124,14 @@ class ProjectState:
         return cls(os.path.join(os.sep, home, "runvitals", "leet"), project)
 
     def read(self) -> dict[str, Any]:
-        """What was written; empty if nothing was."""
+        """Return the saved state; empty if there is none or it is unreadable."""
         try:
             return _read(self._path)
         except (OSError, ValueError):
             return {}
 
     def write(self, state: Mapping[str, Any]) -> None:
-        """Keep a state."""
+        """Save a state."""
         with suppress(OSError):
             _write(self._path, state)
 

@@ -10,4 +10,5 @@ class ConfigApp(LeetProgram):
     """`runvitals leet config`."""
 
     def on_mount(self) -> None:
+        """Show the settings, and exit when they are closed."""
         self.push_screen(ConfigScreen(self.config), lambda _: self.exit())

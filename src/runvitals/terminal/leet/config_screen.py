@@ -37,10 +37,12 @@ class ConfigScreen(ModalScreen[None]):
         self._message = ""
 
     def compose(self) -> ComposeResult:
+        """Yield the list of settings."""
         self.rows = RowsWidget(id="config")
         yield self.rows
 
     def on_resize(self) -> None:
+        """Show the list in the new size."""
         self.call_after_refresh(self.redraw)
 
     def redraw(self) -> None:
@@ -71,10 +73,12 @@ class ConfigScreen(ModalScreen[None]):
         ]
 
     def action_move(self, by: int) -> None:
+        """Move to another setting."""
         self._cursor = (self._cursor + by) % len(CHOICES)
         self.redraw()
 
     def action_change(self, by: int) -> None:
+        """Set the next (1) or previous (-1) value, and save it."""
         name = CHOICES[self._cursor].name
         try:
             self.config.set(name, self.config.next_value(name, by))

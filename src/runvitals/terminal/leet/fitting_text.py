@@ -6,13 +6,13 @@ from rich.cells import cell_len, set_cell_size
 
 
 def right(text: str, width: int) -> str:
-    """Return the text at the right of a width."""
+    """Return the text cut and right-aligned in a width."""
     shown = cut(text, width)
     return " " * (width - cell_len(shown)) + shown
 
 
 def left(text: str, width: int) -> str:
-    """Return the text at the left of a width, and spaces."""
+    """Return the text cut and left-aligned in a width."""
     return set_cell_size(cut(text, width), width)
 
 

@@ -34,8 +34,9 @@ def heatmap(
     height: int,
     has_colours: bool,
 ) -> tuple[list[Row], int]:
-    """The rows of a heatmap, and the width of the names before them. With more series than rows, a row shows
-    two of them, one above the other, or the highest value of several.
+    """Return the rows of a heatmap, and the width of the names before them.
+
+    With more series than rows, a row shows two of them, one above the other, or the highest value of several.
 
     Args:
         names: of the series, safe for a terminal.
@@ -63,7 +64,7 @@ def heatmap(
 
 
 def scale(unit: str, y_range: tuple[float, float], width: int, has_colours: bool) -> Row:
-    """What the colours mean, if it fits."""
+    """Return a row with the colours and their lowest and highest value; blank if it does not fit."""
     low, high = (axes.label(value, unit) for value in y_range)
     if cell_len(low) + cell_len(high) + LEVELS + 2 > width:
         return [(" " * width, "")]
@@ -98,7 +99,7 @@ def _single(levels: Sequence[int], has_colours: bool) -> Row:
 
 
 def _double(above: Sequence[int], below: Sequence[int]) -> Row:
-    """Two rows in one: the upper half has the colour of the text, the lower that of the background."""
+    """Return one row for two: the upper half in the text's colour, the lower in the background's."""
     cells: Row = []
     for upper, lower in zip(above, below, strict=True):
         if upper < 0 and lower < 0:

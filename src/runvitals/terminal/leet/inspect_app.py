@@ -36,6 +36,7 @@ class InspectApp(LeetProgram):
         self._source, self._follows, self._interval_s = source, follows, interval_s
 
     def on_mount(self) -> None:
+        """Read the run's name, and show its records."""
         self._source.poll()
         title = "" if self._source.run is None else self._source.run.name
         self.push_screen(InspectScreen(title, RecordLog(self._reader), self._follows, self._interval_s))

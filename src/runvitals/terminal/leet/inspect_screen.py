@@ -37,10 +37,12 @@ class RecordsPane(ListPane):
 
     @property
     def count(self) -> int:
+        """The number of records that match the filter."""
         return len(self._log.records) if self._shown is None else len(self._shown)
 
     @property
     def place(self) -> int:
+        """The index of the record at the cursor."""
         return self.cursor
 
     @property
@@ -132,6 +134,7 @@ class InspectScreen(FilteredScreen):
         self.detail = TextPane("Content", id="detail")
 
     def compose(self) -> ComposeResult:
+        """Yield the list of records and the content of one."""
         yield self.header
         with Horizontal():
             yield self.records
@@ -141,16 +144,20 @@ class InspectScreen(FilteredScreen):
 
     @property
     def default_pane(self) -> RecordsPane:
+        """The list of records."""
         return self.records
 
     def on_mount(self) -> None:
+        """Start to read the records."""
         self.records.focus()
         self.run_worker(self._follow(), exclusive=True)
 
     def on_unmount(self) -> None:
+        """Close the records."""
         self._log.close()
 
     def on_resize(self, event: events.Resize) -> None:
+        """Put the content below the list in a narrow terminal."""
         is_narrow = event.size.width < 90
         self.set_class(is_narrow, "narrow")
         self.borders.set_borders([Border(self.detail, "top" if is_narrow else "left")])
@@ -182,20 +189,25 @@ class InspectScreen(FilteredScreen):
         self.detail.set_rows([[(line, "")] for line in record.detail])
 
     def action_to_end(self, last: bool) -> None:
+        """Go to the last record and follow new ones, or go to the first."""
         self.records.follows = last if self.records.has_focus else self.records.follows
         super().action_to_end(last)
 
     def action_borders(self) -> None:
+        """Give both panes their usual sizes."""
         self.borders.reset()
 
     def action_follow(self) -> None:
+        """Follow the newest record, or stop."""
         self.records.follows = not self.records.follows
         self.records.add([])
 
     def action_filter(self) -> None:
+        """Edit the filter of the pane in focus."""
         self.edit_filter(self.detail if self.detail.has_focus else self.records)
 
     def action_clear(self) -> None:
+        """Clear the filter of the pane in focus."""
         (self.detail if self.detail.has_focus else self.records).set_filter("")
 
     def leave(self) -> None:

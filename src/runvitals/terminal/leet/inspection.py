@@ -36,7 +36,7 @@ def source_of(target: OpeningTarget) -> RunSource:
 
 
 def reader_of(source: RunSource) -> RecordReader:
-    """What reads the records of a run.
+    """Return a reader of a run's records.
 
     Raises:
         ValueError: a run of a server, which has no records.

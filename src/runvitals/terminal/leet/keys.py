@@ -1,4 +1,4 @@
-"""What the keys do. Where W&B's LEET has a key for something, ours is the same."""
+"""The keys of all screens and what they do. Where W&B's LEET has a key for something, ours is the same."""
 
 from __future__ import annotations
 

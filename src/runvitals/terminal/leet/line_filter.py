@@ -1,4 +1,4 @@
-"""Which nodes, ranks and devices are shown."""
+"""The filter of nodes, ranks and devices."""
 
 from __future__ import annotations
 
@@ -36,7 +36,11 @@ class LineFilter:
 
     @classmethod
     def parse(cls, text: str) -> LineFilter:
-        """Raises ValueError for anything else than `GRAMMAR`."""
+        """Parse a filter such as `node:^gpu rank:0-3,8`.
+
+        Raises:
+            ValueError: the text does not follow `GRAMMAR`.
+        """
         is_node: Callable[[str], bool] = _everything
         ranks, devices = None, None
         for term in text.split():

@@ -24,6 +24,7 @@ class LinesPane:
 
     @property
     def pattern(self) -> str:
+        """The text of the filter."""
         return self._data.only.text
 
     def set_filter(self, pattern: str) -> None:

@@ -8,8 +8,9 @@ from runvitals.terminal.leet.series_column import SeriesColumn
 
 
 def over_metric(values: SeriesColumn, axis: SeriesColumn) -> SeriesColumn:
-    """The values over those of another metric that the same process logged at the same steps, as on the page.
-    Values at other steps are left out.
+    """Return the values over those of another metric that the same process logged at the same steps.
+
+    Values at other steps are left out, as on the page.
 
     Args:
         values, axis: of the two metrics, over steps.

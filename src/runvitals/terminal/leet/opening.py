@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class OpeningTarget(NamedTuple):
-    """What to open: a place that has runs, and one of them, or None for the list."""
+    """A catalogue of runs, and the id of the run to open in it; None to show the list."""
 
     catalogue: RunCatalogue
     run_id: str | None
 
 
 class Surroundings(NamedTuple):
-    """Where the command was started.
+    """The folders, server and environment of the command.
 
     Args:
         directory: the data folder.
@@ -43,7 +43,7 @@ class Surroundings(NamedTuple):
 
 
 def target(argument: str | None, around: Surroundings) -> OpeningTarget:
-    """What the argument of the command names.
+    """Return the catalogue and the run that the argument of the command names.
 
     Args:
         wanted: a run id, a unique prefix of one, a name, `latest`, a run's folder, a data folder, a `.wandb`
@@ -144,7 +144,7 @@ def _folder(argument: str, path: str, directory: str) -> OpeningTarget:
 
 
 def _wandb(path: str) -> OpeningTarget:
-    """The target of a `.wandb` file, or of a folder of them: the run if there is one, else the list."""
+    """Return the target of a `.wandb` file, or of a folder: its only run, else the list."""
     from runvitals.readers.wandb_files.following import summary
     from runvitals.terminal.leet.sources.wandb_catalogue import WandbCatalogue
 

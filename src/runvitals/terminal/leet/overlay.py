@@ -37,8 +37,9 @@ class RunOverlay:
         return set(self._runs)
 
     def poll(self) -> bool:
-        """Read what was appended to their journals. Returns whether there is anything new. A run that is gone
-        is left out.
+        """Read new records of all selected runs; return whether there are any.
+
+        A run that was deleted is dropped.
 
         Raises:
             OSError: a journal cannot be read.

@@ -1,5 +1,6 @@
-"""Colour schemes. Background and text have the terminal's own colours. Textual reduces ours to what it has:
-16, 256 or all colours, or none with NO_COLOR.
+"""Colour schemes of lines and heatmaps. Background and text have the terminal's own colours.
+
+Textual reduces the colours to what the terminal has: 16, 256 or all, or none with NO_COLOR.
 """
 
 from __future__ import annotations

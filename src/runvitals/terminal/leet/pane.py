@@ -1,4 +1,4 @@
-"""What panes have in common: they are drawn again when their focus changes, and lists move a cursor."""
+"""Base classes of panes: with focus, with a grid, with scrolling, and with a list and its cursor."""
 
 from __future__ import annotations
 
@@ -53,16 +53,19 @@ class FocusablePane(RowsWidget, can_focus=True):
         """Show what there is, in the present size."""
 
     def fit_size(self) -> None:
-        """What a new size changes."""
+        """Draw the pane again in the present size."""
         self.redraw()
 
     def on_resize(self) -> None:
+        """Draw the pane in its new size."""
         self.fit_size()
 
     def on_focus(self) -> None:
+        """Draw the pane with focus."""
         self.redraw()
 
     def on_blur(self) -> None:
+        """Draw the pane without focus."""
         self.redraw()
 
 
@@ -89,10 +92,12 @@ class ScrolledPane(FocusablePane):
         """Move down by rows, or up by negative ones."""
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Move down by three rows."""
         event.stop()
         self.move(0, _WHEEL_ROWS)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Move up by three rows."""
         event.stop()
         self.move(0, -_WHEEL_ROWS)
 

@@ -14,8 +14,9 @@ Edge = Literal["left", "right", "top"]
 
 
 class Border(NamedTuple):
-    """A border: the pane whose size it changes, and the edge of the pane that is dragged. At the top that is
-    the row with its title.
+    """A border: the pane whose size it changes, and the edge of the pane that the mouse drags.
+
+    The top edge is the row with the title of the pane.
     """
 
     pane: Widget
@@ -92,11 +93,11 @@ class PaneBorders:
         return True
 
     def end(self) -> None:
-        """The border stays where it is."""
+        """Stop dragging; the border stays where it is."""
         self._dragged = None
 
     def set_full(self, pane: Widget | None) -> None:
-        """Which pane is on the full screen, and has no size of its own."""
+        """Set the pane that fills the screen and ignores its own size; None for no such pane."""
         self._full = pane
         self.apply()
 

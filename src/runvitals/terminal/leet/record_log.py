@@ -84,8 +84,13 @@ class LoggedRecord(NamedTuple):
 class RecordReader(Protocol):
     """Reads records. `poll` yields those that were written since the last call."""
 
-    def poll(self) -> Iterator[LoggedRecord]: ...
-    def close(self) -> None: ...
+    def poll(self) -> Iterator[LoggedRecord]:
+        """Yield the records that were written since the last call."""
+        ...
+
+    def close(self) -> None:
+        """Close the files."""
+        ...
 
 
 class JournalRecords:
@@ -105,7 +110,7 @@ class JournalRecords:
             yield LoggedRecord(record.seq, record.time_ms, kind, record.writer, record.size, record)
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no file is kept open."""
 
 
 class WandbRecords:
@@ -174,7 +179,7 @@ class RecordLog:
         self._use.close()
 
     def add(self, records: Iterable[LoggedRecord]) -> None:
-        """Add what was read."""
+        """Add records, and drop the oldest beyond the limit."""
         for record in records:
             self.records.append(record)
             self._size += record.size + _OVERHEAD_BYTES

@@ -1,5 +1,6 @@
-"""Reduces a series to what the dots of a chart can show: the first, last, lowest and highest value of each
-column of dots. A day at one sample a second takes 0.2 ms.
+"""Reduces a series to the first, last, lowest and highest value of each column of dots of a chart.
+
+A day at one sample a second takes 0.2 ms.
 """
 
 from __future__ import annotations

@@ -16,7 +16,9 @@ from runvitals.terminal.leet.sources.run_source import LoggedLine, RunSource
 
 
 class RunData:
-    """What a run recorded. `poll` reads what is new, and may run in a thread; everything else reads memory.
+    """The values and facts of a run, for charts, overview and console.
+
+    `poll` reads new records and may run in a thread; everything else reads memory.
 
     Args:
         source: the run.
@@ -51,6 +53,7 @@ class RunData:
 
     @property
     def is_running(self) -> bool:
+        """Whether the run was running at the last poll."""
         return self.run is not None and self.run.state == "running"
 
     def system_charts(self) -> list[Chart]:
@@ -76,7 +79,7 @@ class RunData:
         ]
 
     def logged_lines(self, charts: Iterable[Chart], on_time: bool) -> list[list[ChartLine]]:
-        """The lines of charts of logged values, over time, or else over steps or the metric of the chart."""
+        """Return the lines of charts of logged values, over time, steps or the x metric of the chart."""
         return [self._lines_of(chart.title, "" if on_time else chart.axis, on_time) for chart in charts]
 
     def _lines_of(self, name: str, axis: str, on_time: bool) -> list[ChartLine]:
@@ -95,7 +98,7 @@ class RunData:
         ]
 
     def time_of_step(self, name: str, step: float) -> float | None:
-        """When the value closest to a step was logged under a name; None without values."""
+        """Return the time in ms of the value closest to a step; None without values."""
         for line in self.source.logged_lines(name):
             index = line.steps.nearest_place(step)
             if index is not None and index < line.times.count:
@@ -111,7 +114,7 @@ class RunData:
         return None
 
     def time_range(self) -> tuple[float, float]:
-        """From the start of the run to its newest record."""
+        """Return the start of the run and the time of its newest record, in ms UTC."""
         start = float(self.run.started_ms) if self.run is not None else 0.0
         return start, max(start, self.end_ms())
 

@@ -99,6 +99,7 @@ class RunScreen(RunPanesScreen):
         self._is_loading = True
 
     def compose(self) -> ComposeResult:
+        """Yield the panes; images are hidden at first."""
         self.overview = TextPane("Overview", id="overview")
         self.metrics = ChartGrid("Metrics", (4, 3), self._read_metrics, XWindow(), id="metrics")
         self.system = SystemGrid((2, 6), lambda: self.data, self._read_wanted, id="system")
@@ -117,6 +118,7 @@ class RunScreen(RunPanesScreen):
         yield self.filter
 
     def on_mount(self) -> None:
+        """Apply the configuration, and start to follow the run."""
         self.apply_config(self.config)
         self.on_time = self.config["x_axis"] == "time"
         self._set_borders()
@@ -124,6 +126,7 @@ class RunScreen(RunPanesScreen):
         self.run_worker(self._follow(), exclusive=True)
 
     def on_unmount(self) -> None:
+        """Save what the user chose, and close the run."""
         self._keep()
         self.data.source.close()
 
@@ -137,9 +140,11 @@ class RunScreen(RunPanesScreen):
             self.system.window.span = config["tail_minutes"] * 60_000.0
 
     def too_large(self) -> Sequence[RowsWidget]:
+        """Return the overview while the terminal is too narrow for it."""
         return [self.overview] if self.has_class("narrow") else []
 
     def panes(self) -> dict[str, RowsWidget]:
+        """Return the panes whose visibility is saved, by name."""
         names = {"metrics": self.metrics, "system": self.system, "overview": self.overview}
         return {**names, "console": self.console, "media": self.media}
 
@@ -159,6 +164,7 @@ class RunScreen(RunPanesScreen):
             self.data.only = LineFilter.parse(str(state.get("lines", "")))
 
     def on_resize(self, event: events.Resize) -> None:
+        """Hide the overview, and put system metrics below the others, in a narrow terminal."""
         is_narrow = event.size.width < NARROW
         if is_narrow != self.has_class("narrow") or self.overview.size.width == 0:
             self.set_class(is_narrow, "narrow")
@@ -200,7 +206,7 @@ class RunScreen(RunPanesScreen):
                     await asyncio.wait_for(self._wake.wait(), interval_s)
 
     def _begin(self) -> None:
-        """What depends on how the run goes on: everything was read for the first time."""
+        """Start the replay, or show all of a run that has ended, once everything was read."""
         self._is_loading = False
         if self.replay is not None:
             self.replay.begin(*self.data.time_range())
@@ -282,6 +288,7 @@ class RunScreen(RunPanesScreen):
                 self.media.focus()
 
     def action_overview(self) -> None:
+        """Show or hide the overview."""
         self._toggle(self.overview)
 
     def _toggle(self, pane: RowsWidget) -> None:
@@ -293,6 +300,7 @@ class RunScreen(RunPanesScreen):
                 self.metrics.focus()
 
     def action_full(self) -> None:
+        """Show the focused chart or image on the full screen, or all panes again."""
         if isinstance(self.pane, GridPane):
             self.toggle_full(self.pane)
 
@@ -306,6 +314,7 @@ class RunScreen(RunPanesScreen):
             self.dismiss()
 
     def action_inspect(self) -> None:
+        """Show the records of the run."""
         reader = self.data.source.records()
         if reader is None:
             self.message = "a server keeps no records of the journal; inspect the run where it was recorded"
@@ -318,6 +327,7 @@ class RunScreen(RunPanesScreen):
         self.app.push_screen(InspectScreen(title, RecordLog(reader), self.data.is_running, self._interval_s))
 
     def action_filter_lines(self) -> None:
+        """Edit the filter of nodes, ranks and devices."""
         self.edit_filter(self._lines_filter, GRAMMAR)
 
     # -- crosshair and console
@@ -338,6 +348,7 @@ class RunScreen(RunPanesScreen):
             self._mark_console()
 
     def on_chart_grid_cross_moved(self, event: ChartGrid.CrossMoved) -> None:
+        """Move the crosshair of both grids and the mark in the console to the same time."""
         super().on_chart_grid_cross_moved(event)
         chart = self.metrics.focused_chart
         if event.x is not None and chart is not None and not (self.metrics.on_time or event.axis):
@@ -384,13 +395,17 @@ class RunScreen(RunPanesScreen):
         self._show_header()
 
     def action_pause(self) -> None:
+        """Pause the replay, or continue it."""
         self._move_replay(Replay.toggle_pause)
 
     def action_seek(self, share: float) -> None:
+        """Move the replay by a share of the run."""
         self._move_replay(lambda replay: replay.seek(share))
 
     def action_speed(self, by: int) -> None:
+        """Replay faster (1) or slower (-1)."""
         self._move_replay(lambda replay: replay.change_speed(by))
 
     def action_machine(self) -> None:
+        """Ask the app to show this machine."""
         self.post_message(self.MachineWanted())

@@ -185,7 +185,7 @@ class ListedRuns:
 
 
 def newest_use(last: Mapping[str, Mapping[str, float]]) -> str:
-    """How much of its devices a run uses, or of its hosts if it has none: the means of the newest samples.
+    """Return the mean use of a run's GPUs, or of its hosts' CPUs without GPUs, in the newest samples.
 
     Args:
         last: the newest sample of each host.

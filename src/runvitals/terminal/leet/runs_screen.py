@@ -1,6 +1,4 @@
-"""The runs of a place: the metrics of the selected ones over each other, and what is known of the one at the
-cursor.
-"""
+"""The list of runs, the metrics of the selected ones, and the facts of the run at the cursor."""
 
 from __future__ import annotations
 
@@ -107,6 +105,7 @@ class RunsScreen(RunPanesScreen):
         self.console = TextPane("Console", follows=True, id="console")
 
     def compose(self) -> ComposeResult:
+        """Yield the panes; system metrics, images and console are hidden at first."""
         yield self.header
         with Horizontal():
             with Vertical(id="left") as self._left:
@@ -125,6 +124,7 @@ class RunsScreen(RunPanesScreen):
         self._sides = [Border(self._left, "right"), *below]
 
     def on_mount(self) -> None:
+        """Restore what the user chose before, and start to follow the list."""
         self.borders.set_borders(self._sides)
         self.apply_config(self.config)
         self._restore()
@@ -132,11 +132,13 @@ class RunsScreen(RunPanesScreen):
         self.run_worker(self._follow(), exclusive=True, group="follow")
 
     def on_unmount(self) -> None:
+        """Save what the user chose, and close all runs."""
         self._keep()
         self._overlay.select({})
         self._current.close()
 
     def on_resize(self, event: events.Resize) -> None:
+        """Hide the overview in a low terminal."""
         is_low = event.size.height < LOW
         if is_low != self.has_class("low"):
             self.set_class(is_low, "low")
@@ -170,9 +172,11 @@ class RunsScreen(RunPanesScreen):
     # -- what is kept
 
     def too_large(self) -> Sequence[RowsWidget]:
+        """Return the overview while the terminal is too low for it."""
         return [self.overview] if self.has_class("low") else []
 
     def panes(self) -> dict[str, RowsWidget]:
+        """Return the panes whose visibility is saved, by name."""
         names = {"runs": self.runs, "metrics": self.metrics, "system": self.system}
         return {**names, "overview": self.overview, "console": self.console, "media": self.media}
 
@@ -194,6 +198,7 @@ class RunsScreen(RunPanesScreen):
     # -- the run at the cursor
 
     def on_runs_pane_moved(self) -> None:
+        """Show the run at the cursor."""
         self._show_overview()
         self._read_moved()
 
@@ -273,9 +278,11 @@ class RunsScreen(RunPanesScreen):
                 self.media.focus()
 
     def action_runs(self) -> None:
+        """Show or hide the list of runs."""
         self._toggle(self.runs)
 
     def action_overview(self) -> None:
+        """Show or hide the overview."""
         self._toggle(self.overview)
 
     def _toggle(self, pane: RowsWidget) -> None:
@@ -287,12 +294,13 @@ class RunsScreen(RunPanesScreen):
         self._read_moved()
 
     def _fit_left(self) -> None:
-        """The left side is there if one of its panes is. Without the list, the overview has its place."""
+        """Hide the left side without panes; without the list, give the overview all of it."""
         lists, describes = (not pane.has_class("hidden") for pane in (self.runs, self.overview))
         self._left.set_class(not lists and not describes, "hidden")
         self.overview.set_class(not lists, "alone")
 
     def action_open(self) -> None:
+        """Open the run at the cursor, or show the focused chart or image on the full screen."""
         if isinstance(self.pane, GridPane):
             self.toggle_full(self.pane)
         elif self.table.current is not None:
@@ -304,13 +312,16 @@ class RunsScreen(RunPanesScreen):
             self.runs.focus()
 
     def action_machine(self) -> None:
+        """Ask the app to show this machine."""
         self.post_message(self.MachineWanted())
 
     def action_select_run(self) -> None:
+        """Select the run at the cursor, or deselect it."""
         self.table.toggle()
         self._draw_selection()
 
     def action_pin(self) -> None:
+        """Pin the run at the cursor, or unpin it."""
         self.table.toggle_pin()
         self._draw_selection()
 
@@ -329,11 +340,14 @@ class RunsScreen(RunPanesScreen):
             self.app.push_screen(QuestionScreen(f"Select {what}?"), answered)
 
     def action_deselect(self) -> None:
+        """Deselect all runs except the pinned one."""
         self.table.clear_selection()
         self._draw_selection()
 
     def action_filter_runs(self) -> None:
+        """Edit the filter of runs."""
         self.edit_filter(self.runs, "filter such as state:failed config.lr>=1e-3")
 
     def action_clear_runs(self) -> None:
+        """Clear the filter of runs."""
         self.runs.set_filter("")

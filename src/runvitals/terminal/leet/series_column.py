@@ -1,5 +1,7 @@
-"""The values of one series in memory, over time or steps. They grow at the end, and keep a summary of every
-64 values, so that a chart of a whole day is drawn from a few thousand numbers.
+"""The values of one series in memory, over time or steps.
+
+A series grows at the end and keeps a summary of every 64 values, so a chart of a whole day is drawn from a
+few thousand numbers.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ _MAX_OPENED = 64
 
 
 class Elements(NamedTuple):
-    """Values, or blocks of values, from left to right, as arrays of one length. `is_cut`: whether the line
-    is interrupted before an element.
+    """Values, or blocks of values, from left to right, as arrays of one length.
+
+    `is_cut` says whether the line is interrupted before an element.
     """
 
     x: Any
@@ -61,7 +64,7 @@ class SeriesColumn:
         return self._y[: self.count]
 
     def snapshot(self) -> SeriesColumn:
-        """The series as it is now, which stays while another thread adds to this one. Copies nothing."""
+        """Return the series as it is now, safe from another thread that adds to it. Copies nothing."""
         same = SeriesColumn()
         same._x, same._y, same._blocks, same.count = self._x, self._y, self._blocks, self.count
         return same
@@ -160,7 +163,7 @@ class SeriesColumn:
         return min(around, key=lambda index: float(abs(self._x[index] - x)), default=None)
 
     def elements(self, x_low: float, x_high: float, most: int, find_gaps: bool, log: bool) -> Elements:
-        """What to draw of a range of x: its values, or blocks of them if it has more than `most`.
+        """Return the values of a range of x, or blocks of them if there are more than `most`.
 
         Args:
             find_gaps: the line is also interrupted where values are missing for longer than usual.

@@ -47,8 +47,9 @@ class TextPane(ScrolledPane):
         self.redraw()
 
     def mark(self, index: int | None) -> None:
-        """Mark the row with an index, or the last one before it that the filter shows, and scroll to it.
-        None: no row.
+        """Mark the row with an index and scroll to it; None removes the mark.
+
+        If the filter hides the row, the last shown one before it is marked.
         """
         self._marked = index
         if index is None:

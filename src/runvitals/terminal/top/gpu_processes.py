@@ -1,4 +1,4 @@
-"""Which processes use which GPU, and how much of its memory: all processes of the machine."""
+"""The processes of this machine that use a GPU, and how much GPU memory each of them uses."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ class GpuUse:
 
 
 class GpuProcesses:
-    """The processes that use a GPU. NVIDIA's driver lists them; of AMD's cards, the files of processes that
-    this user may read do.
+    """The processes that use a GPU.
+
+    NVIDIA's driver lists them. For AMD's cards they come from the files of those processes that this user may
+    read.
 
     Args:
         proc: mount point of procfs.

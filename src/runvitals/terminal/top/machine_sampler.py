@@ -37,7 +37,7 @@ class MachineSampler:
         self.processes = self._processes.heaviest(MAX_PROCESSES, now_s)
 
     def sample_everything(self) -> None:
-        """The same, with all processes, unordered."""
+        """Take a sample as `sample` does, with all processes, unordered."""
         now_s = self._sample()
         self.processes = self._processes.everything(now_s)
 

@@ -53,7 +53,7 @@ class ProcessList:
         self._known: dict[tuple[int, int], tuple[str, str]] = {}
 
     def everything(self, mono_s: float) -> list[ProcessLine]:
-        """All processes, unordered, with the CPU that they used since the last call."""
+        """Return all processes, unordered, with the CPU that they used since the last call."""
         lines, described = [], self._known
         self._known = {}
         for pid, fields, share in self._read(mono_s):
@@ -73,7 +73,7 @@ class ProcessList:
         ]
 
     def _read(self, mono_s: float) -> list[tuple[int, list[str], float]]:
-        """PID, fields of its `stat` from the state on, and CPU since the last call, of each process."""
+        """Return PID, `stat` fields from the state on, and CPU since the last call, of each process."""
         seconds = mono_s - self._mono_s if self._ticks else 0.0
         processes: list[tuple[int, list[str], float]] = []
         ticks: dict[int, int] = {}

@@ -133,7 +133,7 @@ class View:
     # -- accelerators
 
     def _devices(self, vitals: Vitals, room: int) -> list[ScreenLine]:
-        """One line per accelerator if they fit, otherwise a grid."""
+        """Return one line per accelerator if they fit, otherwise a grid."""
         devices = vitals.accelerators
         if not devices or room < 2:
             return []
@@ -171,7 +171,7 @@ class View:
         return line
 
     def _grid(self, devices: Sequence[Accelerator], room: int) -> list[ScreenLine]:
-        """Devices in columns. Those that do not fit are counted."""
+        """Return devices in columns, and the number of those that do not fit."""
         columns = max(1, self._style.width // _CELL_WIDTH)
         cells = columns * max(1, room)
         shown = devices if len(devices) <= cells else devices[: cells - columns]

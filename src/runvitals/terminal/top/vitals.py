@@ -98,7 +98,7 @@ def accelerators(metrics: Mapping[str, float]) -> list[Accelerator]:
 
 
 def _split(rest: str) -> tuple[str, str]:
-    """(device id, name) of a key without its family; the id is "" if the key belongs to no single device."""
+    """Return (device id, name) of a key without its family; id "" if it belongs to no single device."""
     number, _, name = rest.partition(".")
     if not number.isdigit():
         return "", name
@@ -113,7 +113,7 @@ def _order(device_id: str) -> tuple[int, ...]:
 
 
 def device_names(machine: Mapping[str, Any], families: Iterable[str]) -> str:
-    """The models of the accelerators, from the facts about the machine: `8 × NVIDIA H100 80GB HBM3`."""
+    """Return the models of the accelerators in the machine's facts: `8 × NVIDIA H100 80GB HBM3`."""
     counts: dict[str, int] = {}
     for family in families:
         for name in (*_FACTS[family], *(name for name in machine if name.startswith("accelerator_"))):

@@ -11,7 +11,7 @@ MAX_PIXELS = 64_000_000
 
 
 class UnreadableImage(ValueError):
-    """Content that is not shown; the message says why."""
+    """The image is not shown; the message says why."""
 
 
 def decode(content: bytes, width: int, height: int) -> Image.Image:

@@ -1,5 +1,6 @@
-"""Kitty's graphics protocol with placeholders: the image is sent once, and cells of text show its parts. They
-scroll, and are overwritten, like any text.
+"""Kitty's graphics protocol with placeholders: the image is sent once, and text cells show its parts.
+
+The cells scroll and are overwritten like any text.
 
 https://sw.kovidgoyal.net/kitty/graphics-protocol/#unicode-placeholders
 """

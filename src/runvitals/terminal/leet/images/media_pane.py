@@ -308,7 +308,7 @@ class MediaPane(GridPane):
             self._layout.columns, self._layout.rows = columns, rows
 
     def set_filter(self, pattern: str) -> None:
-        """This pane has no filter."""
+        """Do nothing: this pane has no filter."""
 
     def move(self, right: int, down: int) -> None:
         """Move the focus to another name."""
@@ -330,11 +330,13 @@ class MediaPane(GridPane):
             self._follow_focused()
 
     def fit_size(self) -> None:
+        """Draw the images again in the present size."""
         self.redraw()
         if self._counts:
             self._show_images()
 
     def on_click(self, event: events.Click) -> None:
+        """Focus the clicked image."""
         index = None if self.is_full else self._layout.at(event.x, event.y - 1)
         if index is not None and event.button == 1:
             self._layout.focus = index

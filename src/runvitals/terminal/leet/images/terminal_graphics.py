@@ -19,7 +19,7 @@ _SIXEL = b"4"
 
 
 def graphics(setting: str, environ: Mapping[str, str]) -> Graphics:
-    """How images are shown: as configured, or the best that the terminal says it can.
+    """Return the way to show images: as configured, or the best that the terminal supports.
 
     Args:
         setting: `auto`, or one of `Graphics`.
@@ -34,7 +34,7 @@ def graphics(setting: str, environ: Mapping[str, str]) -> Graphics:
 
 
 def _attributes() -> list[bytes]:
-    """What the terminal answers to a request for its attributes; nothing if it does not answer soon."""
+    """Return the terminal's response to a request for its attributes; empty if none comes soon."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.name != "posix":
         return []
     import termios

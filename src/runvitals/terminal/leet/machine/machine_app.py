@@ -26,4 +26,5 @@ class MachineApp(LeetProgram):
         self._machine = MachineScreen(data, interval_s, readonly)
 
     def on_mount(self) -> None:
+        """Show the screen of the machine."""
         self.push_screen(self._machine)

@@ -85,6 +85,7 @@ class MachineScreen(ChartScreen):
         self.processes = ProcessesPane(self.table, id="processes")
 
     def compose(self) -> ComposeResult:
+        """Yield meters, charts and processes."""
         yield self.header
         with Horizontal(id="machine"):
             yield self.meters
@@ -95,13 +96,16 @@ class MachineScreen(ChartScreen):
         yield self.filter
 
     def on_mount(self) -> None:
+        """Start to sample the machine."""
         self.processes.focus()
         self.run_worker(self._follow(), exclusive=True)
 
     def on_unmount(self) -> None:
+        """Close the sources."""
         self.data.close()
 
     def on_resize(self, event: events.Resize) -> None:
+        """Show only meters and processes in a narrow terminal."""
         is_narrow = event.size.width < _NARROW
         self.set_class(is_narrow, "narrow")
         sides = (Border(self.meters, "right"), Border(self.processes, "top"))
@@ -150,38 +154,45 @@ class MachineScreen(ChartScreen):
     # -- keys
 
     def action_sort(self) -> None:
+        """Sort the processes by the next column."""
         self.table.next_order()
         self.processes.redraw()
 
     def action_tree(self) -> None:
+        """Show the processes as a tree, or as a list."""
         self.table.toggle_tree()
         self.processes.redraw()
 
     def action_filter_processes(self) -> None:
+        """Edit the filter of processes."""
         self.edit_filter(self.processes)
 
     def action_filter(self) -> None:
+        """Edit the filter of charts."""
         self.edit_filter(self.metrics)
 
     def action_clear(self) -> None:
+        """Clear the filter of charts."""
         self.metrics.set_filter("")
 
     def action_clear_processes(self) -> None:
+        """Clear the filter of processes."""
         self.processes.set_filter("")
 
     def action_meters(self) -> None:
+        """Show or hide the meters."""
         self.meters.toggle_class("hidden")
         if self.meters.has_class("hidden") and self.meters.has_focus:
             self.processes.focus()
 
     def press_digit(self, digit: int) -> None:
-        """0 gives all panes their usual sizes."""
+        """Give all panes their usual sizes if the digit is 0."""
         if digit == 0:
             self.borders.reset()
             self.metrics.set_size()
 
     def action_end(self, name: str) -> None:
-        """Ask, and then send a signal to the process at the cursor."""
+        """Send a signal to the process at the cursor if the user confirms it."""
         process = self.table.current
         if process is None:
             return
@@ -208,6 +219,7 @@ class MachineScreen(ChartScreen):
         self.show_footer()
 
     def action_full(self) -> None:
+        """Show the focused chart on the full screen, or all panes again."""
         if self.metrics.focused_chart is not None:
             self._set_full(not self.metrics.is_full)
 

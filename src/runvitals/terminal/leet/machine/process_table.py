@@ -176,7 +176,7 @@ def _key(shown: ShownProcess, order: Order) -> tuple[float, float]:
 
 
 def _tree(ordered: list[ShownProcess]) -> list[ShownProcess]:
-    """Processes below the one that started them, siblings in their order."""
+    """Return processes below the one that started them, siblings in their order."""
     pids = {process.process.pid for process in ordered}
     children: dict[int, list[ShownProcess]] = {}
     for process in ordered:

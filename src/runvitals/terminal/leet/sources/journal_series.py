@@ -76,7 +76,7 @@ class SampledSeries:
             self._add(times, values)
 
     def _new(self, tables: Sequence[SampleTable]) -> tuple[Any, Any]:
-        """Times and values of the rows that were not read yet, by time."""
+        """Return times and values of the rows that were not read yet, by time."""
         assert self._recorded_key is not None
         parts = []
         for table in tables:
@@ -115,7 +115,7 @@ class SampledSeries:
 
 
 def _recorded_key(key: str, keys: Iterable[Iterable[str]]) -> tuple[str, float | None] | None:
-    """The recorded key that has a series' values; with a factor if the series is the rate of a counter."""
+    """Return the recorded key of a series; with a factor if the series is the rate of a counter."""
     for recorded in (name for some in keys for name in some):
         rate = rate_of(recorded)
         if recorded == key and rate is None:

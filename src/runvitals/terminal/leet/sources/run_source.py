@@ -1,4 +1,4 @@
-"""What leet needs of a run, and of a place that has runs, wherever they are."""
+"""The interface of a run, and of a catalogue of runs, wherever they are."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ SystemKeys = Mapping[tuple[str, str], Iterable[str]]
 
 
 def now_ms() -> int:
+    """Return the current time in ms UTC."""
     return time.time_ns() // 1_000_000
 
 
 class LoggedLine(NamedTuple):
-    """What one process logged under a name, over steps and over time. `rank` is None without ranks."""
+    """The values that one process logged under a name, over steps and over time.
+
+    `rank` is None without ranks.
+    """
 
     host: str
     rank: int | None
@@ -59,8 +63,9 @@ class RunSource(Protocol):
     def system(
         self, names: Iterable[SeriesName], x_range: tuple[float, float]
     ) -> dict[SeriesName, SeriesColumn]:
-        """Series of system metrics. A remote source returns those that it has, and reads the others, or in
-        more detail for this range of times, with the next poll.
+        """Return those series of system metrics that are in memory.
+
+        A remote source reads the others, and more detail for this range of times, with the next poll.
         """
         ...
 
@@ -69,7 +74,7 @@ class RunSource(Protocol):
         ...
 
     def wants_more(self) -> bool:
-        """Return whether something was asked for that the next poll reads."""
+        """Return whether the next poll has something to read that was asked for."""
         ...
 
     def logged_names(self) -> list[str]:
@@ -89,15 +94,15 @@ class RunSource(Protocol):
         ...
 
     def media(self, key: str) -> list[LoggedMedia]:
-        """What was logged under a name, by step. It may read, and raise OSError."""
+        """Return the media logged under a name, by step. May read, and raise OSError."""
         ...
 
     def content(self, item: Mapping[str, Any]) -> bytes:
-        """Return the file of an item. It may read, and raise OSError."""
+        """Return the content of an item's file. May read, and raise OSError."""
         ...
 
     def records(self) -> RecordReader | None:
-        """Reads the records one by one; None where there are none."""
+        """Return a reader of the records; None if the source has none."""
         ...
 
     def close(self) -> None:

@@ -1,5 +1,7 @@
-"""Runs on a server. Only what is shown is requested: series of the charts of a page, in the detail of their
-size, and then what is new.
+"""Runs on a server, of which only what is shown is requested.
+
+First come the series of the charts of a page, in the detail that their size needs; later requests add new
+values.
 """
 
 from __future__ import annotations
@@ -221,15 +223,18 @@ class ServerSource:
     # -- from memory
 
     def end_ms(self) -> float:
+        """Return the time of the newest sample or `log()` call in ms UTC."""
         return self._end_ms
 
     def system_keys(self) -> SystemKeys:
+        """Return the keys of system metrics of each (host, role)."""
         with self._lock:
             return {group: set(keys) for group, keys in self._keys.items()}
 
     def system(
         self, names: Iterable[SeriesName], x_range: tuple[float, float]
     ) -> dict[SeriesName, SeriesColumn]:
+        """Return the series in memory, and note the missing or coarse ones for the next poll."""
         columns = {}
         with self._lock:
             for name in names:
@@ -241,10 +246,12 @@ class ServerSource:
         return columns
 
     def logged_names(self) -> list[str]:
+        """Return the names of logged numbers."""
         with self._lock:
             return list(self._names)
 
     def logged_lines(self, name: str) -> list[LoggedLine]:
+        """Return the numbers in memory; note the name for the next poll if there are none."""
         with self._lock:
             if name not in self._logged:
                 self._wanted_names.add(name)
@@ -256,36 +263,47 @@ class ServerSource:
             ]
 
     def progress(self) -> float:
+        """Return 1.0: the first poll reads everything."""
         return 1.0
 
     def wants_more(self) -> bool:
+        """Return whether series were asked for that are not in memory."""
         return bool(self._wanted or self._wanted_names)
 
     def console(self) -> list[ConsoleText]:
+        """Return the end of the output, as of the last poll."""
         return self._pieces
 
     def media_keys(self) -> list[MediaKey]:
+        """Return the names of logged media, as of the last poll."""
         return self._media_keys
 
     def media(self, key: str) -> list[LoggedMedia]:
+        """Request the media logged under a name."""
         with self._use(), self._asking:
             return list(self._files.media(key, None, None))
 
     def content(self, item: Mapping[str, Any]) -> bytes:
+        """Download the file of an item.
+
+        Raises:
+            OSError: the file has more than 64 MiB, or the server is unreachable.
+        """
         if int(item.get("bytes") or 0) > MAX_CONTENT_BYTES:
             raise OSError(f"the file has {item['bytes']:,} bytes; expected at most {MAX_CONTENT_BYTES:,}")
         with self._use(), self._asking:
             return b"".join(self._files.parts(item))
 
     def records(self) -> None:
-        """A server keeps values, not records."""
+        """Return None: a server keeps values, not records."""
 
     def close(self) -> None:
+        """Close the connection after the last request."""
         self._use.close()
 
 
 def _append(column: SeriesColumn, times: list[float], values: list[float]) -> None:
-    """Add what is newer than the last value: a response and the news after it may overlap."""
+    """Add the values that are newer than the last one: two responses may overlap."""
     last = column.x[-1] if column.count else -inf
     first = next((index for index, time in enumerate(times) if time > last), len(times))
     column.extend(times[first:], values[first:])

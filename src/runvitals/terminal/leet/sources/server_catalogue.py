@@ -43,6 +43,7 @@ class ServerCatalogue:
         self.title = self._connection.url + (f" · {project}" if project else "")
 
     def runs(self, now_ms: int, filter_text: str) -> tuple[list[Run], int]:
+        """Return the newest runs that match the filter, and the number of all that match."""
         parameters = [("filter", filter_text or None), ("project", self._project), ("limit", _RUNS)]
         with self._use(), with_remedy(self._remedy):
             page = self._connection.get("/runs", parameters)
@@ -66,12 +67,16 @@ class ServerCatalogue:
         return named[0]
 
     def open(self, run_id: str) -> RunSource:
-        """A run of this server. NumPy, which its series need, is loaded here: after the first picture."""
+        """Return a run of this server.
+
+        NumPy, which its series need, is loaded here, after the screen has been drawn for the first time.
+        """
         from runvitals.terminal.leet.sources.server import ServerSource
 
         return ServerSource(ApiConnection(self._url, self._token, TIMEOUT_S), run_id, self._remedy)
 
     def close(self) -> None:
+        """Close the connection after the last request."""
         self._use.close()
 
 

@@ -27,6 +27,7 @@ class WandbCatalogue:
         self._paths: dict[str, str] = {}
 
     def runs(self, now_ms: int, filter_text: str) -> tuple[list[Run], int]:
+        """Return the runs of all files, newest first, and their number; the filter is ignored."""
         by_id: dict[str, Run] = {}
         for path in files_below(self._folder):
             file = self._summary(path)
@@ -40,7 +41,7 @@ class WandbCatalogue:
         return runs, len(runs)
 
     def _summary(self, path: str) -> WandbFile | None:
-        """What the file says, read again only if it has changed; None for one without a run."""
+        """Return the summary of a file, read again only if it changed; None for one without a run."""
         try:
             changed_ns = os.stat(path).st_mtime_ns
             if self._known.get(path, (0, None))[0] != changed_ns:
@@ -58,13 +59,16 @@ class WandbCatalogue:
         self._paths[run_id] = path
 
     def open(self, run_id: str) -> RunSource:
-        """A run of this folder. NumPy, which its series need, is loaded here: after the first picture."""
+        """Return a run of this folder.
+
+        NumPy, which its series need, is loaded here, after the screen has been drawn for the first time.
+        """
         from runvitals.terminal.leet.sources.wandb import WandbSource
 
         return WandbSource(self._paths[run_id])
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no file is kept open."""
 
 
 def _logged_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
