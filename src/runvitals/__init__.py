@@ -247,8 +247,10 @@ def __getattr__(name: str) -> object:
 
 
 def _of_active_run(name: str) -> object:
-    """Raises:
-    NotOpenAttribute: no run is open. `hasattr` and tools that list the package expect such an error.
+    """Return an attribute of the open run.
+
+    Raises:
+        NotOpenAttribute: no run is open. `hasattr` and tools that list the package expect such an error.
     """
     from runvitals.errors import NotOpen, NotOpenAttribute
 
@@ -259,7 +261,7 @@ def _of_active_run(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """The public names, also those that are loaded on first use: for completion in shells and notebooks."""
+    """Return the public names, with those that are loaded on first use: for completion in shells."""
     return sorted({*globals(), *__all__, *_ERRORS, *_OF_WANDB, "mlflow"})
 
 

@@ -1,4 +1,4 @@
-"""How long an alert holds back others with its title."""
+"""Parses the `wait_duration` of an alert: how long it suppresses others with its title."""
 
 from __future__ import annotations
 

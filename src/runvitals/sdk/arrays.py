@@ -1,5 +1,7 @@
-"""Converts objects of other packages to JSON: a NumPy or PyTorch scalar to a number, a short array to a list,
-a long one to a histogram, and anything else to a string.
+"""Converts objects of other packages to JSON.
+
+A NumPy or PyTorch scalar becomes a number, a short array a list, a long one a histogram, anything else a
+string.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ def is_masked(value: object) -> bool:
 
 
 def histogram(array: Any, shape: tuple[int, ...], size: int) -> object:
-    """An array's histogram in W&B's format, with minimum, maximum and mean; a text if it holds no numbers.
+    """Return an array's histogram in W&B's format with min, max and mean; a text without numbers.
 
     Reads at most `SAMPLED` elements, so it takes a few milliseconds for any size.
     """

@@ -94,7 +94,7 @@ def _check_resume(directory: str, run_id: str, resume: str) -> None:
 
 
 def _cannot_write(directory: str) -> str:
-    """Why the folder is not writable, or ""."""
+    """Return the reason why the folder is not writable, or ""."""
     folder = paths.runs_dir(directory)
     trial = os.path.join(folder, f".{os.getpid():x}-{os.urandom(4).hex()}.trial")
     try:
@@ -107,6 +107,6 @@ def _cannot_write(directory: str) -> str:
 
 
 def _is_ours(directory: str) -> bool:
-    """In a world-writable place, the folder must belong to this user and not be a symbolic link."""
+    """Return whether a folder in a world-writable place is this user's, and not a symbolic link."""
     status = os.lstat(directory)
     return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not os.path.islink(directory))

@@ -24,7 +24,7 @@ def exit_code_of(kind: type[BaseException], error: BaseException | None) -> int:
 
 
 def valid_exit_code(code: SupportsIndex | None) -> int:
-    """An exit code as a record may hold it; None is success. Python exits with 255 for one beyond 64 bits.
+    """Return an exit code that fits in a record: 0 for None, 255 for a number beyond 64 bits.
 
     Raises:
         TypeError: not an integer.

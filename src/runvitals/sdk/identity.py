@@ -22,8 +22,9 @@ _begun: dict[str, int] = {}
 
 
 class RunIdentity:
-    """The run a process belongs to, and its ranks. A `NamedTuple` would take 1 ms to define at every script's
-    start.
+    """The run a process belongs to, and its ranks.
+
+    No `NamedTuple`: defining one would take 1 ms at every script's start.
 
     Args:
         run_id: the run.
@@ -52,7 +53,7 @@ class RunIdentity:
         return next(names_of(self.run_id)) if self.shared else free_name(self.run_id, project, directory)
 
     def about(self, values: Mapping[str, Any], directory: str) -> dict[str, Any]:
-        """What to record of the run besides its settings."""
+        """Return the job and default name to record with the run; empty without them."""
         about: dict[str, Any] = {"job": self.job} if self.job else {}
         if not values["name"]:
             about["default_name"] = self.default_name(values["project"], directory)

@@ -45,7 +45,7 @@ class LoggedSummary:
         return self._summary.values_of(row) if self._summary.rules else row
 
     def is_due(self, segment: int) -> bool:
-        """Whether to write the aggregates now: at the start of each journal segment, and after many rows."""
+        """Return whether to write the aggregates now: for a new journal segment, or after many rows."""
         return segment != self._segment or self._pending_bytes > self._due_at_bytes
 
     def record(self, now_ms: int) -> bytes | None:
@@ -55,7 +55,7 @@ class LoggedSummary:
         return dumps({"t": now_ms, "logged": self._summary.state(_RECORD_BYTES)})
 
     def note_written(self, size: int, segment: int) -> None:
-        """The record was written, with this size, to this segment."""
+        """Note the size and segment of the record that was written."""
         self._segment = segment
         self._pending_bytes = 0
         self._due_at_bytes = max(_EVERY_BYTES, _SHARE * size)

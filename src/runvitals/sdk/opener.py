@@ -36,8 +36,9 @@ class Opener:
         self._backoff = Backoff(_CHECK_EVERY_S, _MAX_WAIT_S)
 
     def has_handed_over(self) -> bool:
-        """Whether it has ended without finishing the run, and neither crashed nor failed. Looks at most every
-        tenth of a second, and less often if the journal does not say how it ended.
+        """Return whether it has ended without finishing the run, crashing or failing.
+
+        Looks at most every tenth of a second, and less often if the journal does not say how it ended.
         """
         now_s = time.monotonic()
         if now_s < self._check_at_s:

@@ -133,8 +133,10 @@ def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[MachineReadi
 def _sample(
     collectors: Iterable[Collector], reading: MachineReading, plausibility: Plausibility
 ) -> dict[str, dict[str, str]]:
-    """Read all collectors into `reading`; returns the states of those that failed, or of which impossible
-    values were left out.
+    """Read all collectors into `reading`.
+
+    Returns:
+        The states of those that failed, or of which impossible values were left out.
     """
     states = {}
     for collector in collectors:
@@ -160,9 +162,9 @@ def _is_pending(collectors: Iterable[Collector]) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    """Collectors from other packages may return anything."""
+    """Return whether a value is a finite number: collectors from other packages may return anything."""
     return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def _ignore(name: str, error: Exception | None) -> None:
-    """The reading is complete; resources that a source failed to release end with this process."""
+    """Ignore a source that failed to release resources, which end with this process."""

@@ -60,12 +60,14 @@ class RecordedDict(dict[Any, Any]):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles are plain dictionaries that record nothing."""
+        """Return a plain dictionary for copies and pickles, which record nothing."""
         return dict, (dict(self),)
 
     def update(self, *args: Any, **kwargs: Any) -> None:
-        """Set several entries in one record. After a mapping, W&B's `allow_val_change` is accepted, by name
-        or by position: entries may always change.
+        """Set several entries in one record.
+
+        W&B's `allow_val_change` is accepted after a mapping, by name or by position: entries may always
+        change.
         """
         if args:
             kwargs.pop("allow_val_change", None)
@@ -89,6 +91,7 @@ class RecordedDict(dict[Any, Any]):
         return entries(other, self._fault) if isinstance(other, Mapping) else pairs(other)
 
     def setdefault(self, name: Any, default: Any = None) -> Any:
+        """Return an entry; set and record the default if it does not exist."""
         value = self.get(name, _ABSENT)  # another thread may remove it meanwhile
         if value is _ABSENT:
             self[name] = value = default
@@ -103,6 +106,7 @@ class RecordedDict(dict[Any, Any]):
         return dict(self)
 
     def pop(self, name: Any, default: Any = _ABSENT) -> Any:
+        """Remove an entry, record that, and return its value."""
         value = super().pop(name) if default is _ABSENT else super().pop(name, _ABSENT)
         if value is _ABSENT:
             return default
@@ -110,11 +114,13 @@ class RecordedDict(dict[Any, Any]):
         return value
 
     def popitem(self) -> tuple[Any, Any]:
+        """Remove the last entry, record that, and return its name and value."""
         name, value = super().popitem()
         self._write({}, [name])
         return name, value
 
     def clear(self) -> None:
+        """Remove all entries in one record."""
         names = list(self)
         super().clear()
         if names:
@@ -122,7 +128,7 @@ class RecordedDict(dict[Any, Any]):
 
 
 def pairs(source: object) -> dict[Any, Any]:
-    """The entries of an iterable of pairs, or the attributes of an object such as `argparse.Namespace`.
+    """Return the entries of an iterable of pairs, or an object's attributes as of `argparse.Namespace`.
 
     Raises:
         TypeError, ValueError: it is neither.

@@ -1,4 +1,4 @@
-"""What every run object has besides its public names: its journal, its monitor, its end."""
+"""The base of `Run`: writes records to the journal, follows forks, and ends the run."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class RecordedRun(WandbRun):
             self._end(exit_code_of(type(failed), failed) if failed else None, closing=True)
 
     def _after_fork(self) -> None:
-        """In a forked child: release what belongs to the parent. The child may `log()` into its own file."""
+        """Release what belongs to the parent, in a forked child. The child may `log()` into its own file."""
         self._serial = SerialExecutor()  # the lock may be held by a thread that does not exist here
         self._logged = LoggedSummary()  # the parent records what it logged itself
         if self._attachment is not None:
@@ -134,7 +134,7 @@ class RecordedRun(WandbRun):
             self._journal, self._media = self._journal.successor(), None
 
     def _take_over(self) -> None:
-        """In a forked process that logs: continue the run if the one that opened it has handed it over."""
+        """Continue the run in a forked process that logs, if its opener has handed it over."""
         journal = None if self._journal is None else self._journal.writer
         if journal is not None and self._attachment is not None and self._attachment.take_over(journal):
             self.opened_by = os.getpid()
@@ -209,7 +209,7 @@ class RecordedRun(WandbRun):
         self._journal.record(type, payload)
 
     def _media_recorder(self) -> MediaRecorder:
-        """What records media and saved files of this process. Few runs have any."""
+        """Return the recorder of this process's media and saved files, created on first use."""
         with self._media_lock:
             if self._media is None:
                 from runvitals.sdk.media.recorder import MediaRecorder

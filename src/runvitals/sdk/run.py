@@ -185,8 +185,9 @@ class Run(RunArtifacts):
         goal: str | None = None,
         **others: Any,
     ) -> None:
-        """Choose how a metric is aggregated and shown. Applies to values logged from now on, and replaces an
-        earlier choice for the same name.
+        """Choose how a metric is aggregated and shown.
+
+        Applies to values logged from now on, and replaces an earlier choice for the same name.
 
         A metric is shown as its own definition says, and in what that leaves out as the longest pattern that
         matches.
@@ -322,8 +323,9 @@ class Run(RunArtifacts):
         idx: int | None = None,
         log_graph: bool = False,
     ) -> None:
-        """Log histograms of the gradients and parameters of PyTorch models, by their hooks. A logged pass
-        copies up to 10,000 numbers of each tensor; the others are only counted.
+        """Log histograms of the gradients and parameters of PyTorch models, by their hooks.
+
+        A logged pass copies up to 10,000 numbers of each tensor; the others are only counted.
 
         Args:
             models: a module, or several.
@@ -414,8 +416,10 @@ class Run(RunArtifacts):
         self._stop.add(callback)
 
     def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
-        """Finish the run. Waits for its last sample, typically 2 ms and at most `finish_timeout` seconds,
-        then at most `delivery_timeout` seconds for delivery. Calling it again has no effect.
+        """Finish the run, and wait for its last sample and for delivery. A second call has no effect.
+
+        The last sample takes typically 2 ms and at most `finish_timeout` seconds, delivery at most
+        `delivery_timeout` seconds.
 
         Runs are also finished when the process exits, and by the `with` statement.
 

@@ -1,4 +1,4 @@
-"""What a run logs and uses as artifacts."""
+"""The functions of a run that log and use artifacts."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ class RunArtifacts(RecordedRun):
         aliases: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
     ) -> Artifact:
-        """Record a version of files. Copies them into the run's folder, as `save` does; the version exists on
-        the server once the record has arrived there, and has the alias `latest`.
+        """Record a version of files, and copy them into the run's folder, as `save` does.
+
+        The version exists on the server once the record has arrived there, and has the alias `latest`.
 
         If the files are those of the newest version, that one gets the aliases, and there is no new one.
 

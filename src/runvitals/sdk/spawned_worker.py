@@ -48,7 +48,7 @@ def remember(run_id: str, directory: str) -> None:
 
 
 def of_parent() -> RunOfParent | None:
-    """The run that was opened last by the process that has started this worker; None if there is none."""
+    """Return the run that the parent of this worker opened last; None if there is none."""
     pid, _, rest = os.environ.get(_OPEN_RUN, "").partition(" ")
     run_id, _, directory = rest.partition(" ")
     return RunOfParent(int(pid), run_id, directory) if pid.isdecimal() and run_id and directory else None

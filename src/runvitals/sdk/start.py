@@ -52,8 +52,9 @@ def init(
     config_include_keys: Collection[str] | None = None,
     **others: Any,
 ) -> Run:
-    """Start a run. From now on this process and its children are monitored. Takes 1 to 3 ms; starts no
-    thread, does not fork, and does not wait.
+    """Start a run. From now on this process and its children are monitored.
+
+    Takes 1 to 3 ms; starts no thread, does not fork, and does not wait.
 
     If a run is already open, a script gets that run back; in a notebook the open run is finished and a new
     one starts. The ranks of one job (torchrun, Slurm, Ray, MPI, Kubernetes) share a single run automatically.
@@ -131,7 +132,7 @@ def _notify_ignored(run: Run, arguments: Mapping[str, Any]) -> None:
 
 
 def _open(values: dict[str, Any]) -> Run:
-    """Start a run, which is the open one from now on."""
+    """Start a run and make it the open one."""
     global _active
     _active = _run_without_record(values) if values["mode"] == "disabled" else _start_recording(values)
     return _active
@@ -153,7 +154,7 @@ def _configure(run: Run, config: Mapping[str, Any] | None) -> None:
 
 
 def _finishes_open_run(others: Mapping[str, Any], reinit: bool | str | None) -> bool:
-    """Check the arguments that W&B's scripts have; whether the open run is finished.
+    """Check the arguments that W&B's scripts have; return whether the open run is finished.
 
     Raises:
         TypeError, ValueError: one that is not supported.
@@ -292,8 +293,10 @@ def _run_of_parent(values: dict[str, Any]) -> Run:
 
 
 def _announce(run: Run) -> None:
-    """Print where the run is recorded. `runvitals run` has printed it for its command, but not the name and
-    project that the command's script gives the run.
+    """Print where the run is recorded.
+
+    `runvitals run` has printed it for its command, but not the name and project that the command's script
+    gives the run.
     """
     if os.environ.get(ANNOUNCED) != run.id:
         notify(f"run {run.id} ({run.name}) of project {run.project}, recorded in {run.dir}")

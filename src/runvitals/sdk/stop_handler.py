@@ -41,8 +41,10 @@ class StopHandler:
         self._callbacks.append(callback)
 
     def restore(self) -> None:
-        """Restore the previous SIGINT handler, unless ours was replaced. In a thread other than the main one
-        this is not possible; the handler then forwards every signal to the previous one.
+        """Restore the previous SIGINT handler, unless ours was replaced.
+
+        Only the main thread can do this. Otherwise our handler stays, and forwards every signal to the
+        previous one.
         """
         ours = signal.getsignal(signal.SIGINT) == self._on_interrupt
         if ours and threading.current_thread() is threading.main_thread():
@@ -65,5 +67,5 @@ class StopHandler:
             os.kill(os.getpid(), number)
 
     def _before_or_default(self) -> Any:
-        """None means a handler that was not set from Python, which cannot be restored."""
+        """Return the previous handler; the default for one not set from Python, which cannot be restored."""
         return signal.SIG_DFL if self._before is None else self._before

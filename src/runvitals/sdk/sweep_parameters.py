@@ -22,7 +22,7 @@ RUN_ID: Final = "RUNVITALS_RUN_ID"
 
 
 def without_place(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `init()` without those that say where the run is: the sweep has decided that."""
+    """Return the arguments of `init()` without project, entity and id, which the sweep has chosen."""
     ignored = [name for name in ("project", "entity", "run_id") if name in arguments]
     if ignored:
         notify(f"init(): {', '.join(ignored)} has no effect in a run of a sweep")
@@ -30,8 +30,9 @@ def without_place(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def apply(run_id: str, config: RecordedDict) -> None:
-    """Put the parameters into the config of a run, if it is the run that the agent has started. They replace
-    what the script has given under the same names.
+    """Put the parameters into the config of a run, if it is the run that the agent has started.
+
+    They replace what the script has given under the same names.
 
     Raises:
         ValueError: the variable is not what an agent has set.

@@ -180,7 +180,7 @@ class Artifact:
 
     @property
     def version(self) -> str:
-        """`v0`, `v1`, …
+        """The version: `v0`, `v1` and so on.
 
         Raises:
             ArtifactNotLogged: it has none yet.
@@ -250,8 +250,9 @@ class Artifact:
         self._open_draft().add_folder(os.fspath(local_path), name)
 
     def add_reference(self, uri: str, name: str | None = None, **others: Any) -> Sequence[ArtifactEntry]:
-        """Add the address of a content that is kept elsewhere. It is not read, except `file://…`, of which
-        the MD5 is computed: the address identifies the content.
+        """Add the address of a content that is kept elsewhere.
+
+        It is not read, except `file://…`, of which the MD5 is computed: the address identifies the content.
 
         Args:
             uri: such as `s3://bucket/key`.
@@ -300,7 +301,7 @@ class Artifact:
     # Reading
 
     def files(self) -> list[ArtifactFile]:
-        """All files and references, by path."""
+        """Return all files and references, by path."""
         source = self._require_source()
         return [ArtifactFile(entry, source) for entry in source.entries()]
 
@@ -316,14 +317,15 @@ class Artifact:
         raise KeyError(f"the artifact {self.name} has no file {name!r}")
 
     def get_path(self, name: str) -> ArtifactFile:
-        """W&B's former name of `get_entry`."""
+        """Return a file or reference by its path; W&B's former name of `get_entry`."""
         return self.get_entry(name)
 
     def download(
         self, root: str | os.PathLike[str] | None = None, path_prefix: str | None = None, **others: Any
     ) -> str:
-        """Write all files below a folder; returns it. References are left out, except `file://…` ones of this
-        machine.
+        """Write all files below a folder; return the folder.
+
+        References are left out, except `file://…` ones of this machine.
 
         Args:
             root: default: `artifacts/NAME:vN` in the working directory.
@@ -388,11 +390,11 @@ class Artifact:
     # Logging
 
     def mark_logged(self, scope: ArtifactScope, digest: str) -> None:
-        """Note where it was logged: from now on it has a version, or will have one."""
+        """Note the scope in which it was logged, and the digest that identifies its version there."""
         self._draft, self._place, self._digest = None, scope, digest
 
     def draft(self, aliases: Sequence[str], tags: Sequence[str]) -> tuple[ArtifactDraft, dict[str, Any]]:
-        """What is to be logged, and what is said about it.
+        """Return the files to log, and the type, description, metadata, aliases and tags to record.
 
         Raises:
             ValueError: an invalid alias or tag, or it was logged already.

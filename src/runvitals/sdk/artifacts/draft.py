@@ -1,4 +1,4 @@
-"""What is to be logged as an artifact: files of this machine and references, by their paths in it."""
+"""The files and references to be logged as an artifact, by their paths in it."""
 
 from __future__ import annotations
 
@@ -55,8 +55,10 @@ class ArtifactDraft:
         self.id = secrets.token_hex(16)
 
     def add_file(self, path: str, name: str | None) -> ArtifactEntry:
-        """Raises:
-        ValueError: it is no regular file, or the name is invalid.
+        """Add a file; return its entry, with the digest still unknown.
+
+        Raises:
+            ValueError: it is no regular file, or the name is invalid.
         """
         if not os.path.isfile(path):
             raise ValueError(f"add_file(): {path!r} is not a file")
@@ -66,8 +68,10 @@ class ArtifactDraft:
         return ArtifactEntry(name, "", size)
 
     def add_folder(self, folder: str, name: str | None) -> None:
-        """Raises:
-        ValueError: it is no folder, or a name is invalid.
+        """Add all files below a folder; links to folders are not followed.
+
+        Raises:
+            ValueError: it is no folder, or a name is invalid.
         """
         if not os.path.isdir(folder):
             raise ValueError(f"add_dir(): {folder!r} is not a folder")
@@ -79,8 +83,10 @@ class ArtifactDraft:
                 self.add_file(path, prefix + os.path.relpath(path, folder).replace(os.sep, "/"))
 
     def add_reference(self, uri: str, name: str | None) -> list[ArtifactEntry]:
-        """Raises:
-        ValueError: it is no address, or the file that it names does not exist.
+        """Add an address; return its entries. A `file://` address is read for its MD5.
+
+        Raises:
+            ValueError: it is no address, or the file that it names does not exist.
         """
         parts = urlsplit(uri)
         if not parts.scheme:
@@ -124,8 +130,10 @@ class ArtifactDraft:
         return self.add_file(target, os.path.relpath(target, os.path.join(own, _NEW)).replace(os.sep, "/"))
 
     def remove(self, path: str) -> None:
-        """Raises:
-        FileNotFoundError: there is no such file or folder.
+        """Remove a file, or all files below a folder.
+
+        Raises:
+            FileNotFoundError: there is no such file or folder.
         """
         inside = [name for name in self.entries if name == path or name.startswith(f"{path}/")]
         if not inside:
@@ -145,7 +153,7 @@ class ArtifactDraft:
         return self._folder
 
     def store(self, files: RunFiles) -> list[tuple[ArtifactEntry, str]]:
-        """Its entries by path, each with the media type of its content, after all files were stored.
+        """Store all files; return the entries by path, each with the media type of its content.
 
         Raises:
             FileTooLarge, OSError: a file cannot be stored.

@@ -9,7 +9,7 @@ from runvitals.sdk.artifacts.source import ArtifactSource
 
 
 class ArtifactScope(NamedTuple):
-    """Where the artifacts of a run are.
+    """The server or data folder of a run's artifacts, and the run's entity and project.
 
     Args:
         server: the address of the server; None: the journals in `folder`.

@@ -1,4 +1,4 @@
-"""Where a logged artifact is: on a server, or in the journals of this machine."""
+"""The interface of a logged artifact, on a server or in the journals of this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ArtifactSource(Protocol):
         """
 
     def entries(self) -> list[ArtifactEntry]:
-        """Its files and references, by path."""
+        """Return its files and references, by path."""
 
     def copy(self, entry: ArtifactEntry, path: str) -> None:
         """Write the content of a file to a path.

@@ -32,7 +32,7 @@ class CallbackRun:
         self._due_s = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Frameworks copy callbacks to worker processes, whose clock differs."""
+        """Return the state without the due time, for a copy in a process with another clock."""
         return {"every_s": self.every_s, "settings": self.settings, "_clock": self._clock, "_due_s": 0.0}
 
     def run(self, config: Mapping[str, Any] | None = None) -> sdk.Run:

@@ -1,4 +1,4 @@
-"""What a value of `log` has to be to be stored as a file, found without importing anything."""
+"""Recognises values of `log` that are stored as files, without importing their packages."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ class ArrayHistogram(Media):
         self._summary = summary
 
     def item(self, files: RunFiles) -> Item:
+        """Return the histogram as an item without a file."""
         about = {
             name: value for name, value in self._summary.items() if name not in ("_type", "values", "bins")
         }
@@ -59,8 +60,9 @@ class ArrayHistogram(Media):
 
 
 def is_media(value: object) -> bool:
-    """Whether a value of `log` is recorded as media: an object of ours, a list of such, an image of PIL, a
-    figure of matplotlib or plotly. It never raises.
+    """Return whether a value of `log` is recorded as media. Never raises.
+
+    That is an object of ours, a list of such, an image of PIL, or a figure of matplotlib or plotly.
     """
     try:
         if isinstance(value, (list, tuple)):
@@ -88,8 +90,9 @@ def is_pil_image(value: object) -> bool:
 
 
 def figure_method(value: object) -> str | None:
-    """The method that encodes a figure: `savefig` of matplotlib's, `to_html` of plotly's; None if it is no
-    figure.
+    """Return the method that encodes a figure; None if the value is no figure.
+
+    It is `savefig` for matplotlib's figures and `to_html` for plotly's.
     """
     for package, method in _FIGURES:
         if _is_of(value, package) and callable(getattr(value, method, None)):
@@ -98,8 +101,9 @@ def figure_method(value: object) -> str | None:
 
 
 def _is_of(value: object, package: str) -> bool:
-    """Whether a value's type, or one that it inherits from, is of a package; or it is matplotlib's `pyplot`,
-    which has the methods of its current figure.
+    """Return whether a value's type, or one of its bases, is of a package.
+
+    Also true for the module `matplotlib.pyplot`, which has the methods of its current figure.
     """
     if isinstance(value, ModuleType):
         return package == "matplotlib." and value.__name__ == "matplotlib.pyplot"

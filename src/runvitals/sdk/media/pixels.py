@@ -69,7 +69,10 @@ def channels_last(array: Any, dimensions: int) -> Any:
 
 
 def as_bytes(array: Any) -> Any:
-    """The array as unsigned bytes. Floats up to 1 are scaled; integers and larger floats are 0 to 255."""
+    """Return the array as unsigned bytes.
+
+    Floats are scaled by 255 if none is above 1; other numbers are clipped to 0 to 255.
+    """
     kind = array.dtype.kind
     if kind == "b":
         return array.astype("uint8") * 255
@@ -113,7 +116,7 @@ def png(pixels: Pixels) -> bytes:
 
 
 def animated_png(frames: list[Pixels], fps: float) -> bytes:
-    """Frames of one size as an animated PNG, which repeats without end."""
+    """Return frames of one size as an animated PNG, which repeats without end."""
     first = frames[0]
     delay = (100, round(100 * min(fps, 600))) if fps >= 1 else (round(1 / max(fps, 1 / 3600)), 1)
     parts = [_SIGNATURE, _header(first), _chunk(b"acTL", pack(">II", len(frames), 0))]

@@ -35,8 +35,9 @@ _WITH_ARTICLE = {
 
 
 class MediaRecorder:
-    """Writes MEDIA records to a journal file of their own, so that the delivery of large files does not hold
-    up the rows of `log`.
+    """Writes MEDIA records to a journal file of their own.
+
+    So the delivery of large files does not delay the rows of `log`.
 
     Args:
         folder: the run's folder.
@@ -131,5 +132,5 @@ class MediaRecorder:
         self._journal.close()
 
     def forget(self) -> None:
-        """In a forked child: close the file that it shares with its parent."""
+        """Close the file that a forked child shares with its parent."""
         self._journal.forget()

@@ -77,7 +77,7 @@ class Table(Media):
         self._rows.append(values)
 
     def add_data(self, *values: Any) -> None:
-        """W&B's name of `add`."""
+        """Append a row; W&B's name of `add`."""
         self.add(*values)
 
     def add_column(self, name: str, data: Iterable[Any]) -> None:
@@ -111,6 +111,11 @@ class Table(Media):
         return len(self._rows)
 
     def item(self, files: RunFiles) -> Item:
+        """Store the table as JSON, and the files of its cells.
+
+        Raises:
+            ValueError: too many rows, columns or files.
+        """
         if len(self.columns) > MAX_COLUMNS or len(self._rows) > MAX_ROWS:
             raise ValueError(
                 f"{len(self._rows):,} rows and {len(self.columns):,} columns; at most {MAX_ROWS:,} and "
@@ -130,8 +135,9 @@ class Table(Media):
 
 
 def _cell(value: Any, files: RunFiles, named: dict[str, Item], faults: dict[str, None]) -> Any:
-    """A value as JSON; media as an object with their kind and file. What cannot be recorded is replaced by a
-    text, and added to the faults.
+    """Return a value as JSON, media as an object with kind and file.
+
+    A value that cannot be recorded is replaced by a text, and added to the faults.
     """
     if type(value) in _SIMPLE:
         return value

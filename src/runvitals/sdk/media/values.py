@@ -27,7 +27,7 @@ _DPI = 120
 
 
 class Histogram(Media):
-    """How often values occur in intervals.
+    """A histogram: how often values occur in intervals.
 
     Args:
         values: numbers, as a list or array.
@@ -59,6 +59,11 @@ class Histogram(Media):
         self._counts, self._edges = (counts, edges) if np_histogram is None else np_histogram
 
     def item(self, files: RunFiles) -> Item:
+        """Return the histogram as an item without a file.
+
+        Raises:
+            ValueError: bins, counts or edges are invalid.
+        """
         if not 1 <= self._bins <= _MAX_BINS:
             raise ValueError(f"{self._bins} bins; expected 1 to {_MAX_BINS}")
         if self._counts is not None:
@@ -250,6 +255,7 @@ class FigureMedia(Media):
         self._figure = figure
 
     def item(self, files: RunFiles) -> Item:
+        """Store the figure as PNG or as an HTML page."""
         if figure_method(self._figure) == "savefig":
             return _image_item(files, _saved_figure(self._figure))
         page = self._figure.to_html(include_plotlyjs=True, full_html=True)
@@ -297,7 +303,7 @@ def _saved_figure(figure: Any) -> bytes:
 
 
 def _numbers(values: Any) -> Sequence[float]:
-    """Numbers of an array, tensor or sequence of any shape."""
+    """Return the numbers of an array, tensor or sequence of any shape."""
     if callable(getattr(values, "detach", None)) or callable(getattr(values, "numpy", None)):
         values = array_of(values)
     if hasattr(values, "astype") and hasattr(values, "tobytes"):

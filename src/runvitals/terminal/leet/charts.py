@@ -106,8 +106,8 @@ def natural(key: str) -> tuple[tuple[int, int, str], ...]:
 def line_names(chart: Chart) -> list[str]:
     """Return the names of the lines of a system chart, safe for a terminal.
 
-    They are the labels of the keys, or the keys if labels do not tell them apart; with several hosts, also the
-    host.
+    They are the labels of the keys, or the keys if labels do not tell them apart; with several hosts, also
+    the host.
 
     Example:
         >>> keys = ("gpu.0.powerWatts", "gpu.1.powerWatts")

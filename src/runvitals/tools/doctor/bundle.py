@@ -61,9 +61,11 @@ Not redacted: names of hosts, users, runs, folders and destinations. Review the 
 
 
 def check_name(path: str) -> None:
-    """Raises:
-    ValueError: the file name has no supported extension.
-    FileExistsError: the file exists and would be overwritten.
+    """Check the file name of a bundle.
+
+    Raises:
+        ValueError: the file name has no supported extension.
+        FileExistsError: the file exists and would be overwritten.
     """
     if not path.endswith(_ENDINGS):
         raise ValueError(f"--bundle {path}: expected a file name ending in {', '.join(_ENDINGS)}")
@@ -106,7 +108,7 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
 def _contents(
     report: Report, values: Mapping[str, Any], directory: str, environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """Name → text of each file, scrubbed."""
+    """Return the text of each file by name, scrubbed."""
     headers = [str(text) for text in (values.get("openmetrics_headers") or {}).values()]
     scrub = Scrubber(environ, [*kept_tokens(environ), *headers])
     sections: dict[str, Callable[[], Any]] = {

@@ -15,8 +15,10 @@ _MIN_SECRET_LENGTH = 6
 
 
 class Scrubber:
-    """Redacts known secrets (values of secret variables, stored tokens) wherever they occur, values that are
-    secret by name or form (`redaction`), and the path of the user's home.
+    """Redacts secrets and the path of the user's home.
+
+    Secrets are known ones (values of secret variables, stored tokens) wherever they occur, and values that
+    are secret by name or form (`redaction`).
 
     Args:
         environ: the environment, whose secret variables are known secrets.

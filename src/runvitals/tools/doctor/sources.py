@@ -80,7 +80,7 @@ def _source(
 
 
 def _find_unmeasured(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Finding]:
-    """Accelerators on the PCI bus for which no source of the vendor is active."""
+    """Yield a finding for accelerators on the PCI bus without an active source."""
     on = {name for name, state in reading.states.items() if state["state"] != "absent"}
     by_vendor: dict[str, list[str]] = {}
     for card in hardware.accelerators(Scope(values["host_root"])):
@@ -100,7 +100,7 @@ def _find_unmeasured(reading: MachineReading, values: Mapping[str, Any]) -> Iter
 
 
 def _permissions() -> Iterator[Finding]:
-    """Device files, and whether this user may open them."""
+    """Yield a finding for each device file: whether this user may open it."""
     for node in _NODES:
         if not os.path.exists(node):
             continue

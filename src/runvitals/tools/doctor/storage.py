@@ -112,7 +112,7 @@ def _kind(folder: str) -> Finding:
 
 
 def _privacy(directory: str) -> Iterator[Finding]:
-    """Yield the folder should belong to this user: journals contain command lines and output."""
+    """Yield a finding if the folder is another user's: journals contain command lines and output."""
     if not hasattr(os, "getuid") or not os.path.isdir(directory):
         return
     status = os.stat(directory)

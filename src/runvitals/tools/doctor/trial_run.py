@@ -63,7 +63,7 @@ def _run(values: Mapping[str, Any], folder: str) -> Iterator[Finding]:
 
 
 def _explain_silence(run_id: str, folder: str) -> Finding:
-    """Return a monitor that started but did not confirm the end. Its journal may say why."""
+    """Return the finding about a monitor that started but did not confirm the end, with its reason."""
     reader = RunReader(run_id, folder)
     try:
         reader.poll()
@@ -75,7 +75,7 @@ def _explain_silence(run_id: str, folder: str) -> Finding:
 
 
 def _import_error() -> str:
-    """The error when importing the monitor. The monitor's own stderr is discarded, so import it again."""
+    """Return the error when importing the monitor, whose own stderr is discarded; "" without one."""
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     code = f"import sys; sys.path.append({source!r}); import runvitals.monitoring.monitor.main"
     command = [launch.python(), "-I", "-S", "-E", "-c", code]

@@ -93,7 +93,7 @@ class ScenarioBlock:
         ]
 
     def progress(self, incident: Incident) -> Floats:
-        """From 0 at an incident's start to 1 at its end."""
+        """Return 0 at an incident's start to 1 at its end, for each sample."""
         return share((self.scenario_s - incident.start_s) / (incident.end_s - incident.start_s))
 
     def noise(self, stream: int) -> NoiseBlock:

@@ -43,7 +43,7 @@ class SimulatedHost:
         )
 
     def read(self, block: ScenarioBlock, z: NoiseBlock) -> Values:
-        """The values of all keys over the next block of samples. The keys are the same at every call."""
+        """Return the values over the next block of samples; the keys are the same at every call."""
         return {
             **self._processors(block, z),
             **self._memory(block),

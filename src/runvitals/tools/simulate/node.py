@@ -51,8 +51,9 @@ class SimulatedProcess:
 
 
 class Node:
-    """A host of a simulated run. It writes the journals of a monitor, of a launcher that records the output,
-    and of the training processes.
+    """A host of a simulated run.
+
+    It writes the journals of a monitor, of a launcher that records the output, and of the training processes.
 
     Args:
         location: the run, and where to write it.

@@ -117,7 +117,7 @@ def plan(duration_s: float, nodes: int, devices: int, seed: int) -> Scenario:
 
 
 def _cycles(duration_s: float, warm_s: float) -> list[Segment]:
-    """Warm-up, then cycles of training and checkpoint, with an evaluation after every second one."""
+    """Return the warm-up, then cycles of training and checkpoint, every second with an evaluation."""
     cycle_s = min(max(duration_s / 14.0, 10.0), 1800.0)
     turns: list[tuple[Phase, float]] = [
         ("train", cycle_s), ("checkpoint", cycle_s * 0.05),

@@ -69,8 +69,9 @@ def begin(
 
 
 def pacer(interval_s: float, stop: threading.Event) -> Callable[[int], bool]:
-    """A function that waits until a sample is due, counted from the first call. It returns False once `stop`
-    is set. With an interval of 0 every sample is due immediately.
+    """Return a function that waits until a sample is due, counted from the first call.
+
+    The function returns False once `stop` is set. With an interval of 0 every sample is due immediately.
     """
     began_s = 0.0
 
