@@ -1,5 +1,6 @@
-"""The `runvitals` command. Each subcommand is a module with `add(subparsers)` and `run(arguments) -> int`,
-which returns the exit code.
+"""The `runvitals` command.
+
+Each subcommand is a module with `add(subparsers)` and `run(arguments) -> int`, which returns the exit code.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ _LISTING = ("-h", "--help", "--version")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line and return the exit code: 2 for invalid usage, 1 for an error, which is printed to
-    stderr as one line.
+    """Run the command line and return the exit code: 2 for invalid usage, 1 for an error.
+
+    An error is printed to stderr as one line.
     """
     with harmless_output():
         return _run(sys.argv[1:] if argv is None else argv)

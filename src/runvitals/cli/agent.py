@@ -14,6 +14,7 @@ from runvitals.cli.command_list import COMMANDS
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals agent` to the parser."""
     parser = subparsers.add_parser(
         "agent",
         help=COMMANDS["agent"],
@@ -27,6 +28,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Start runs of a sweep until it is over; return 1 if the sweep failed."""
     from runvitals.readers.servers.sweeps.agent import SweepFailed
     from runvitals.readers.servers.sweeps.functions import agent
 

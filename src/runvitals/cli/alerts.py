@@ -31,6 +31,7 @@ _MAX_HOURS: Final = 24 * 366
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals alerts` to the parser."""
     parser = subparsers.add_parser("alerts", help=COMMANDS["alerts"], description=__doc__)
     add_server(parser)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -62,6 +63,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Run an action on the alert rules of a team; return 0."""
     with connected(arguments) as server:
         return _ACTIONS[arguments.action](server, _path(arguments.team), arguments)
 
@@ -152,7 +154,7 @@ def _mute(server: ApiConnection, path: str, arguments: argparse.Namespace) -> in
 
 
 def _read(path: str) -> list[dict[str, Any]]:
-    """The rules of a file. All are checked before the first is sent, so that a mistake changes nothing.
+    """Return the rules of a file, all checked, so that a mistake in one changes nothing.
 
     Raises:
         ValueError: the file or a rule is invalid; all mistakes are named.
@@ -175,6 +177,11 @@ def _where(path: str, rule: Mapping[str, Any]) -> str:
 
 
 def _id_of(server: ApiConnection, path: str, name: str) -> int:
+    """Return the id of the rule with a name.
+
+    Raises:
+        ValueError: there is none.
+    """
     for rule in _all(server, path):
         if rule["name"] == name:
             return int(rule["id"])

@@ -53,8 +53,9 @@ def _parse_quantity(text: str, units: dict[str, int], expected: str) -> int:
 
 
 def joined_setting(name: str, texts: Sequence[str] | None) -> Any:
-    """The value of a setting whose option may be repeated: lists and tables are joined; of other values, the
-    last one counts.
+    """Return the value of a setting whose option may be repeated.
+
+    Lists and tables are joined; of other values, the last one counts.
 
     Raises:
         SettingError: an invalid value.
@@ -126,7 +127,7 @@ def integer_between(low: int, high: int) -> Callable[[str], int]:
 
 
 def row_id(text: str) -> int:
-    """What the ID column of a list shows."""
+    """Return a number of the ID column of a list."""
     number = parse_integer(text.strip(), INT64 - 1)
     if number is None:
         raise argparse.ArgumentTypeError(f"{text!r:.80}: expected a number of the ID column")

@@ -17,6 +17,7 @@ _NAME = "[[entity/]project/]name[:alias]; the alias may be a version: v3"
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals artifact` to the parser."""
     parser = subparsers.add_parser(
         "artifact",
         help=COMMANDS["artifact"],
@@ -39,6 +40,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Log, download or list artifacts; return 1 if a version was not logged or delivered."""
     return {"put": _put, "get": _get, "ls": _list}[arguments.action](arguments)
 
 

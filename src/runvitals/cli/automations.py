@@ -26,6 +26,7 @@ _PARTS: Final = ("name", "event", "filter", "actions", "cooldown_h")
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals automations` to the parser."""
     parser = subparsers.add_parser(
         "automations",
         help=COMMANDS["automations"],
@@ -55,6 +56,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Run an action on the automations of a team; return 0."""
     action = {"list": _list, "history": _history, "apply": _apply}.get(arguments.action, _one)
     with connected(arguments) as server:
         return action(server, f"/teams/{entity_name(arguments.team)}", arguments)
@@ -122,6 +124,7 @@ def _apply(server: ApiConnection, path: str, arguments: argparse.Namespace) -> i
 
 
 def _one(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
+    """Enable, disable, preview, test or delete an automation."""
     name, action = arguments.name, arguments.action
     numbers = [automation["id"] for automation in _all(server, path) if automation["name"] == name]
     if not numbers:

@@ -21,6 +21,7 @@ from runvitals.relay.destinations.cloudwatch.pipe import EmfSink, Pipe, PutMetri
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Send the reports on stdin, or print what would be sent; return the exit code."""
     check_namespace(arguments.namespace)
     if arguments.run and not arguments.dry_run:
         raise ValueError(

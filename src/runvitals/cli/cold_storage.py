@@ -1,4 +1,4 @@
-"""Where old samples of the store in a folder are kept: the option `--cold-storage` and those beside it."""
+"""The options for the storage of old samples: `--cold-storage` and those beside it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CACHE_BYTES = 2 << 30
 
 
 def add_cold_storage(parser: argparse.ArgumentParser) -> None:
-    """Options for moving old samples to a bucket."""
+    """Add the options that move old samples to a bucket."""
     parser.add_argument(
         "--cold-storage",
         metavar="BUCKET",

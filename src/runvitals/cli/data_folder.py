@@ -10,6 +10,7 @@ from runvitals.monitoring.settings.settings import resolve
 
 
 def add_dir(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--dir`."""
     parser.add_argument("--dir", metavar="DIR", help="data folder (RUNVITALS_DIR, or the setting `dir`)")
 
 

@@ -23,6 +23,7 @@ _NAME_WIDTH = 18
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals doctor` to the parser."""
     parser = subparsers.add_parser(
         "doctor",
         help=COMMANDS["doctor"],
@@ -39,6 +40,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print all findings, and write a bundle; return 1 if a check fails."""
     from runvitals.tools.doctor import bundle, examine
 
     if arguments.bundle:

@@ -9,7 +9,7 @@ _SQLITE_FULL = 13
 
 
 def error_text(error: Exception) -> str:
-    """What is wrong and where, without the number of a system error; for a full disk also what to do.
+    """Return the text of an error without its number; for a full disk also the remedy.
 
     Example:
         >>> error_text(FileNotFoundError(2, "No such file or directory", "/data/runs"))

@@ -45,6 +45,7 @@ class ExportRow:
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals export` to the parser."""
     parser = subparsers.add_parser(
         "export",
         help=COMMANDS["export"],
@@ -75,6 +76,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Write the samples or rows of a run; return 0."""
     folder = directory(arguments)
     if arguments.history and arguments.names != "runvitals":
         raise ValueError(
@@ -121,6 +123,7 @@ def _naming_output(path: str | None) -> Iterator[None]:
 
 
 def _no_match(globs: Sequence[str], keys: Sequence[str]) -> str:
+    """Return the error for globs that match no key, with the keys that there are."""
     there = ", ".join(keys[:_SHOWN_KEYS]) + (
         f" and {len(keys) - _SHOWN_KEYS} more" * (len(keys) > _SHOWN_KEYS)
     )
@@ -146,6 +149,7 @@ class JournalExport:
         self.problems: list[str] = []
 
     def samples(self) -> Iterator[ExportRow]:
+        """Yield the samples with matching keys."""
         for record in self._records(frames.SAMPLE):
             row = record.values
             values = {name: row[column] * factor for column, name, factor in self._plan(record.keys)}
@@ -165,10 +169,11 @@ class JournalExport:
 
     @property
     def keys(self) -> list[str]:
+        """All keys found so far, sorted, matching or not."""
         return sorted(self._keys)
 
     def _plan(self, keys: Sequence[str]) -> list[tuple[int, str, float]]:
-        """(column, name, factor) of each matching value of a sample."""
+        """Return (column, name, factor) of each matching value of a sample."""
         key_tuple = tuple(keys)
         plan = self._plans.get(key_tuple)
         if plan is None:
@@ -204,15 +209,16 @@ class JournalExport:
 
 
 def _values_by_name(record: Record) -> dict[str, Any]:
-    """What a record of a row or of media logged, by name."""
+    """Return the values that a record of a row, or of media, logged."""
     if record.type == frames.MEDIA:
         return {record.value["key"]: record.value["items"]}
     return dict(leaves(record.value.get("data") or {}))
 
 
 def write_csv(rows: Callable[[], Iterable[ExportRow]], origins: Sequence[str], out: TextIO) -> None:
-    """Write one line per row and one column per key. Iterates twice: first to collect the keys. A spreadsheet
-    runs no text as a formula.
+    """Write one line per row and one column per key, with text that no spreadsheet runs as a formula.
+
+    Iterates twice: first to collect the keys.
     """
     keys = list(dict.fromkeys(key for row in rows() for key in row.values))
     lines = csv.writer(out, lineterminator="\n")

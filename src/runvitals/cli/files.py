@@ -31,6 +31,7 @@ class ListedFile(NamedTuple):
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals files` to the parser."""
     parser = subparsers.add_parser(
         "files",
         help=COMMANDS["files"],
@@ -49,6 +50,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """List files of a run, or copy them; return 1 if the content of one is gone."""
     opened = open_run(arguments.id, directory(arguments))
     files = [
         file
@@ -104,10 +106,10 @@ def _copy(files: list[ListedFile], folder: str) -> int:
 
 
 def safe_parts(name: str) -> list[str]:
-    """Return the parts of a name, which never lead out of the folder that it is written to.
+    r"""Return the parts of a name, which never lead out of the folder that it is written to.
 
     Example:
-        >>> safe_parts("../etc//passwd"), safe_parts("C:\\\\x")
+        >>> safe_parts("../etc//passwd"), safe_parts("C:\\x")
         (['_', 'etc', 'passwd'], ['C__x'])
     """
     parts = [part for part in name.split("/") if part not in ("", ".")]

@@ -12,7 +12,7 @@ from runvitals.model.ending import Ending, signal_name
 
 
 def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
-    """Rows as aligned columns; those whose index is in `right` are right-aligned."""
+    """Return rows as aligned columns; those whose index is in `right` are right-aligned."""
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     lines = (
         "  ".join(
@@ -30,9 +30,11 @@ def _pad(cell: str, width: int, is_right: bool) -> str:
 
 
 def duration(ms: int) -> str:
-    """Example:
-    >>> duration(83_000), duration(4_210), duration(93_784_000)
-    ('1 min 23 s', '4.2 s', '1 d 2 h 3 min')
+    """Return a duration in its three largest units.
+
+    Example:
+        >>> duration(83_000), duration(4_210), duration(93_784_000)
+        ('1 min 23 s', '4.2 s', '1 d 2 h 3 min')
     """
     if ms < 60_000:
         return f"{ms / 1000:.1f} s"
@@ -83,9 +85,11 @@ def number(value: float | None) -> str:
 
 
 def ending(how: Ending) -> str:
-    """Example:
-    >>> ending(Ending("crashed", signal=9, out_of_memory=True))
-    'crashed (SIGKILL, out of memory)'
+    """Return the state of a run with the reason of its end.
+
+    Example:
+        >>> ending(Ending("crashed", signal=9, out_of_memory=True))
+        'crashed (SIGKILL, out of memory)'
     """
     why = []
     if how.signal is not None:

@@ -20,6 +20,7 @@ _KINDS = ("mlflow", "tensorboard", "wandb")
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals import` to the parser."""
     parser = subparsers.add_parser(
         "import",
         help=COMMANDS["import"],
@@ -51,6 +52,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Import runs, and deliver them with `--to`; return 1 if something failed."""
     failed = 0
     imported: list[str] = []
     for kind, sources in _by_kind(arguments.sources).items():
@@ -76,7 +78,7 @@ def _by_kind(sources: list[str]) -> dict[str, list[str]]:
 
 
 def _import_all(kind: str, addresses: list[str], arguments: argparse.Namespace) -> tuple[list[str], int]:
-    """Import from sources of one kind; returns the ids, also of runs that existed, and how many failed."""
+    """Import from sources of one kind; return the ids, also of existing runs, and the failures."""
     ids: list[str] = []
     failed = 0
     for address in addresses:
@@ -125,14 +127,16 @@ def _reports(kind: str, address: str, arguments: argparse.Namespace) -> Iterator
 
 
 def _team(arguments: argparse.Namespace) -> str:
-    """Raises:
-    ValueError: it cannot be a team's name.
+    """Return the team that gets the runs; "" for none.
+
+    Raises:
+        ValueError: it cannot be a team's name.
     """
     return SETTINGS["entity"].parse(arguments.entity, "--entity") if arguments.entity else ""
 
 
 def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list[str], int]:
-    """Import `.wandb` files; returns the ids, and how many failed."""
+    """Import `.wandb` files; return the ids, and the number of failures."""
     from runvitals.readers.wandb_files.importer import import_file
 
     to_import = [file for path in paths for file in files(path)]
@@ -186,7 +190,7 @@ def files(path: str) -> Iterator[str]:
 
 
 def _other_kind(path: str) -> str:
-    """How to import what is at a path."""
+    """Return the command that imports what is at a path."""
     name = os.path.basename(path.rstrip("/"))
     inside = os.listdir(path) if os.path.isdir(path) else [name]
     if any("tfevents" in name for name in inside):

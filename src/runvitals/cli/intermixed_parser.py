@@ -1,6 +1,4 @@
-"""A parser of a command: names what it does not know under its own usage, and may take options between
-positional arguments.
-"""
+"""A parser of one command, which may take options between positional arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from typing import Any
 
 
 class IntermixedParser(argparse.ArgumentParser):
-    """A parser of a command.
+    """A parser of one command, which reports unknown arguments under its own usage.
 
     Attributes:
         intermixes: whether options may stand between positional arguments, as in `leet inspect --json RUN`.
@@ -23,6 +21,7 @@ class IntermixedParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[Any, list[str]]:
+        """Parse the arguments; unknown ones are an error of this command."""
         if self._intermixing:  # argparse calls this method again
             return super().parse_known_args(args, namespace)
         if self.intermixes:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals leet` to the parser."""
     parser = subparsers.add_parser(
         "leet",
         help=COMMANDS["leet"],
@@ -56,6 +57,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Show runs, records or settings in the terminal; return the exit code."""
     words = list(arguments.words)
     problem = _problem(arguments)
     if problem:
@@ -96,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _problem(arguments: argparse.Namespace) -> str:
-    """What does not fit together in the arguments; "" if everything does."""
+    """Return the error of arguments that exclude each other; "" if all fit together."""
     words = list(arguments.words)
     inspects = words[:1] == ["inspect"]
     if words[:1] == ["config"] and words != ["config"]:

@@ -15,6 +15,7 @@ from runvitals.monitoring.settings.settings import SETTINGS
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals login` to the parser."""
     parser = subparsers.add_parser(
         "login",
         help=COMMANDS["login"],
@@ -28,6 +29,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Get a key from the browser or the terminal, check it with the server, and store it; return 0."""
     from runvitals.base import stored_keys
 
     url = SETTINGS["server"].parse(arguments.url, "argument")
@@ -54,8 +56,10 @@ def _by_browser(url: str) -> str | None:
 
 
 def _read_pasted(url: str) -> str:
-    """Raises:
-    ValueError: it cannot be a token.
+    """Read a token or key from the terminal, or from standard input.
+
+    Raises:
+        ValueError: it cannot be a token.
     """
     secret = getpass.getpass(f"token for {url}: ") if sys.stdin.isatty() else sys.stdin.readline()
     secret = secret.strip()

@@ -19,6 +19,10 @@ NAME = "mail-test"
 
 
 def add_action(actions: Any, add_store: Callable[[argparse.ArgumentParser], None]) -> None:
+    """Add the action `mail-test` to the server's command.
+
+    Options before the action stay as they were given: it has no defaults of its own.
+    """
     # Without defaults of its own: options before the action stay as they were given.
     parser = actions.add_parser(
         NAME,

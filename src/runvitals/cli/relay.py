@@ -31,6 +31,7 @@ _HEADING = [
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals relay` to the parser."""
     parser = subparsers.add_parser(
         "relay",
         help=COMMANDS["relay"],
@@ -63,6 +64,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Deliver runs until interrupted, or print the status; return the exit code."""
     if arguments.words == [STATUS]:
         return _status(arguments)
     if arguments.json:
@@ -169,7 +171,7 @@ def _row(cursor: Cursor) -> list[str]:
 
 
 def _lag(cursor: Cursor) -> DeliveryLag | None:
-    """None for a completed delivery."""
+    """Return the lag of a delivery; None for a completed one."""
     from runvitals.relay.engine.delivery_lag import delivery_lag
     from runvitals.relay.foreground import STOPPED
 

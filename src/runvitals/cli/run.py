@@ -15,6 +15,7 @@ _OPTIONS = tuple(name for name in SETTINGS if name not in ("quiet", "console"))
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals run` to the parser."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "run",
         help=COMMANDS["run"],
@@ -42,6 +43,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Record a command as a run; return the exit code of the command."""
     if not hasattr(os, "posix_spawn"):
         raise OSError(
             f"`runvitals run` is not supported on {sys.platform} yet; runvitals.init() records log() rows"

@@ -28,6 +28,7 @@ _CELL_COLUMNS = 48
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals runs` to the parser."""
     parser = subparsers.add_parser("runs", help=COMMANDS["runs"])
     parser.add_argument(
         "filter",
@@ -41,6 +42,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print the runs that match the filter; return 0."""
     runs = RunList(directory(arguments))
     try:
         _print_runs(runs, arguments)

@@ -32,10 +32,10 @@ class _Group:
 
 
 def lines(reading: MachineReading) -> Iterator[str]:
-    """The lines of the text: a heading for each subject and device, a line for each value, then the sources.
+    r"""Yield headings of subjects and devices, each with lines of its values, then the sources.
 
     Example:
-        >>> print(*lines(read_once(values)), sep="\\n")
+        >>> print(*lines(read_once(values)), sep="\n")
         CPU
           cpu.mean              12.5 %
         …

@@ -43,6 +43,7 @@ SECRETS_FILE = "secrets.key"
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals server` to the parser."""
     parser = subparsers.add_parser(
         "server",
         help=COMMANDS["server"],
@@ -107,7 +108,7 @@ def _add_listening(parser: argparse.ArgumentParser) -> None:
 
 
 def add_accounts(parser: argparse.ArgumentParser) -> None:
-    """Options for users and for proxies in front of the server."""
+    """Add the options for users and for proxies in front of the server."""
     parser.add_argument(
         "--admin-email",
         metavar="ADDRESS",
@@ -156,7 +157,7 @@ def _add_audit_file(parser: argparse.ArgumentParser) -> None:
 
 
 def add_keeping(parser: argparse.ArgumentParser) -> None:
-    """Options for the retention of samples."""
+    """Add the options for the retention of samples."""
     parser.add_argument(
         "--keep",
         metavar="TIME",
@@ -190,6 +191,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Serve until SIGTERM or Ctrl-C; return the exit code."""
     if arguments.action == mail_test.NAME:
         folder, metadata_address = store_locations(arguments)
         keys = arguments.secret_keys or os.path.join(folder, SECRETS_FILE)
@@ -282,7 +284,7 @@ def _start_listening(listener: socket.socket) -> None:
 
 @contextmanager
 def _address_in_errors(host: str, port: int) -> Iterator[None]:
-    """Name the address in the error of a socket that cannot listen there."""
+    """Add the address to the error of a socket that cannot listen there."""
     try:
         yield
     except OSError as error:
@@ -339,7 +341,7 @@ def _receive_grpc(stack: ExitStack, where: tuple[str, int] | None, listener: soc
 def _received_files(
     arguments: argparse.Namespace, folder: str, metadata_store: MetadataStore, clock: Callable[[], int]
 ) -> ReceivedFiles:
-    """What keeps the files of runs.
+    """Return the storage of the runs' files: the bucket, or a folder in the store.
 
     Raises:
         OSError: the bucket cannot be used.
@@ -384,7 +386,7 @@ def _breached_passwords(path: str | None) -> Callable[[str], bool] | None:
 def _welcome(
     metadata_store: MetadataStore, arguments: argparse.Namespace, token_required: bool, now_ms: int
 ) -> list[tuple[str, str]]:
-    """Create the first administrator if one is named; returns the links to print, with what each is for."""
+    """Create the first administrator if one is named; return links to print, each with its purpose."""
     accounts = metadata_store.accounts
     if accounts.users.any_administrator():
         return []
@@ -398,7 +400,7 @@ def _welcome(
 
 
 def _url(listener: socket.socket) -> str:
-    """An address of the server that a browser can open: the name of this machine, if it listens on all."""
+    """Return an address that a browser can open: this machine's name if the server listens on all."""
     import ipaddress
     import platform
 
@@ -427,7 +429,7 @@ def team_name(text: str) -> str:
 
 
 def proxies(text: str) -> tuple[str, ...]:
-    """Addresses and networks.
+    """Return addresses and networks, checked.
 
     Example:
         >>> proxies("10.0.0.7, 10.1.0.0/16"), proxies("")

@@ -14,6 +14,7 @@ from runvitals.monitoring.settings.settings import SETTINGS, trace
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals settings` to the parser."""
     parser = subparsers.add_parser("settings", help=COMMANDS["settings"])
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON")
@@ -21,6 +22,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print all settings with their origins, or the page docs/reference/settings.md; return 0."""
     if arguments.markdown:
         print(reference(), end="")
         return 0

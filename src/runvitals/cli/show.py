@@ -23,6 +23,7 @@ RUN_HELP = "run id, a unique prefix of it, the run's name, or `latest`"
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals show` to the parser."""
     parser = subparsers.add_parser("show", help=COMMANDS["show"])
     parser.add_argument("id", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--json", action="store_true", help="print a JSON object")
@@ -30,6 +31,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print facts, events and statistics of a run; return 0."""
     opened = open_run(arguments.id, directory(arguments))
     statistics = opened.statistics()
     if arguments.json:
@@ -72,7 +74,7 @@ def _hosts(hosts: list[Host]) -> str:
 
 
 def _limits(run: Run) -> list[str]:
-    """The limits of the run's cgroups, and the folders that set them: `8 GiB of memory, set by /sys/fs/…`."""
+    """Return the limits of the cgroups and the folders that set them: `8 GiB of memory, set by …`."""
     limits = []
     for host, machine in run.machines.items():
         where = f" on {host}" if len(run.machines) > 1 else ""
@@ -109,9 +111,7 @@ def _value(value: Any) -> str:
 
 
 def _not_measured(run: Run) -> list[str]:
-    """Failing and partial sources with their reasons, and absent ones that this machine should have; and the
-    names of the other absent ones, which are many.
-    """
+    """Return the failing, partial and unexpectedly absent sources with reasons, and other absent names."""
     lines = []
     for host, sources in run.sources.items():
         states = {name: source for name, source in sources.items() if isinstance(source, dict)}
@@ -148,7 +148,7 @@ def _is_wanted(name: str, reason: str, ours: set[str]) -> bool:
 
 
 def _state(source: dict[str, str]) -> str:
-    """The state of a source that does not deliver everything: `partial, dram: only root may read this`."""
+    """Return the state of a source with its reason: `partial, dram: only root may read this`."""
     state = "partial" if source["state"] == "on" and is_partial(source) else source["state"]
     return f"{state}, {source['reason']}" if source.get("reason") else state
 

@@ -1,4 +1,4 @@
-"""Where a server keeps samples and metadata: the options `--store` and `--metadata`."""
+"""The options for the stores of samples and metadata: `--store` and `--metadata`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CLICKHOUSE = ("clickhouse://", "clickhouses://")
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
-    """Options for the sample store and the metadata store."""
+    """Add the options for the sample store and the metadata store."""
     parser.add_argument(
         "--store",
         metavar="FOLDER",
@@ -41,7 +41,7 @@ def add_store(parser: argparse.ArgumentParser) -> None:
 
 
 def add_metadata(parser: argparse.ArgumentParser) -> None:
-    """The option for the metadata store."""
+    """Add the option for the metadata store."""
     parser.add_argument(
         "--metadata",
         "--catalogue",
@@ -63,13 +63,13 @@ def is_clickhouse(arguments: argparse.Namespace) -> bool:
 
 
 def store_folder(arguments: argparse.Namespace) -> str:
-    """The folder of the store; with ClickHouse, the one for what else a server keeps. It may not exist."""
+    """Return the folder of the store, which may not exist; with ClickHouse, of what else a server keeps."""
     in_folder = None if is_clickhouse(arguments) else arguments.store
     return in_folder or os.path.join(directory(arguments), "store")
 
 
 def contents_folder(folder: str) -> str:
-    """Where a store has the contents of files, unless they are in a bucket."""
+    """Return the folder in a store with the contents of files that are in no bucket."""
     from runvitals.store.files.folder_store import CONTENTS
 
     return os.path.join(folder, FILES_FOLDER, CONTENTS)
@@ -94,8 +94,9 @@ def store_locations(arguments: argparse.Namespace) -> tuple[str, str]:
 
 
 def existing_metadata_address(arguments: argparse.Namespace) -> str:
-    """Return the address of the metadata store, for a command that works on it. Only an action that creates
-    something creates the store too, for a server that was not started yet.
+    """Return the address of an existing metadata store.
+
+    The action `create` also creates the store, for a server that was not started yet.
 
     Raises:
         FileNotFoundError: there is none.
@@ -116,8 +117,10 @@ def existing_metadata_address(arguments: argparse.Namespace) -> str:
 
 
 def check_shared_stores(arguments: argparse.Namespace) -> None:
-    """Raises:
-    ValueError: one of the stores is for a single process.
+    """Check that several processes can share both stores.
+
+    Raises:
+        ValueError: one of the stores is for a single process.
     """
     if not is_clickhouse(arguments) or not (arguments.catalogue or "").startswith("postgres"):
         raise ValueError(
@@ -189,7 +192,7 @@ def _open_clickhouse(
 def open_stores(
     stack: ExitStack, arguments: argparse.Namespace, worker: int = 0, cold: ColdSettings | None = None
 ) -> tuple[SqliteChunks | ClickHouseStore, MetadataStore]:
-    """Both stores, until the stack closes. ClickHouse may be away: they are paired when it is back.
+    """Open both stores until the stack closes; without ClickHouse, they are paired later.
 
     Args:
         worker: the number of this process.
@@ -235,8 +238,10 @@ def _pair_clickhouse(stack: ExitStack, store: ClickHouseStore, address: str) -> 
 
 
 def _pair(store: SqliteChunks | ClickHouseStore, metadata_store: MetadataStore) -> None:
-    """Raises:
-    OSError: they do not belong together, or one of them cannot be used.
+    """Pair the stores.
+
+    Raises:
+        OSError: they do not belong together, or one of them cannot be used.
     """
     from runvitals.server.pairing import pairing
     from runvitals.store.errors import MetadataStoreError

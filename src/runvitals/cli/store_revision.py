@@ -60,7 +60,7 @@ def downgrade(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _database(arguments: argparse.Namespace) -> Iterator[Database]:
-    """Return the database of the metadata store, which no server uses.
+    """Open the database of the metadata store, which no server may use.
 
     Raises:
         OSError: there is none, a server uses it, or it could not be changed.
@@ -83,6 +83,11 @@ def _database(arguments: argparse.Namespace) -> Iterator[Database]:
 
 
 def _require_revision(database: Database) -> str:
+    """Return the revision of the metadata store.
+
+    Raises:
+        OSError: the database is empty.
+    """
     from runvitals.server.database.migration import present
 
     revision = present(database)

@@ -17,6 +17,7 @@ _ORDERS = {
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals sweep` to the parser."""
     parser = subparsers.add_parser(
         "sweep",
         help=COMMANDS["sweep"],
@@ -35,6 +36,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Make a sweep and print its id, or control one; return 0."""
     from runvitals.readers.servers.sweeps import functions
 
     if arguments.order is None:

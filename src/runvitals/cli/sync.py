@@ -28,6 +28,7 @@ _RELAY_S = 10.0
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals sync` to the parser."""
     parser = subparsers.add_parser(
         "sync",
         help=COMMANDS["sync"],
@@ -47,6 +48,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Deliver the runs; return 1 if some were not fully delivered."""
     folder = directory(arguments)
     addresses, environ = _destinations(arguments.to)
     ids, failed = (RunList(folder).ids(), []) if arguments.all else _find_ids(arguments.ids, folder)
@@ -60,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def deliver(ids: Sequence[str], to: str, folder: str) -> list[str]:
-    """Deliver runs of a data folder to a destination; returns those not fully delivered, as text.
+    """Deliver runs of a data folder to a destination; return those not fully delivered, as text.
 
     Raises:
         ValueError: invalid destination.
@@ -113,7 +115,7 @@ class DestinationSync:
         self._failures = 0
 
     def deliver(self, ids: Sequence[str], folder: str) -> list[str]:
-        """Deliver runs; returns those not fully delivered, as text."""
+        """Deliver runs; return those not fully delivered, as text."""
         failed = []
         for number, run_id in enumerate(ids):
             try:

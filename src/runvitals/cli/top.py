@@ -17,6 +17,7 @@ _WIDTH = 120  # when the output is not a terminal
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals top` to the parser."""
     parser = subparsers.add_parser(
         "top",
         help=COMMANDS["top"],
@@ -39,6 +40,7 @@ def _interval(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Show this machine live, or print a snapshot if the output is no terminal; return the exit code."""
     from runvitals.terminal.top.plain_text import print_repeatedly, print_snapshot
 
     values = resolve({}, os.environ, os.getcwd())

@@ -18,6 +18,7 @@ DEFAULT_PORT = 8900
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals ui` to the parser."""
     parser = subparsers.add_parser(
         "ui",
         help=COMMANDS["ui"],
@@ -33,6 +34,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Serve the runs on loopback until Ctrl-C, and open the browser; return 0."""
     with quick_start.for_imports():
         from runvitals.server.app import create_app
         from runvitals.server.http import serve

@@ -34,6 +34,7 @@ _WITH_NAME = 2  # words
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals usage` to the parser."""
     parser = subparsers.add_parser(
         "usage",
         help=COMMANDS["usage"],
@@ -58,6 +59,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print the usage or statements, or compute a month again; return 0."""
     from runvitals.server.metadata_store import open_metadata_store
     from runvitals.server.usage.reports import UsageReports
     from runvitals.store.errors import MetadataStoreError
