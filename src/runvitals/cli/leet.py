@@ -132,7 +132,7 @@ def _inspect(opened: OpeningTarget, on_screen: bool, arguments: argparse.Namespa
             print_records(source, sys.stdout, arguments.follow)
             return 0
         from runvitals.terminal.leet.config import Config
-        from runvitals.terminal.leet.inspect_app import InspectApp
+        from runvitals.terminal.leet.inspect_screen import InspectApp
 
         app = InspectApp(source, arguments.follow, config=Config.of_user(os.environ))
         return app.run_in_terminal(os.environ)
@@ -144,7 +144,7 @@ def _inspect(opened: OpeningTarget, on_screen: bool, arguments: argparse.Namespa
 def _configure() -> int:
     """Change the configuration on the screen, or print it as JSON."""
     from runvitals.terminal.leet.config import Config
-    from runvitals.terminal.leet.config_app import ConfigApp
+    from runvitals.terminal.leet.config_screen import ConfigApp
 
     config = Config.of_user(os.environ)
     if not _is_screen():

@@ -59,8 +59,8 @@ def _interactive(values: Mapping[str, Any], arguments: argparse.Namespace) -> in
     """Run leet's screen; None if the extra for it is not installed."""
     try:
         from runvitals.terminal.leet.config import Config
-        from runvitals.terminal.leet.machine.machine_app import MachineApp
         from runvitals.terminal.leet.machine.machine_data import MachineData
+        from runvitals.terminal.leet.machine.machine_screen import MachineApp
     except ModuleNotFoundError:
         return None
     from runvitals.terminal.leet.sources.run_source import now_ms

@@ -15,11 +15,11 @@ from runvitals.journal import frames, paths
 from runvitals.model.limits import STEP
 from runvitals.monitoring.settings.messages import notify
 from runvitals.sdk.attachment import Attachment
-from runvitals.sdk.exit_code import exit_code_of
 from runvitals.sdk.logged_summary import LoggedSummary
 from runvitals.sdk.logged_values import Values
 from runvitals.sdk.recorded_dict import RecordedDict, Summary
 from runvitals.sdk.recorded_sections import RecordedSections
+from runvitals.sdk.run_arguments import exit_code_of
 from runvitals.sdk.serial_executor import SerialExecutor
 from runvitals.sdk.training_journal import TrainingJournal
 from runvitals.sdk.wandb_run import WandbRun

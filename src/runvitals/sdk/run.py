@@ -12,11 +12,9 @@ from runvitals.base.json_codec import dumps
 from runvitals.journal import frames
 from runvitals.model.limits import STEP
 from runvitals.monitoring.settings.messages import notify
-from runvitals.sdk.alert_wait import wait_seconds
-from runvitals.sdk.exit_code import exit_code_of, valid_exit_code
 from runvitals.sdk.logged_values import without_secrets
-from runvitals.sdk.metric_definition import metric_definition
 from runvitals.sdk.recorded_dict import RecordedDict, Summary
+from runvitals.sdk.run_arguments import exit_code_of, metric_definition, valid_exit_code, wait_seconds
 from runvitals.sdk.run_artifacts import RunArtifacts
 
 if TYPE_CHECKING:

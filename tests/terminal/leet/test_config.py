@@ -11,8 +11,7 @@ import pytest
 from runvitals.terminal.leet.app import LeetApp
 from runvitals.terminal.leet.command_screen import CommandScreen
 from runvitals.terminal.leet.config import CHOICES, Config, ProjectState
-from runvitals.terminal.leet.config_app import ConfigApp
-from runvitals.terminal.leet.config_screen import ConfigScreen
+from runvitals.terminal.leet.config_screen import ConfigApp, ConfigScreen
 from runvitals.terminal.leet.machine.machine_screen import MachineScreen
 from runvitals.terminal.leet.opening import OpeningTarget
 from runvitals.terminal.leet.run_screen import RunScreen

@@ -12,7 +12,7 @@ from runvitals.readers.wandb_files import encoding
 from runvitals.server.app import create_app
 from runvitals.server.http import cached_read
 from runvitals.terminal.leet.charts import SeriesName
-from runvitals.terminal.leet.inspect_app import InspectApp
+from runvitals.terminal.leet.inspect_screen import InspectApp
 from runvitals.terminal.leet.opening import Surroundings, target
 from runvitals.terminal.leet.run_data import RunData
 from runvitals.terminal.leet.run_table import newest_use

@@ -19,9 +19,8 @@ from runvitals.model.artifact_names import (
 from runvitals.model.artifacts import ArtifactEntry, UnknownArtifact
 from runvitals.sdk.artifacts import finding
 from runvitals.sdk.artifacts.draft import ArtifactDraft
-from runvitals.sdk.artifacts.finding import ArtifactScope
+from runvitals.sdk.artifacts.finding import ArtifactScope, ArtifactSource
 from runvitals.sdk.artifacts.local_paths import WrittenFiles, local_path
-from runvitals.sdk.artifacts.source import ArtifactSource
 from runvitals.sdk.media.base import is_media
 from runvitals.sdk.media.values import to_media
 

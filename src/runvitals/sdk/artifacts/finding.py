@@ -1,11 +1,10 @@
-"""Finds artifacts that were logged: on the server that runs are delivered to, or else on this machine."""
+"""Finds logged artifacts, on the server that runs are delivered to, or else on this machine."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from runvitals.model.artifacts import ArtifactAddress
-from runvitals.sdk.artifacts.source import ArtifactSource
+from runvitals.model.artifacts import ArtifactAddress, ArtifactEntry, ArtifactVersion
 
 
 class ArtifactScope(NamedTuple):
@@ -21,6 +20,34 @@ class ArtifactScope(NamedTuple):
     folder: str | None
     entity: str | None
     project: str
+
+
+class ArtifactSource(Protocol):
+    """One version of an artifact."""
+
+    @property
+    def version(self) -> ArtifactVersion:
+        """The version, as it was when it was last read."""
+
+    def refresh(self) -> None:
+        """Read the version again: its aliases may have changed.
+
+        Raises:
+            UnknownArtifact: it was deleted.
+        """
+
+    def entries(self) -> list[ArtifactEntry]:
+        """Return its files and references, by path."""
+
+    def copy(self, entry: ArtifactEntry, path: str) -> None:
+        """Write the content of a file to a path.
+
+        Raises:
+            FileNotFoundError: the content is gone.
+        """
+
+    def run(self, run_id: str) -> Any:
+        """Return a run that logged or used it."""
 
 
 def find(scope: ArtifactScope, name: str) -> ArtifactSource:

@@ -1,4 +1,4 @@
-"""The editor of the configuration."""
+"""The editor of the settings, and `runvitals leet config`, which shows only that."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from runvitals.base.terminal_text import inert
 from runvitals.terminal.leet.braille import Row
 from runvitals.terminal.leet.config import CHOICES, Config
 from runvitals.terminal.leet.palette import HEAT_SCHEMES, LINE_SCHEMES, Palette
+from runvitals.terminal.leet.program import LeetProgram
 from runvitals.terminal.leet.rows_widget import RowsWidget
 
 
@@ -87,3 +88,11 @@ class ConfigScreen(ModalScreen[None]):
             self._message = f"{inert(self.config.path)} cannot be written: {error.strerror}"
         RowsWidget.palette = Palette(self.config["line_colours"], self.config["heat_colours"])
         self.redraw()
+
+
+class ConfigApp(LeetProgram):
+    """`runvitals leet config`."""
+
+    def on_mount(self) -> None:
+        """Show the settings, and exit when they are closed."""
+        self.push_screen(ConfigScreen(self.config), lambda _: self.exit())

@@ -1,4 +1,4 @@
-"""The record browser: the list of a run's records, and the content of one."""
+"""The record browser: the list of a run's records, and the content of one; `runvitals leet inspect`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ from textual.containers import Horizontal
 from runvitals.base.regular_expressions import finder
 from runvitals.base.terminal_text import inert
 from runvitals.terminal.leet.braille import Row
+from runvitals.terminal.leet.config import Config
 from runvitals.terminal.leet.filtered_screen import READ_ERRORS, FilteredScreen
+from runvitals.terminal.leet.inspection import reader_of
 from runvitals.terminal.leet.keys import INSPECT, bindings
 from runvitals.terminal.leet.pane import ListPane
 from runvitals.terminal.leet.pane_borders import Border
+from runvitals.terminal.leet.program import LeetProgram
 from runvitals.terminal.leet.record_log import LoggedRecord, RecordLog, moment_of
+from runvitals.terminal.leet.sources.run_source import RunSource
 from runvitals.terminal.leet.text_pane import TextPane
+
+_INTERVAL_S = 1.0
 
 
 class RecordsPane(ListPane):
@@ -216,3 +222,33 @@ class InspectScreen(FilteredScreen):
             self.records.focus()
         elif len(self.app.screen_stack) > 2:
             self.dismiss()
+
+
+class InspectApp(LeetProgram):
+    """`runvitals leet inspect`.
+
+    Args:
+        source: the run.
+        follows: whether the newest record is shown as records are written.
+        interval_s: between two looks.
+
+    Raises:
+        ValueError: a run of a server, which has no records.
+    """
+
+    def __init__(
+        self,
+        source: RunSource,
+        follows: bool,
+        interval_s: float = _INTERVAL_S,
+        config: Config | None = None,
+    ) -> None:
+        super().__init__(config)
+        self._reader = reader_of(source)
+        self._source, self._follows, self._interval_s = source, follows, interval_s
+
+    def on_mount(self) -> None:
+        """Read the run's name, and show its records."""
+        self._source.poll()
+        title = "" if self._source.run is None else self._source.run.name
+        self.push_screen(InspectScreen(title, RecordLog(self._reader), self._follows, self._interval_s))

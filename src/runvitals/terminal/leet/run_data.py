@@ -10,8 +10,7 @@ from runvitals.readers.journals.console import ConsoleText
 from runvitals.terminal.leet.chart_view import ChartLine
 from runvitals.terminal.leet.charts import Chart, line_names, metric_charts, system_charts
 from runvitals.terminal.leet.line_filter import LineFilter
-from runvitals.terminal.leet.metric_axis import over_metric
-from runvitals.terminal.leet.series_column import SeriesColumn
+from runvitals.terminal.leet.series_column import SeriesColumn, over_metric
 from runvitals.terminal.leet.sources.run_source import LoggedLine, RunSource
 
 

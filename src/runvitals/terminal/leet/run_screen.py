@@ -24,7 +24,6 @@ from runvitals.terminal.leet.images.media_pane import MediaPane
 from runvitals.terminal.leet.images.terminal_graphics import Graphics
 from runvitals.terminal.leet.keys import RUN, bindings
 from runvitals.terminal.leet.line_filter import GRAMMAR, LineFilter
-from runvitals.terminal.leet.lines_pane import LinesPane
 from runvitals.terminal.leet.overview import ending, overview
 from runvitals.terminal.leet.pane import GridPane
 from runvitals.terminal.leet.pane_borders import Border, Edge
@@ -409,3 +408,32 @@ class RunScreen(RunPanesScreen):
     def action_machine(self) -> None:
         """Ask the app to show this machine."""
         self.post_message(self.MachineWanted())
+
+
+class LinesPane:
+    """The filter of nodes, ranks and devices, as if it were a pane.
+
+    Args:
+        data: whose lines it filters.
+        redraw: shows them.
+    """
+
+    title = "Lines"
+
+    def __init__(self, data: RunData, redraw: Callable[[], None]) -> None:
+        self._data = data
+        self._redraw = redraw
+
+    @property
+    def pattern(self) -> str:
+        """The text of the filter."""
+        return self._data.only.text
+
+    def set_filter(self, pattern: str) -> None:
+        """Show only some nodes, ranks and devices.
+
+        Raises:
+            ValueError: not a filter.
+        """
+        self._data.only = LineFilter.parse(pattern)
+        self._redraw()

@@ -1,8 +1,9 @@
-"""The processes that use most CPU and memory."""
+"""The processes of this machine: all, or those that use most CPU and memory."""
 
 from __future__ import annotations
 
 import os
+import signal
 from dataclasses import dataclass
 
 from runvitals.monitoring.collectors.base import PAGE, TICKS_PER_SECOND, read_text
@@ -124,3 +125,24 @@ class ProcessList:
                 if len(fields) > 2 and fields[2].isdigit():
                     self._users.setdefault(int(fields[2]), fields[0])
         return self._users.get(uid, str(uid))
+
+
+def kill(process: ProcessLine, number: signal.Signals, proc: str = "/proc") -> None:
+    """Send a signal to a listed process, and to no other that got its PID since.
+
+    Raises:
+        ProcessLookupError: it has ended.
+        PermissionError: it belongs to another user.
+    """
+    handle = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
+    try:
+        fields = (read_text(f"{proc}/{process.pid}/stat") or "").rpartition(")")[2].split()
+        if len(fields) < 20 or int(fields[19]) != process.started:
+            raise ProcessLookupError(f"process {process.pid} has ended")
+        if handle is None:
+            os.kill(process.pid, number)
+        else:
+            signal.pidfd_send_signal(handle, number)
+    finally:
+        if handle is not None:
+            os.close(handle)

@@ -1,4 +1,4 @@
-"""The screen of this machine: meters, charts and processes, without a run."""
+"""The screen of this machine: meters, charts and processes, without a run; `runvitals top`."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from runvitals.terminal.leet.chart_grid import ChartGrid, ChartValues
 from runvitals.terminal.leet.chart_screen import ChartScreen
 from runvitals.terminal.leet.chart_view import ChartLine
 from runvitals.terminal.leet.charts import Chart, line_names
+from runvitals.terminal.leet.config import Config
 from runvitals.terminal.leet.filtered_screen import reason
 from runvitals.terminal.leet.keys import MACHINE, bindings
-from runvitals.terminal.leet.machine.killing import kill
 from runvitals.terminal.leet.machine.machine_data import MachineData
 from runvitals.terminal.leet.machine.meters import meters
 from runvitals.terminal.leet.machine.process_table import ProcessTable
 from runvitals.terminal.leet.machine.processes_pane import ProcessesPane
 from runvitals.terminal.leet.pane_borders import Border
+from runvitals.terminal.leet.program import LeetProgram
 from runvitals.terminal.leet.question_screen import QuestionScreen
 from runvitals.terminal.leet.text_pane import TextPane
 from runvitals.terminal.leet.x_window import XWindow
-from runvitals.terminal.top.processes import ProcessLine
+from runvitals.terminal.top.processes import ProcessLine, kill
 
 _NARROW = 100
 _FIRST_S = 0.3
@@ -236,3 +237,25 @@ class MachineScreen(ChartScreen):
             self.processes.focus()
         elif len(self.app.screen_stack) > 2:
             self.dismiss()
+
+
+class MachineApp(LeetProgram):
+    """`runvitals top`.
+
+    Args:
+        data: samples the machine.
+        interval_s: between two samples.
+        readonly: whether processes cannot be killed.
+    """
+
+    TITLE = "runvitals top"
+
+    def __init__(
+        self, data: MachineData, interval_s: float, readonly: bool, config: Config | None = None
+    ) -> None:
+        super().__init__(config)
+        self._machine = MachineScreen(data, interval_s, readonly)
+
+    def on_mount(self) -> None:
+        """Show the screen of the machine."""
+        self.push_screen(self._machine)
