@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 DEFAULT_LISTEN = "127.0.0.1:8900"
 _SETUP = "/-/setup"
 SECRETS_FILE = "secrets.key"
-"""The keys that encrypt what must be read again: queued mail, second factors, passwords of mail servers."""
+"""The file of the keys that encrypt queued mail, second factors and passwords of mail servers."""
 
 
 def add(subparsers: Any) -> None:

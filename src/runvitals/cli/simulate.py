@@ -55,7 +55,7 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--speed",
-        type=_speed,
+        type=_parse_speed,
         default=1.0,
         metavar="X",
         help="write live at X times real time, or `max` to write everything at once, ending now; default: 1",
@@ -66,7 +66,7 @@ def add(subparsers: Any) -> None:
     add_dir(parser)
 
 
-def _speed(text: str) -> float | str:
+def _parse_speed(text: str) -> float | str:
     """Return a speed, or `max`."""
     if text == MAX:
         return MAX

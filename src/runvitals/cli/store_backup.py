@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DUMP = "metadata.dump"
 _UNFINISHED = "metadata.unfinished"
-"""The name of the metadata until all else is there: a backup that was interrupted cannot be restored."""
+"""The name of the metadata until the backup is complete: an interrupted one cannot be restored."""
 
 
 def add(actions: Any) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 METADATA_FILE = "catalogue.db"
 FILES_FOLDER = "files"
-"""In the store: media and saved files of runs, by their SHA-256."""
+"""The folder in the store with media and saved files of runs, by their SHA-256."""
 _WORKER = "worker-"
 _CLICKHOUSE = ("clickhouse://", "clickhouses://")
 

@@ -45,11 +45,11 @@ class Values:
         {'loss': 0.5, 'layer.lr': 0.10000000149011612, 'note': [1, 2]}
     """
 
-    __slots__ = ("_known", "_report", "faults")
+    __slots__ = ("_report", "_valid_names", "faults")
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
-        self._known: set[str] = set()
+        self._valid_names: set[str] = set()
         self.faults: dict[str, int] = {}
 
     def row(self, data: Mapping[str, Any], media: list[tuple[str, object]] | None = None) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class Values:
         if len(data) > _SIMPLE_NAMES:
             return None
         row = data.copy()  # another thread may change it
-        valid_names = self._known
+        valid_names = self._valid_names
         for name, value in row.items():
             if type(name) is not str:
                 return None

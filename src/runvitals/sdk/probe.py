@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from runvitals.monitoring.collectors.base import Collector
     from runvitals.monitoring.collectors.sources import Sources
 
-# Between the two readings that rates and percentages need. With a shorter interval, the CPU's 10 ms ticks
+# Seconds between the two readings that rates and percentages need. With a shorter interval, the CPU's 10 ms ticks
 # are too coarse.
 _BETWEEN_S = 0.5
 # How long slow drivers and tools have for their first answer.

@@ -67,7 +67,7 @@ class RunArtifacts(RecordedRun):
 
         recorder, step = self._media_recorder(), max(self.step - 1, 0)
         if recorder.artifact(artifact.collection_name, parts, step, self._now_ms):
-            artifact.mark_logged(self._artifact_place(), digests[0])
+            artifact.mark_logged(self._artifact_scope(), digests[0])
         self._ensure_monitor()
         return artifact
 
@@ -104,7 +104,7 @@ class RunArtifacts(RecordedRun):
         if isinstance(artifact_or_name, Artifact):
             artifact = artifact_or_name.wait()
         else:
-            artifact = Artifact.from_source(finding.find(self._artifact_place(), artifact_or_name))
+            artifact = Artifact.from_source(finding.find(self._artifact_scope(), artifact_or_name))
         if type is not None and artifact.type != type:
             raise ValueError(f"use_artifact(): {artifact.name} has the type {artifact.type!r}, not {type!r}")
         if self.disabled:
@@ -116,7 +116,7 @@ class RunArtifacts(RecordedRun):
         self._ensure_monitor()
         return artifact
 
-    def _artifact_place(self) -> ArtifactScope:
+    def _artifact_scope(self) -> ArtifactScope:
         from runvitals.sdk.artifacts.finding import ArtifactScope
 
         about = self._about

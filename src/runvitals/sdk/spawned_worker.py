@@ -10,8 +10,7 @@ import os
 import sys
 
 _OPEN_RUN = "RUNVITALS_OPEN_RUN"
-"""In the environment of a process that has opened a run, and of all that it starts: its pid, the run's id,
-and the data folder."""
+"""The variable with pid, run id and data folder of a process that has opened a run."""
 
 
 class RunOfParent:

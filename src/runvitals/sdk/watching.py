@@ -17,7 +17,7 @@ LOGS: dict[str | None, tuple[bool, bool]] = {
     "all": (True, True),
     None: (False, False),
 }
-"""What `log` may be: whether gradients and parameters are logged."""
+"""Value of `log` → whether gradients and whether parameters are logged."""
 Log = Callable[..., None]
 
 

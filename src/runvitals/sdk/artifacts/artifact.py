@@ -137,9 +137,9 @@ class Artifact:
         self.metadata: dict[str, Any] = dict(metadata or {})
         self._draft: ArtifactDraft | None = ArtifactDraft()
         self._source: ArtifactSource | None = None
-        self._place: ArtifactScope | None = None
+        self._scope: ArtifactScope | None = None
         self._digest: str | None = None
-        self._wanted_aliases: tuple[str, ...] = ()
+        self._new_aliases: tuple[str, ...] = ()
 
     @classmethod
     def from_source(cls, source: ArtifactSource) -> Artifact:
@@ -189,7 +189,7 @@ class Artifact:
     @property
     def aliases(self) -> list[str]:
         """The aliases; of an artifact that has no version yet, those that it will get."""
-        return list(self._wanted_aliases if self._source is None else self._source.version.aliases)
+        return list(self._new_aliases if self._source is None else self._source.version.aliases)
 
     @property
     def is_logged(self) -> bool:
@@ -390,7 +390,7 @@ class Artifact:
 
     def mark_logged(self, scope: ArtifactScope, digest: str) -> None:
         """Note the scope in which it was logged, and the digest that identifies its version there."""
-        self._draft, self._place, self._digest = None, scope, digest
+        self._draft, self._scope, self._digest = None, scope, digest
 
     def draft(self, aliases: Sequence[str], tags: Sequence[str]) -> tuple[ArtifactDraft, dict[str, Any]]:
         """Return the files to log, and the type, description, metadata, aliases and tags to record.
@@ -398,12 +398,12 @@ class Artifact:
         Raises:
             ValueError: an invalid alias or tag, or it was logged already.
         """
-        self._wanted_aliases = tuple(checked_aliases(list(aliases)))
+        self._new_aliases = tuple(checked_aliases(list(aliases)))
         about = {
             "artifact_type": self._type,
             "description": checked_description(self.description or ""),
             "metadata": self.metadata,
-            "aliases": list(self._wanted_aliases),
+            "aliases": list(self._new_aliases),
             "tags": checked_tags(list(tags)),
         }
         return self._open_draft(), about
@@ -417,7 +417,7 @@ class Artifact:
         if self._source is None:
             self._look()
         if self._source is None:
-            why = "was not logged" if self._place is None else "has not arrived yet: call wait()"
+            why = "was not logged" if self._scope is None else "has not arrived yet: call wait()"
             raise ArtifactNotLogged(f"the artifact {self._name!r} {why}")
         return self._source
 
@@ -427,10 +427,10 @@ class Artifact:
         Raises:
             ArtifactNotLogged: it was not logged.
         """
-        if self._place is None or self._digest is None:
+        if self._scope is None or self._digest is None:
             raise ArtifactNotLogged(f"the artifact {self._name!r} was not logged")
         try:
-            self._source = finding.find_content(self._place, self._name, self._digest)
+            self._source = finding.find_content(self._scope, self._name, self._digest)
         except UnknownArtifact:
             self._source = None
         return self._source is not None

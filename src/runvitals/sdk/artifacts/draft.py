@@ -23,7 +23,7 @@ from runvitals.sdk.media.run_files import RunFiles
 
 _FILES_PER_PART: Final = 5000
 _PART_BYTES: Final = 2 << 20
-"""Of the paths and addresses in a record; its limit is twice as much."""
+"""Most bytes of paths and addresses in a record, half of the limit of a record."""
 _BUFFER_BYTES: Final = 1 << 20
 _NEW: Final = "new"
 _EXTENSIONS: Final = {

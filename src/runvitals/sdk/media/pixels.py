@@ -15,7 +15,7 @@ _COLOR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}
 """Channels → grey, grey with alpha, RGB, RGBA."""
 _LEVEL = 3
 MAX_PIXELS = 100_000_000
-"""Of an image, and of all frames of a video."""
+"""Most pixels of an image, or of all frames of a video."""
 
 
 class Pixels(NamedTuple):

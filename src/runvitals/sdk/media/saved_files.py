@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from runvitals.sdk.data_folder import working_folder
 
 MAX_FILES = 10_000
-"""The most files that one call saves."""
+"""Most files that one call saves."""
 _WILDCARDS = "*?["
 
 

@@ -20,7 +20,7 @@ MAX_COLUMNS = 1000
 _CELL_CHARACTERS = 100_000
 _SIMPLE = (bool, type(None))
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-"""What JSON cannot represent, as texts."""
+"""Texts for numbers that JSON cannot represent."""
 _FILE_FIELDS = ("sha256", "bytes", "type")
 
 

@@ -21,7 +21,7 @@ from runvitals.sdk.media.wav import wav
 _CAPTION_CHARACTERS = 10_000
 _MAX_BINS = 512
 _PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")
-"""The modes of PIL's images that PNG has; others are converted: to RGB, or to these."""
+"""Modes of PIL's images that PNG supports; others are converted to RGB, or as `_CONVERTED` says."""
 _CONVERTED = {"La": "LA", "PA": "RGBA", "RGBa": "RGBA"}
 _DPI = 120
 

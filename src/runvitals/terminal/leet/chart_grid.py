@@ -179,14 +179,14 @@ class ChartGrid(GridPane):
     def zoom(self, by: int) -> None:
         """Show less (-1) or more (1) of the x-axis."""
         if self.shown:
-            chart = self._focused_place()
+            chart = self._focused_area()
             self._window_of(chart.axis).step(by, chart.extent)
             self.redraw()
 
     def pan(self, share: float) -> None:
         """Move along the x-axis by a share of what is shown."""
         if self.shown:
-            chart = self._focused_place()
+            chart = self._focused_area()
             self._window_of(chart.axis).pan(share, chart.extent)
             self.redraw()
 
@@ -209,7 +209,7 @@ class ChartGrid(GridPane):
     def move_cross(self, columns: int) -> None:
         """Move the crosshair of the focused chart; the first time it is at the end."""
         if self.shown:
-            chart = self._focused_place()
+            chart = self._focused_area()
             low, high = chart.x_range
             if self.cross is None or self.cross_axis != chart.axis:
                 self.post_message(self.CrossMoved(self, high, chart.axis))
@@ -217,7 +217,7 @@ class ChartGrid(GridPane):
             by = (high - low) / chart.plot_width * columns
             self.post_message(self.CrossMoved(self, min(max(self.cross + by, low), high), chart.axis))
 
-    def _focused_place(self) -> ShownChart:
+    def _focused_area(self) -> ShownChart:
         focus = self._layout.focus
         return next((chart for chart in self.shown if chart.chart == focus), self.shown[0])
 
@@ -274,7 +274,7 @@ class ChartGrid(GridPane):
             areas = [(0, 0, width, height - 1)]
         else:
             indexes = list(self._layout.shown)
-            areas = [self._layout.place(index) for index in indexes]
+            areas = [self._layout.area(index) for index in indexes]
         charts = [self.charts[index] for index in indexes]
         values = self._read(charts)
         self.on_time = values.on_time

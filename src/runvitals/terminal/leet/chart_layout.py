@@ -72,7 +72,7 @@ class ChartLayout:
         first = self.page * self.per_page
         return range(first, min(first + self.per_page, self.count))
 
-    def place(self, index: int) -> tuple[int, int, int, int]:
+    def area(self, index: int) -> tuple[int, int, int, int]:
         """Return (x, y, width, height) of a chart of this page, in cells.
 
         The last column and row take the remaining cells.
@@ -85,7 +85,7 @@ class ChartLayout:
     def at(self, x: int, y: int) -> int | None:
         """Return the index of the chart at a cell of the area."""
         for index in self.shown:
-            left, top, width, height = self.place(index)
+            left, top, width, height = self.area(index)
             if left <= x < left + width and top <= y < top + height:
                 return index
         return None

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from runvitals.terminal.leet import axes
 from runvitals.terminal.leet.braille import BrailleCanvas, Row
-from runvitals.terminal.leet.fitting_text import cut, right
+from runvitals.terminal.leet.fitting_text import align_right, cut
 from runvitals.terminal.leet.heatmap import heatmap, scale
 from runvitals.terminal.leet.reduction import Column, columns
 from runvitals.terminal.leet.series_column import SeriesColumn
@@ -20,9 +20,9 @@ from runvitals.terminal.leet.series_column import SeriesColumn
 COLOURS = 8
 MIN_WIDTH, MIN_HEIGHT = 18, 5
 _SCALE_HEIGHT = 6
-"""A heatmap that has at least so many rows has a scale below it; the title of others has the unit."""
+"""Rows from which a heatmap has a scale below it; with fewer, its title has the unit."""
 _TITLE_WIDTH = 20
-"""Of a longer title, so much is shown before the value."""
+"""Cells of a longer title that take precedence over the value."""
 Guides = Literal["off", "dots", "lines"]
 _EVERY = {"dots": 4, "lines": 1}
 
@@ -135,7 +135,7 @@ def _plot(
     for row, content in enumerate(canvas.rows()):
         text = labels.get(row, "")
         tick = "┤" if text else "│"
-        drawn.append([(right(text, margin), "dim"), (tick, "dim"), *content])
+        drawn.append([(align_right(text, margin), "dim"), (tick, "dim"), *content])
     drawn.append([(" " * margin + "└", "dim"), (_x_labels(x_range, width - margin - 1, style), "dim")])
     return drawn, margin
 
@@ -165,7 +165,7 @@ def _x_labels(x_range: tuple[float, float], room: int, style: ChartStyle) -> str
     first, last = (style.x_label(x) for x in x_range)
     between = room - cell_len(first) - cell_len(last)
     if between <= 0:
-        return right(last, room)
+        return align_right(last, room)
     name = cut(style.x_name, between - 2) if between > 4 else ""
     before = (between - cell_len(name)) // 2
     text = first + " " * before + name + " " * (between - before - cell_len(name)) + last

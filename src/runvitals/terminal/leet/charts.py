@@ -43,7 +43,7 @@ class Chart(NamedTuple):
         return self.unit == "%"
 
 
-_ORDER = {metric.key: place for place, metric in enumerate(DEFINITIONS.metrics)}
+_ORDER = {metric.key: index for index, metric in enumerate(DEFINITIONS.metrics)}
 _UNKNOWN = len(_ORDER)
 
 

@@ -22,7 +22,7 @@ from runvitals.terminal.leet.pane_borders import PaneBorders
 from runvitals.terminal.leet.rows_widget import RowsWidget
 
 READ_ERRORS = (OSError, UnknownRun, ValueError)
-"""What reading a run or a list of runs may raise."""
+"""The errors that reading a run or a list of runs may raise."""
 
 
 def reason(error: Exception) -> str:

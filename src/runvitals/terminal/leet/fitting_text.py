@@ -5,13 +5,13 @@ from __future__ import annotations
 from rich.cells import cell_len, set_cell_size
 
 
-def right(text: str, width: int) -> str:
+def align_right(text: str, width: int) -> str:
     """Return the text cut and right-aligned in a width."""
     shown = cut(text, width)
     return " " * (width - cell_len(shown)) + shown
 
 
-def left(text: str, width: int) -> str:
+def align_left(text: str, width: int) -> str:
     """Return the text cut and left-aligned in a width."""
     return set_cell_size(cut(text, width), width)
 

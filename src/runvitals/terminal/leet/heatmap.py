@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from runvitals.terminal.leet import axes
 from runvitals.terminal.leet.braille import Row
-from runvitals.terminal.leet.fitting_text import right
+from runvitals.terminal.leet.fitting_text import align_right
 from runvitals.terminal.leet.reduction import means
 from runvitals.terminal.leet.series_column import SeriesColumn
 
@@ -58,7 +58,7 @@ def heatmap(
         above = levels[index]
         below = levels[index + 1] if is_double and index + 1 < len(levels) else [-1] * columns
         cells = _double(above, below) if is_double else _single(above, has_colours)
-        rows.append([(right(name, margin), "dim"), ("│", "dim"), *cells])
+        rows.append([(align_right(name, margin), "dim"), ("│", "dim"), *cells])
     blank: Row = [(" " * margin, ""), ("│", "dim"), (" " * columns, "")]
     return [*rows, *[blank] * (height - len(rows))], margin
 
@@ -68,7 +68,7 @@ def scale(unit: str, y_range: tuple[float, float], width: int, has_colours: bool
     low, high = (axes.label(value, unit) for value in y_range)
     if cell_len(low) + cell_len(high) + LEVELS + 2 > width:
         return [(" " * width, "")]
-    bar = [("█" if has_colours else _shade(heat), f"heat{heat}") for heat in range(LEVELS)]
+    bar = [("█" if has_colours else _density(heat), f"heat{heat}") for heat in range(LEVELS)]
     used = cell_len(low) + cell_len(high) + LEVELS + 2
     return [(f"{low} ", "dim"), *bar, (f" {high}", "dim"), (" " * (width - used), "")]
 
@@ -82,7 +82,7 @@ def _highest(rows: Sequence[Sequence[float]]) -> list[float]:
     ]
 
 
-def _shade(heat: int) -> str:
+def _density(heat: int) -> str:
     """Return a character that is denser for hotter values: without colours it is all there is."""
     return _SHADES[heat * len(_SHADES) // LEVELS]
 
@@ -90,7 +90,7 @@ def _shade(heat: int) -> str:
 def _single(levels: Sequence[int], has_colours: bool) -> Row:
     cells: Row = []
     for heat in levels:
-        part = (" ", "") if heat < 0 else ("█" if has_colours else _shade(heat), f"heat{heat}")
+        part = (" ", "") if heat < 0 else ("█" if has_colours else _density(heat), f"heat{heat}")
         if cells and cells[-1][1] == part[1]:
             cells[-1] = (cells[-1][0] + part[0], part[1])
         else:

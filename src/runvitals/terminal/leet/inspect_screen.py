@@ -47,7 +47,7 @@ class RecordsPane(ListPane):
         return len(self._log.records) if self._shown is None else len(self._shown)
 
     @property
-    def place(self) -> int:
+    def cursor_index(self) -> int:
         """The index of the record at the cursor."""
         return self.cursor
 

@@ -16,7 +16,7 @@ from runvitals.terminal.leet.record_log import RecordReader
 from runvitals.terminal.leet.sources.run_source import RunSource, now_ms
 
 _PRINTED_LINES = 20
-"""Of the output, in a summary."""
+"""Last lines of the output in a summary."""
 
 
 def source_of(target: OpeningTarget) -> RunSource:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from rich.style import Style
 
-# Of lines, in an order of contrast. The first three are for people with colour-blindness too: Okabe and Ito;
+# Colours of lines, in an order of contrast. The first three are for people with colour-blindness too: Okabe and Ito;
 # Paul Tol's bright and vibrant schemes.
 _LINES: Mapping[str, tuple[str, ...]] = {
     "okabe-ito": (
@@ -26,7 +26,7 @@ _LINES: Mapping[str, tuple[str, ...]] = {
     "ansi": ("cyan", "yellow", "green", "magenta", "blue", "red", "bright_cyan", "white"),
     "mono": ("#e0e0e0", "#b8b8b8", "#909090", "#d0d0d0", "#a8a8a8", "#808080", "#c0c0c0", "#989898"),
 }  # fmt: skip
-# Of heatmaps, cold to hot; all but the last two get lighter with the value, as people with colour-blindness
+# Colours of heatmaps, cold to hot; all but the last two get lighter with the value, as people with colour-blindness
 # need it.
 _HEAT: Mapping[str, tuple[str, ...]] = {
     "viridis": (

@@ -112,8 +112,8 @@ class ListPane(ScrolledPane):
 
     @property
     @abstractmethod
-    def place(self) -> int:
-        """The place of the cursor among the items that are shown."""
+    def cursor_index(self) -> int:
+        """The index of the cursor among the items that are shown."""
 
     @property
     def shown(self) -> int:
@@ -127,14 +127,14 @@ class ListPane(ScrolledPane):
 
     @property
     def first(self) -> int:
-        """The place of the first item in view."""
-        return min(max(self.place - self.page // 2, 0), max(self.shown - self.page, 0))
+        """The index of the first item in view."""
+        return min(max(self.cursor_index - self.page // 2, 0), max(self.shown - self.page, 0))
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to an item."""
         row = event.y - (self.size.height - self.page)  # below the titles
         if event.button == 1 and row >= 0 and self.first + row < self.shown:
-            self.move_cursor(self.first + row - self.place)
+            self.move_cursor(self.first + row - self.cursor_index)
 
     @abstractmethod
     def move_cursor(self, rows: int) -> None:

@@ -21,7 +21,7 @@ from runvitals.readers.wandb_files.transaction_log import TransactionLog
 from runvitals.terminal.leet.shared_use import SharedUse
 
 KEPT_BYTES = 128 * 1024 * 1024
-"""Of records, in memory. Of a run with more, the oldest are left out."""
+"""Most bytes of records in memory; beyond it the oldest are dropped."""
 _OVERHEAD_BYTES = 300
 _BRIEF_LETTERS = 400
 _KINDS = {

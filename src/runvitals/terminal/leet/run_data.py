@@ -99,7 +99,7 @@ class RunData:
     def time_of_step(self, name: str, step: float) -> float | None:
         """Return the time in ms of the value closest to a step; None without values."""
         for line in self.source.logged_lines(name):
-            index = line.steps.nearest_place(step)
+            index = line.steps.nearest_index(step)
             if index is not None and index < line.times.count:
                 return float(line.times.x[index])
         return None
@@ -107,7 +107,7 @@ class RunData:
     def step_at(self, name: str, time_ms: float) -> float | None:
         """Return the step of the value logged closest to a time under a name; None without values."""
         for line in self.source.logged_lines(name):
-            index = line.times.nearest_place(time_ms)
+            index = line.times.nearest_index(time_ms)
             if index is not None and index < line.steps.count:
                 return float(line.steps.x[index])
         return None

@@ -101,7 +101,7 @@ class RunScreen(RunPanesScreen):
         """Yield the panes; images are hidden at first."""
         self.overview = TextPane("Overview", id="overview")
         self.metrics = ChartGrid("Metrics", (4, 3), self._read_metrics, XWindow(), id="metrics")
-        self.system = SystemGrid((2, 6), lambda: self.data, self._read_wanted, id="system")
+        self.system = SystemGrid((2, 6), lambda: self.data, self._read_missing, id="system")
         self.console = TextPane("Console", follows=True, id="console")
         self.media = MediaPane(self.data.source, self._graphics, id="media")
         self.media.add_class("hidden")
@@ -242,12 +242,12 @@ class RunScreen(RunPanesScreen):
 
     def _read_metrics(self, charts: Sequence[Chart]) -> ChartValues:
         lines = self.data.logged_lines(charts, self.on_time)
-        self._read_wanted()
+        self._read_missing()
         return ChartValues(
             lines, None, self.on_time, self._start if self.on_time else 0.0, self.data.is_running
         )
 
-    def _read_wanted(self) -> None:
+    def _read_missing(self) -> None:
         """Read at once what a remote source does not have yet."""
         if self.data.source.wants_more():
             self._wake.set()

@@ -58,7 +58,7 @@ class ListedRuns:
         self._cpu_clock = cpu_clock
         self._read_cpu_s = 0.0
         self._all: list[Run] = []
-        self._wanted = Filter()
+        self._filter = Filter()
         self.runs: list[Run] = []
         self.is_read = False
         self.count = 0
@@ -98,7 +98,7 @@ class ListedRuns:
         filter_ = Filter(terms=parse(text))
         if not self._catalogue.filters_itself and any(map(is_statistic, filter_.fields)):
             raise ValueError("this list knows no system statistics; `runvitals runs` filters by them")
-        self._wanted, self.text = filter_, text
+        self._filter, self.text = filter_, text
         self._match()
 
     @property
@@ -145,7 +145,7 @@ class ListedRuns:
         self.selected = {run_id: colour for run_id, colour in self.selected.items() if run_id == self.pinned}
 
     def rows(self, width: int, first: int, height: int) -> list[Row]:
-        """Return the rows of the list from a place on."""
+        """Return the rows of the list from an index on."""
         return [
             self._row(run, index == self.cursor, width)
             for index, run in enumerate(self.runs[first : first + height], first)
@@ -153,7 +153,7 @@ class ListedRuns:
 
     def _match(self) -> None:
         current = self.current
-        self.runs = self._all if self._catalogue.filters_itself else matching(self._all, self._wanted)
+        self.runs = self._all if self._catalogue.filters_itself else matching(self._all, self._filter)
         listed = {run.id for run in self._all}
         if not self._catalogue.filters_itself:  # of a server, other runs may only be on another page
             self.selected = {run_id: colour for run_id, colour in self.selected.items() if run_id in listed}

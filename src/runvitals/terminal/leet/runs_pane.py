@@ -27,7 +27,7 @@ class RunsPane(ListPane):
         return len(self.table.runs)
 
     @property
-    def place(self) -> int:
+    def cursor_index(self) -> int:
         """The index of the run at the cursor."""
         return self.table.cursor
 

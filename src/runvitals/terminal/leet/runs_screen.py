@@ -38,7 +38,7 @@ from runvitals.terminal.leet.x_window import XWindow
 LOW = 30
 """Below this height the overview is hidden."""
 _REST_S = 0.15
-"""A run is read after the cursor has rested on it for so long."""
+"""How long the cursor must rest on a run before it is read."""
 
 
 class RunsScreen(RunPanesScreen):
@@ -100,7 +100,7 @@ class RunsScreen(RunPanesScreen):
         self.metrics = ChartGrid("Metrics of the selected runs", (3, 3), self._read, XWindow(), id="metrics")
         self.metrics.empty_text = "space selects a run"
         self.overview = TextPane("Overview", id="overview")
-        self.system = SystemGrid((3, 2), lambda: self._current.data, self._read_wanted, id="system")
+        self.system = SystemGrid((3, 2), lambda: self._current.data, self._read_missing, id="system")
         self.media = MediaPane(None, graphics, id="media")
         self.console = TextPane("Console", follows=True, id="console")
 
@@ -239,7 +239,7 @@ class RunsScreen(RunPanesScreen):
             run = data.run
         self.overview.set_rows([] if run is None else overview(run))
 
-    def _read_wanted(self) -> None:
+    def _read_missing(self) -> None:
         """Read at once what a remote source does not have yet."""
         data = self._current.data
         if data is not None and data.source.wants_more():

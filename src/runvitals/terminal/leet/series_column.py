@@ -12,7 +12,7 @@ import numpy as np
 
 BLOCK = 64
 GAP = 5.0
-"""A series is interrupted where its values are this many usual distances apart."""
+"""A gap between two values, in usual distances, from which a series is interrupted."""
 _MAX_OPENED = 64
 
 
@@ -153,11 +153,11 @@ class SeriesColumn:
 
     def nearest(self, x: float) -> tuple[float, float] | None:
         """Return the x and y of the value that is closest to an x; None without values."""
-        index = self.nearest_place(x)
+        index = self.nearest_index(x)
         return None if index is None else (float(self._x[index]), float(self._y[index]))
 
-    def nearest_place(self, x: float) -> int | None:
-        """Return the place of the value that is closest to an x; None without values."""
+    def nearest_index(self, x: float) -> int | None:
+        """Return the index of the value that is closest to an x; None without values."""
         right = int(np.searchsorted(self.x, x))
         around = [index for index in (right - 1, right) if 0 <= index < self.count]
         return min(around, key=lambda index: float(abs(self._x[index] - x)), default=None)

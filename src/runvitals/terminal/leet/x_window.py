@@ -71,7 +71,7 @@ class XWindow:
             self.zoom(2.0**by, at, extent)
             return
         spans = [*self._steps, None]
-        nearest = len(self._steps) if self.span is None else _place(self._steps, self.span)
+        nearest = len(self._steps) if self.span is None else _nearest_step(self._steps, self.span)
         self.span = spans[min(max(nearest + by, 0), len(self._steps))]
 
     def pan(self, share: float, extent: tuple[float, float]) -> None:
@@ -107,5 +107,5 @@ class XWindow:
         return whole if self.span is None else f"last {label(self.span)}"
 
 
-def _place(steps: tuple[float, ...], span: float) -> int:
+def _nearest_step(steps: tuple[float, ...], span: float) -> int:
     return min(range(len(steps)), key=lambda index: abs(steps[index] - span))

@@ -49,15 +49,15 @@ class GpuProcesses:
     def __init__(self, proc: str, nvml: Nvml | None) -> None:
         self._proc = proc
         self._read_s = float("-inf")
-        self._found: dict[int, GpuUse] = {}
+        self._uses: dict[int, GpuUse] = {}
         self._nvml = nvml
 
     def read(self, pids: Iterable[int], mono_s: float) -> dict[int, GpuUse]:
         """Use by PID. It is read again every 4 s."""
         if mono_s - self._read_s >= _EVERY_S:
             self._read_s = mono_s
-            self._found = {**self._of_amd(pids), **self._of_nvidia()}
-        return self._found
+            self._uses = {**self._of_amd(pids), **self._of_nvidia()}
+        return self._uses
 
     def close(self) -> None:
         """Release the driver."""

@@ -51,16 +51,16 @@ class ProcessList:
         self._ticks: dict[int, int] = {}
         self._mono_s = 0.0
         self._users: dict[int, str] = {}
-        self._known: dict[tuple[int, int], tuple[str, str]] = {}
+        self._descriptions: dict[tuple[int, int], tuple[str, str]] = {}
 
     def everything(self, mono_s: float) -> list[ProcessLine]:
         """Return all processes, unordered, with the CPU that they used since the last call."""
-        lines, described = [], self._known
-        self._known = {}
+        lines, described = [], self._descriptions
+        self._descriptions = {}
         for pid, fields, share in self._read(mono_s):
             key = (pid, int(fields[19]))
             words = described[key] if key in described else (self._user(pid), self._command(pid))
-            self._known[key] = words
+            self._descriptions[key] = words
             lines.append(self._line(pid, fields, share, *words))
         return lines
 

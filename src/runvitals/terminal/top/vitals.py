@@ -11,7 +11,7 @@ from runvitals.readers.journals.rates import between, rate_of
 
 # At least as many points as the widest sparkline shows.
 _HISTORY = 240
-# How long a value is shown that is not updated.
+# How long a value without an update is shown.
 _STALE_S = 20.0
 
 # By family of keys: value to show → suffixes of the keys that have it, in order of preference.

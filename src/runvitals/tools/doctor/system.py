@@ -24,7 +24,7 @@ _HOST_NAMESPACE = "pid:[4026531836]"
 _NVIDIA = "/dev/nvidiactl"
 # Kernel modules of accelerators whose version the kernel reports.
 _MODULES = ("nvidia", "amdgpu", "neuron", "habanalabs", "gasket", "xe", "i915")
-# Before this program was written. An earlier clock has never been set.
+# A time before this program was written: a clock that shows an earlier one was never set.
 _EARLIEST_S = 1_750_000_000
 _ADJTIMEX_BYTES = 256
 _TIME_ERROR = 5

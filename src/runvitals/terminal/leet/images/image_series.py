@@ -24,18 +24,18 @@ class ImageSeries:
         self.count = 0
         self.problem = ""
         self._records: Sequence[LoggedMedia] = ()
-        self._place = 0
+        self._index = 0
         self._is_at_end = True
 
     def set_records(self, records: Sequence[LoggedMedia], count: int) -> None:
         """Set what was logged so far."""
         self._records, self.count, self.problem = records, count, ""
-        self.go(len(records) if self._is_at_end else self._place)
+        self.go(len(records) if self._is_at_end else self._index)
 
     @property
     def record(self) -> LoggedMedia | None:
         """The record that is shown."""
-        return self._records[self._place] if self._records else None
+        return self._records[self._index] if self._records else None
 
     @property
     def position(self) -> str:
@@ -44,17 +44,17 @@ class ImageSeries:
         if record is None:
             return ""
         step = "" if record.step is None else f"step {record.step:g} · "
-        return f"{step}{self._place + 1} of {len(self._records)}"
+        return f"{step}{self._index + 1} of {len(self._records)}"
 
     def go(self, index: int) -> None:
-        """Show the record at a place, or the nearest one."""
+        """Show the record with an index, or the nearest one."""
         end = max(len(self._records) - 1, 0)
-        self._place = min(max(index, 0), end)
-        self._is_at_end = self._place == end
+        self._index = min(max(index, 0), end)
+        self._is_at_end = self._index == end
 
     def scrub(self, records: int) -> None:
         """Show a later or an earlier record."""
-        self.go(self._place + records)
+        self.go(self._index + records)
 
     def to_end(self, last: bool) -> None:
         """Show the first or the last record."""

@@ -17,7 +17,7 @@ from runvitals.model.errors import UnknownRun
 from runvitals.model.media import IMAGE
 from runvitals.terminal.leet.braille import Row
 from runvitals.terminal.leet.chart_layout import ChartLayout
-from runvitals.terminal.leet.fitting_text import cut, left
+from runvitals.terminal.leet.fitting_text import align_left, cut
 from runvitals.terminal.leet.images.image_series import ImageSeries
 from runvitals.terminal.leet.images.terminal_graphics import PLACEHOLDER, Graphics, cell_pixels
 from runvitals.terminal.leet.pane import GridPane
@@ -27,12 +27,12 @@ USUAL_SIZE = (2, 1)
 _MAX_SIDE_BY_SIDE = 4
 _TALLEST = 60
 _HEAD_ROWS = 2
-"""Of a tile: its name and step, and the captions."""
+"""Rows above the images of a tile: its name and step, and the captions."""
 
 
 @dataclass(eq=False, slots=True)
 class DrawnImage:
-    """An image in the size of its place: its cells, and what is sent to the terminal beside them."""
+    """An image in the size of its area: its cells, and what is sent to the terminal beside them."""
 
     rows: list[Row]
     sequence: str = ""
@@ -132,10 +132,10 @@ class MediaPane(GridPane):
             self.redraw()
 
     def _tiles(self) -> list[tuple[str, tuple[int, int, int, int]]]:
-        """Return the names in view, and their places: x, y, width and height in the pane below its title."""
+        """Return the names in view, and their areas: x, y, width and height in the pane below its title."""
         if self.is_full:
             return [(name, (0, 0, self.size.width, self.size.height - 1)) for name in self._names]
-        return list(zip(self._names, map(self._layout.place, self._layout.shown), strict=True))
+        return list(zip(self._names, map(self._layout.area, self._layout.shown), strict=True))
 
     async def _read(self, source: RunSource, series: ImageSeries) -> None:
         count = self._counts.get(series.name, 0)
@@ -164,10 +164,10 @@ class MediaPane(GridPane):
         return list(await asyncio.gather(*tasks))
 
     def _picture(self, source: RunSource, item: Mapping[str, Any], width: int, height: int) -> DrawnImage:
-        """Return an item in the size of its place."""
+        """Return an item in the size of its area."""
         if not (item.get("sha256") or item.get("file")):
             return DrawnImage([[(cut(inert(item.get("error") or "no file"), width), "bad")]])
-        # Only now, because they take 40 ms: most runs are looked at without images.
+        # Imported here, because they take 40 ms and most users look at no images.
         from runvitals.terminal.leet.images import kitty
         from runvitals.terminal.leet.images.decoding import UnreadableImage, decode
         from runvitals.terminal.leet.images.half_blocks import rows_of
@@ -225,13 +225,13 @@ class MediaPane(GridPane):
         hidden = len(items) - _MAX_SIDE_BY_SIDE
         more = f" · {hidden} more side by side" if hidden > 0 else ""
         name = cut(inert(series.name), max(width // 2, 8))
-        position = left(f"  {series.position}{more}", width - cell_len(name))
+        position = align_left(f"  {series.position}{more}", width - cell_len(name))
         captions = " | ".join(str(item["caption"]) for item in items if item.get("caption"))
         about = series.problem or inert(captions)
         style = "bad" if series.problem else "dim"
         rows: list[Row] = [
             [(name, "focus" if is_focused else "title"), (position, "dim")],
-            [(left(about, width), style)],
+            [(align_left(about, width), style)],
         ]
         each = width // max(len(pictures), 1)
         for y in range(height - _HEAD_ROWS):
@@ -253,7 +253,7 @@ class MediaPane(GridPane):
         return [(self.title, "focus" if self.has_focus else "dim"), (f"  {' · '.join(parts)}", "dim")]
 
     def _send(self) -> None:
-        """Send images to the terminal: sixels at their place; kitty's once, before their cells."""
+        """Send images to the terminal: sixels at their position; kitty's once, before their cells."""
         app: App[Any] = self.app
         driver = app._driver
         if driver is None or not self.is_on_screen or app.screen is not self.screen:

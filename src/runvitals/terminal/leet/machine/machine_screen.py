@@ -33,12 +33,12 @@ from runvitals.terminal.top.processes import ProcessLine, kill
 
 _NARROW = 100
 _FIRST_S = 0.3
-"""Between the first two samples: CPU utilisation needs two."""
+"""Seconds between the first two samples: CPU utilisation needs two."""
 _WINDOW_MS = 300_000.0
 
 
-# The subjects of charts in the order in which they are shown, by the first word of a key. What is about the
-# processes of a run comes last: here it is about this program.
+# The order of charts, by the first word of their keys. Metrics of a run's processes come last: here they are
+# those of this program.
 _SUBJECTS = ("gpu", "tpu", "trn", "ipu", "cpu", "memory", "swap", "network", "disk")
 
 

@@ -15,7 +15,7 @@ from runvitals.terminal.top.vitals import Accelerator, Vitals, device_names
 _CORE = re.compile(r"cpu\.(\d+)\.cpu_percent")
 _LEVELS = " ▁▂▃▄▅▆▇█"
 _MAX_BARS = 16
-"""With more cores, each is one character."""
+"""Cores that get a bar each; more cores get one character each."""
 _LABEL = 8
 _RATES = (
     ("Network", "network.recvMBps", "network.sentMBps"),

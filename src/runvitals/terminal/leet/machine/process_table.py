@@ -27,7 +27,7 @@ _COLUMNS = {
 }
 _OF_GPUS = ("devices", "device_memory")
 _LEFT_OUT = ("state", "time", "user")
-"""In this order, where there is no room for the command."""
+"""Columns that are hidden, in this order, if there is no room for the command."""
 _COMMAND_WIDTH = 24
 
 
@@ -88,7 +88,7 @@ class ProcessTable:
 
     @property
     def cursor(self) -> int:
-        """The place of the process at the cursor."""
+        """The index of the process at the cursor."""
         indexes = (index for index, process in enumerate(self.shown) if _identity(process) == self._current)
         return next(indexes, 0)
 
@@ -116,7 +116,7 @@ class ProcessTable:
             self._current = _identity(self.shown[0])
 
     def rows(self, width: int, first: int, height: int) -> list[Row]:
-        """Return the heading, and the processes from a place on."""
+        """Return the heading, and the processes from an index on."""
         cursor, names = self.cursor, self._columns(width)
         heads = [f"{_COLUMNS[name][0]:{_COLUMNS[name][1]}}" for name in names]
         rows: list[Row] = [[(" ".join([*heads, " COMMAND"]), "title")]]

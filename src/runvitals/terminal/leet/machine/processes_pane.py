@@ -25,7 +25,7 @@ class ProcessesPane(ListPane):
         return self.table.count
 
     @property
-    def place(self) -> int:
+    def cursor_index(self) -> int:
         """The index of the process at the cursor."""
         return self.table.cursor
 

@@ -111,10 +111,10 @@ class RunSource(Protocol):
 
 
 class RunCatalogue(Protocol):
-    """A place that has runs.
+    """A collection of runs: a data folder, a server, a folder of W&B's files.
 
     Attributes:
-        title: what it is.
+        title: its name, such as the folder.
         filters_itself: whether `runs` applies the filter; otherwise its runs have everything to filter by.
     """
 
@@ -130,7 +130,7 @@ class RunCatalogue(Protocol):
         ...
 
     def open(self, run_id: str) -> RunSource:
-        """Return a run of this place."""
+        """Return one of its runs."""
         ...
 
     def close(self) -> None:

@@ -66,8 +66,8 @@ class ServerSource:
         self._series: dict[SeriesName, _Fetched] = {}
         self._names: dict[str, None] = {}
         self._logged: dict[str, dict[tuple[str, int | None], tuple[SeriesColumn, SeriesColumn]]] = {}
-        self._wanted: dict[SeriesName, tuple[float, float]] = {}
-        self._wanted_names: set[str] = set()
+        self._missing: dict[SeriesName, tuple[float, float]] = {}
+        self._missing_names: set[str] = set()
         self._pieces: list[ConsoleText] = []
         self._media_keys: list[MediaKey] = []
         self._end_ms = 0.0
@@ -112,7 +112,7 @@ class ServerSource:
         if news.get("reload"):
             self._series.clear()
             self._logged.clear()
-            self._wanted_names.update(self._names)
+            self._missing_names.update(self._names)
             return self._start()
         with self._lock:
             self._add_samples(news.get("samples") or ())
@@ -163,7 +163,7 @@ class ServerSource:
 
     def _fetch_series(self) -> bool:
         with self._lock:
-            requested, self._wanted = self._wanted, {}
+            requested, self._missing = self._missing, {}
         requests: dict[tuple[float, float] | None, set[str]] = {}
         for name, x_range in requested.items():
             if name not in self._series:
@@ -201,8 +201,8 @@ class ServerSource:
 
     def _fetch_logged(self) -> bool:
         with self._lock:
-            requested = sorted(self._wanted_names)
-            self._wanted_names.clear()
+            requested = sorted(self._missing_names)
+            self._missing_names.clear()
         for start in range(0, len(requested), _KEYS_PER_REQUEST):
             names = requested[start : start + _KEYS_PER_REQUEST]
             response = self._get("/history", [("keys", names), ("max_points", _POINTS)])
@@ -240,7 +240,7 @@ class ServerSource:
             for name in names:
                 series = self._series.get(name)
                 if series is None or series.lacks(x_range):
-                    self._wanted[name] = x_range
+                    self._missing[name] = x_range
                 if series is not None and series.column.count:
                     columns[name] = series.column.snapshot()
         return columns
@@ -254,7 +254,7 @@ class ServerSource:
         """Return the numbers in memory; note the name for the next poll if there are none."""
         with self._lock:
             if name not in self._logged:
-                self._wanted_names.add(name)
+                self._missing_names.add(name)
             return [
                 LoggedLine(host, rank, f"{host} {rank}", steps.snapshot(), times.snapshot())
                 for (host, rank), (steps, times) in sorted(
@@ -268,7 +268,7 @@ class ServerSource:
 
     def wants_more(self) -> bool:
         """Return whether series were asked for that are not in memory."""
-        return bool(self._wanted or self._wanted_names)
+        return bool(self._missing or self._missing_names)
 
     def console(self) -> list[ConsoleText]:
         """Return the end of the output, as of the last poll."""

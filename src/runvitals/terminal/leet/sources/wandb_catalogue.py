@@ -23,7 +23,7 @@ class WandbCatalogue:
     def __init__(self, folder: str) -> None:
         self.title = folder
         self._folder = folder
-        self._known: dict[str, tuple[int, WandbFile | None]] = {}
+        self._summaries: dict[str, tuple[int, WandbFile | None]] = {}
         self._paths: dict[str, str] = {}
 
     def runs(self, now_ms: int, filter_text: str) -> tuple[list[Run], int]:
@@ -44,11 +44,11 @@ class WandbCatalogue:
         """Return the summary of a file, read again only if it changed; None for one without a run."""
         try:
             changed_ns = os.stat(path).st_mtime_ns
-            if self._known.get(path, (0, None))[0] != changed_ns:
-                self._known[path] = changed_ns, summary(path)
+            if self._summaries.get(path, (0, None))[0] != changed_ns:
+                self._summaries[path] = changed_ns, summary(path)
         except (OSError, ValueError):
-            self._known[path] = (0, None)
-        return self._known[path][1]
+            self._summaries[path] = (0, None)
+        return self._summaries[path][1]
 
     def path_of(self, run_id: str) -> str | None:
         """Return the file that stands for a run."""
