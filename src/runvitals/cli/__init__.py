@@ -79,7 +79,8 @@ def parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """Return the parser for all subcommands.
 
     Args:
-        words: what it will parse. Only the subcommand that they name is loaded then; none, if they name none,
+        words: the words that it will parse. Only the subcommand that they name is loaded then; none, if they
+        name none,
             as for `--help`.
     """
     top = argparse.ArgumentParser(prog="runvitals", description="The vital signs of every training run.")

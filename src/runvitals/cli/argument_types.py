@@ -89,7 +89,7 @@ def number_between(low: float, high: float, also: str = "") -> Callable[[str], f
     """Return the type of an argument that is a number in a range.
 
     Args:
-        also: what else is expected, for the message: ", or `max`".
+        also: an addition to the message, such as ", or `max`".
 
     Example:
         >>> number_between(0.1, 3600)("1.5")

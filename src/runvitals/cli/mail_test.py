@@ -45,7 +45,7 @@ def run(
     """Send the mail.
 
     Args:
-        address: of the metadata store.
+        address: address of the metadata store.
         keys: the key file.
 
     Raises:

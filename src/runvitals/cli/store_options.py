@@ -159,7 +159,7 @@ def open_sample_store(
     """Return the sample store. The caller closes it.
 
     Args:
-        cold: where old samples are, if they are kept in a folder; None: where they were moved before.
+        cold: settings for old samples of a store in a folder; None: those of earlier moves.
 
     Raises:
         ValueError: invalid address.

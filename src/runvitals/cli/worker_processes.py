@@ -30,7 +30,7 @@ class WorkerProcesses:
     They also end when this process was killed: its successor needs their port and folders.
 
     Args:
-        work: what a process does, with its number from 0; returns its exit code.
+        work: runs in each process, with its number from 0; returns its exit code.
     """
 
     def __init__(self, count: int, work: Callable[[int], int]) -> None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from runvitals.monitoring.collectors.base import Collector
     from runvitals.monitoring.collectors.sources import Sources
 
-# Seconds between the two readings that rates and percentages need. With a shorter interval, the CPU's 10 ms ticks
-# are too coarse.
+# Seconds between the two readings that rates and percentages need. With less, the CPU's 10 ms ticks are too
+# coarse.
 _BETWEEN_S = 0.5
 # How long slow drivers and tools have for their first answer.
 _PATIENCE_S = 10.0
@@ -38,7 +38,7 @@ class MachineReading:
         time_ms: ms UTC.
         metrics: key → value; for counters the source's running total.
         states: source → `{"state": "on" | "absent" | "failing", "reason": …}`.
-        machine: what sources report about their devices.
+        machine: facts that sources report about their devices.
         counts: source → number of values.
         took_ms: source → duration of its last read.
     """
@@ -56,7 +56,7 @@ def probe(values: Mapping[str, Any], interval_s: float) -> tuple[Sources, Select
 
     Args:
         values: resolved settings.
-        interval_s: how often the sources will be read.
+        interval_s: seconds between two reads of the sources.
     """
     scope = Scope(
         values["host_root"], [os.getpid()], values["process_tree"], values["disk_paths"], interval_s, values

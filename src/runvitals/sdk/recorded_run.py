@@ -38,8 +38,8 @@ class RecordedRun(WandbRun):
     Args:
         values: the resolved settings.
         run_id: the run's id.
-        ranks: of this process.
-        attachment: to the run's journal and monitor; None if nothing is recorded.
+        ranks: the ranks of this process.
+        attachment: the connection to the run's journal and monitor; None if nothing is recorded.
     """
 
     def __init__(

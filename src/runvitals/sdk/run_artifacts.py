@@ -32,9 +32,9 @@ class RunArtifacts(RecordedRun):
 
         Args:
             artifact_or_path: an artifact; or a file, a folder or an address such as `s3://…`.
-            name, type: of an artifact that is given by a path; default: `run-ID-NAME`, and `unspecified`.
+            name, type: those of an artifact given by a path; default: `run-ID-NAME`, and `unspecified`.
             aliases: further names of the version; other versions lose them.
-            tags: of the version.
+            tags: tags of the version.
 
         Returns:
             The artifact; `wait()` waits until it has its version.
@@ -85,7 +85,7 @@ class RunArtifacts(RecordedRun):
                 of this run, or without one on this machine.
             type: if given, the type that it must have.
             aliases: not supported; `log_artifact` gives aliases.
-            use_as: what it is used for.
+            use_as: the purpose.
 
         Raises:
             UnknownArtifact: there is none (a LookupError).

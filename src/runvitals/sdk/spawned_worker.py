@@ -17,7 +17,7 @@ class RunOfParent:
     """The run that a process has opened.
 
     Args:
-        pid: of that process.
+        pid: the pid of that process.
     """
 
     __slots__ = ("directory", "pid", "run_id")

@@ -101,7 +101,7 @@ def of_run(name: str, run_id: str, project: str, entity: str | None, url: Callab
     """Return an attribute of W&B's run that is another one of ours.
 
     Args:
-        name: of the attribute.
+        name: the attribute's name.
 
     Raises:
         AttributeError: see `absence_error`.

@@ -13,7 +13,7 @@ class ArtifactScope(NamedTuple):
     Args:
         server: the address of the server; None: the journals in `folder`.
         folder: the data folder.
-        entity, project: of the run; they complete names that leave them out.
+        entity, project: those of the run, for names that leave them out.
     """
 
     server: str | None

@@ -22,8 +22,8 @@ class Media(ABC):
     """A value of `log` that is more than a number. Nothing is read or encoded before `log` is called.
 
     Attributes:
-        kind: as in the journal.
-        faults: what `item` could not record as it was given.
+        kind: the kind in the journal.
+        faults: descriptions of values that `item` had to change.
     """
 
     kind: ClassVar[str]
@@ -42,7 +42,7 @@ class ArrayHistogram(Media):
     """The histogram of a long array.
 
     Args:
-        summary: as `arrays.histogram` returns it.
+        summary: the result of `arrays.histogram`.
     """
 
     kind = media.HISTOGRAM

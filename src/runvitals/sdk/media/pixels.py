@@ -50,7 +50,7 @@ def channels_last(array: Any, dimensions: int) -> Any:
     """Return the array with channels as its last axis, as PyTorch has them before height and width.
 
     Args:
-        dimensions: with channels: 3 for an image, 4 for a video.
+        dimensions: number of dimensions with channels: 3 for an image, 4 for a video.
 
     Raises:
         ValueError: another number of dimensions or channels.

@@ -41,7 +41,7 @@ class MediaRecorder:
 
     Args:
         folder: the run's folder.
-        journal: of the records of this process; its file is created with the first one.
+        journal: the journal of this process's records; its file is created with the first one.
         fault: called with what could not be recorded, and counts it.
         write: called with a function that writes to the journal file; it may be called later.
     """

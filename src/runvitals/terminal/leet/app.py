@@ -30,12 +30,12 @@ class LeetApp(LeetProgram):
     """`runvitals leet`. Charts are loaded after the first picture, which names what it opens.
 
     Args:
-        target: what to open.
-        interval_s: between two looks at a running run; None: as configured.
-        config: the settings; None: those without a file.
+        target: the catalogue, and the run in it, to open.
+        interval_s: seconds between two reads of a running run; None: as configured.
+        config: the settings; None: the defaults.
         environ: environment variables, for what is kept of projects; None: nothing is kept.
         replay_speed: replay runs, this much faster than the clock; None: show them as they are.
-        graphics: how images are shown.
+        graphics: the way to show images.
     """
 
     def __init__(

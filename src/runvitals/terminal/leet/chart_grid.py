@@ -31,11 +31,11 @@ class ChartValues(NamedTuple):
     """The values of the charts of a page.
 
     Args:
-        lines: of each chart.
-        extent: of x, of all charts; None: each has its own, from its first to its last value.
-        on_time: whether x is a time rather than a step.
-        x_start: what the labels of the x-axis count from.
-        grows: whether values are being added.
+        lines: the lines of each chart.
+        extent: the x-range of all charts; None: each has that of its values.
+        on_time: whether x is a time, not a step.
+        x_start: the zero of the labels of the x-axis.
+        grows: whether the run still adds values.
     """
 
     lines: list[list[ChartLine]]
@@ -74,7 +74,7 @@ class ChartGrid(GridPane):
     """A grid of charts with a filter.
 
     Args:
-        title: in the first row.
+        title: shown in the first row.
         size: columns and rows.
         read: returns the values of charts.
         window: which part of the x-axis is shown.

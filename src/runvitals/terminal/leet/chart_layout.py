@@ -12,8 +12,8 @@ class ChartLayout:
     """The arrangement of charts in pages.
 
     Args:
-        columns, rows: as wanted; fewer are shown where they do not fit.
-        count: of charts.
+        columns, rows: the most to show; fewer if they do not fit.
+        count: number of charts.
         focus: the index of the chart in focus.
 
     Example:

@@ -43,13 +43,13 @@ class ChartStyle:
     Args:
         log: whether the y-axis is logarithmic.
         is_heatmap: whether each line is a row, coloured by value.
-        guides: what marks the heights that have labels.
+        guides: the marks at the heights with labels.
         is_focused: whether its frame is marked.
         on_time: whether x is in milliseconds, rather than steps; then missing samples interrupt a line.
-        x_start: what the labels of the x-axis count from.
+        x_start: the zero of the labels of the x-axis.
         cross: the x of the crosshair, or None.
         has_colours: whether the terminal has them.
-        x_name: of what x is, if it is neither time nor steps; safe for a terminal.
+        x_name: the metric on the x-axis, "" for time and steps; safe for a terminal.
     """
 
     log: bool = False

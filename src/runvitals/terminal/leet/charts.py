@@ -28,7 +28,7 @@ class Chart(NamedTuple):
 
     Args:
         axis: the logged metric that it is drawn over, where others are over steps; "": none.
-        is_hidden: whether it is shown only if a filter asks for it.
+        is_hidden: whether it is shown only if a filter matches it.
     """
 
     title: str
@@ -51,7 +51,7 @@ def system_charts(keys: Mapping[tuple[str, str], Iterable[str]]) -> list[Chart]:
     """Return the charts of system metrics in the order of the definitions, unknown keys last.
 
     Args:
-        keys: of each (host, role). A counter that has a rate is shown as that rate.
+        keys: the keys of each (host, role). A counter that has a rate is shown as that rate.
 
     Example:
         >>> [(chart.title, chart.unit) for chart in system_charts({("node1", "monitor"): ["cpu", "my.key"]})]
@@ -83,7 +83,7 @@ def metric_charts(
     """Return the charts of logged values, ordered by name. Their lines are known once they are read.
 
     Args:
-        defined: how `define_metric` chose to show them. An axis that nobody logged does not count.
+        defined: definitions of `define_metric` by name. An axis that nobody logged does not count.
     """
     logged = set(names)
     charts = []

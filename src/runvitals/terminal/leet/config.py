@@ -49,7 +49,7 @@ class Config:
     """The settings. Unknown names and values in the file are ignored, and kept when it is written.
 
     Args:
-        path: of the file.
+        path: the path of the file.
 
     Raises:
         ValueError: the file is not a JSON object.
@@ -107,7 +107,7 @@ class ProjectState:
     It is a convenience: a state that cannot be read or written is silently dropped.
 
     Args:
-        folder: for the files of all projects.
+        folder: the folder with the files of all projects.
         project: its name.
     """
 

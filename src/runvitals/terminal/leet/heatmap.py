@@ -39,8 +39,8 @@ def heatmap(
     With more series than rows, a row shows two of them, one above the other, or the highest value of several.
 
     Args:
-        names: of the series, safe for a terminal.
-        y_range: what is coldest and hottest.
+        names: the names of the series, safe for a terminal.
+        y_range: the coldest and the hottest value.
         has_colours: whether the terminal has them; otherwise hotter values are denser.
     """
     margin = min(max((cell_len(name) for name in names), default=0), _MAX_LABEL, max(width - 8, 0))

@@ -30,7 +30,7 @@ class RecordsPane(ListPane):
     """The list of records, of which only those in view are turned into text.
 
     Args:
-        log: what it shows.
+        log: the records to show.
     """
 
     def __init__(self, log: RecordLog, *, id: str) -> None:
@@ -112,10 +112,10 @@ class InspectScreen(FilteredScreen):
     """The screen of a run's records.
 
     Args:
-        title: what they are of.
+        title: the name of the run.
         log: the records.
         follows: whether the newest record is shown as records are written.
-        interval_s: between two looks.
+        interval_s: seconds between two reads.
     """
 
     DEFAULT_CSS = """
@@ -230,7 +230,7 @@ class InspectApp(LeetProgram):
     Args:
         source: the run.
         follows: whether the newest record is shown as records are written.
-        interval_s: between two looks.
+        interval_s: seconds between two reads.
 
     Raises:
         ValueError: a run of a server, which has no records.

@@ -16,9 +16,9 @@ class Key(NamedTuple):
 
     Args:
         keys: as Textual names them, separated by commas; "" for keys of one pane.
-        action: of the screen.
-        shown: as the help names them.
-        text: what they do.
+        action: the action of the screen.
+        shown: their names in the help.
+        text: their effect.
     """
 
     keys: str

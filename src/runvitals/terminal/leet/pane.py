@@ -19,7 +19,7 @@ class FocusablePane(RowsWidget, can_focus=True):
     """Rows that can have the focus.
 
     Args:
-        title: in the first row.
+        title: shown in the first row.
 
     Attributes:
         is_glob: whether the filter is a glob rather than a regular expression, where the pane takes both.

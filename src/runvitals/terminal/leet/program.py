@@ -32,7 +32,7 @@ class LeetProgram(App[None]):
     """The base of leet's programs.
 
     Args:
-        config: the settings; None: those without a file.
+        config: the settings; None: the defaults.
     """
 
     TITLE = "runvitals leet"

@@ -16,7 +16,7 @@ class RunPanesScreen(ChartScreen):
     """A screen with metrics, system metrics, images, overview and console.
 
     Args:
-        graphics: how images are shown.
+        graphics: the way to show images.
     """
 
     overview: TextPane

@@ -47,9 +47,9 @@ class RunScreen(RunPanesScreen):
     Args:
         data: the run.
         state_of: returns what is kept of a project; None: nothing is kept.
-        interval_s: between two looks at it.
-        replay: shows the run as it was, from its start on.
-        graphics: how images are shown.
+        interval_s: seconds between two reads.
+        replay: shows the run from its start on.
+        graphics: the way to show images.
     """
 
     DEFAULT_CSS = """
@@ -414,7 +414,7 @@ class LinesPane:
     """The filter of nodes, ranks and devices, as if it were a pane.
 
     Args:
-        data: whose lines it filters.
+        data: the run whose lines it filters.
         redraw: shows them.
     """
 

@@ -36,13 +36,13 @@ class ListedRuns:
     """The runs of a catalogue, newest first.
 
     Args:
-        catalogue: where they are.
+        catalogue: the collection of runs.
         cpu_clock: CPU time of the thread that reads, in s.
 
     Attributes:
         runs: those that match the filter.
-        is_read: whether they were read for the first time.
-        count: how many there are, without the filter if it is applied here.
+        is_read: whether they were read at least once.
+        count: their number, without the filter if it is applied here.
         pinned: the id of the pinned run, or None.
         selected: ids of the selected runs, by the number of their colour.
 

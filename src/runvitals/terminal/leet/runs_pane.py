@@ -14,7 +14,7 @@ class RunsPane(ListPane):
     """The list of runs.
 
     Args:
-        table: what it shows.
+        table: the rows to show.
     """
 
     def __init__(self, table: ListedRuns, *, id: str) -> None:

@@ -45,10 +45,10 @@ class RunsScreen(RunPanesScreen):
     """The screen of the runs.
 
     Args:
-        catalogue: where the runs are.
-        interval_s: between two looks at it.
+        catalogue: the collection of runs.
+        interval_s: seconds between two reads.
         state: keeps what the user chose; None: nothing is kept.
-        graphics: how images are shown.
+        graphics: the way to show images.
     """
 
     DEFAULT_CSS = """

@@ -34,7 +34,7 @@ class SeriesColumn:
     """A series that grows. Its x-values are ascending: what is added out of order is sorted in.
 
     Args:
-        x, y: its first values.
+        x, y: the first values.
 
     Example:
         >>> series = SeriesColumn([0, 1000], [1.0, 2.0])
@@ -223,7 +223,7 @@ def over_metric(values: SeriesColumn, axis: SeriesColumn) -> SeriesColumn:
     Values at other steps are left out, as on the page.
 
     Args:
-        values, axis: of the two metrics, over steps.
+        values, axis: the values of the two metrics over steps.
 
     Example:
         >>> loss, epoch = SeriesColumn([10, 15, 20], [3.0, 9.0, 1.0]), SeriesColumn([10, 20], [1.0, 2.0])

@@ -16,7 +16,7 @@ class TextPane(ScrolledPane):
     """Rows that scroll.
 
     Args:
-        title: in the first row.
+        title: shown in the first row.
         follows: whether the end is shown, until the user scrolls up.
 
     Attributes:

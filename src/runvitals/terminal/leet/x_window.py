@@ -14,7 +14,7 @@ class XWindow:
     """A window on the x-axis.
 
     Args:
-        span: of the newest part; None: everything is shown.
+        span: length of the newest part; None: everything is shown.
         steps: the spans that the keys go through; without any, each is half or double the one before.
 
     Example:

@@ -78,7 +78,7 @@ class ScreenLine:
         """Pad with spaces up to a column.
 
         Args:
-            width: of the whole line.
+            width: columns of the whole line.
         """
         return self.add(" " * (column - (width - self._left)))
 

@@ -31,7 +31,7 @@ class View:
 
     Args:
         host: its name.
-        style: of the terminal.
+        style: size and characters of the terminal.
         hint: shown in the upper right corner.
     """
 

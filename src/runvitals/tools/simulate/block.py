@@ -42,16 +42,16 @@ class ScenarioBlock:
 
     Args:
         scenario: the course of the run.
-        noise: of the simulation.
+        noise: the simulation's noise.
         first: number of the first sample.
-        count: of samples.
+        count: number of samples.
         dt_s: recorded seconds between two samples.
         lag_s: simulated seconds between two samples.
 
     Attributes:
         scenario_s: simulated time of each sample.
         filling: from 0 to 1 while the training is being set up.
-        speed: of the training, as a share of its maximum.
+        speed: speed of the training, as a share of its maximum.
         training_noise: four rows of noise.
         dt_s: recorded seconds since the previous sample; 0 at the run's first sample, where counters start.
     """

@@ -19,8 +19,8 @@ class Delivery:
     """Delivers in a thread, and delivers the rest when it is closed.
 
     Args:
-        folder: of the run.
-        destinations: as in the settings.
+        folder: the run's folder.
+        destinations: the destinations in the settings.
 
     Attributes:
         problem: why the last attempt failed, or "".

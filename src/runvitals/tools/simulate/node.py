@@ -29,9 +29,9 @@ class RunLocation:
     """The run to write, and where to.
 
     Args:
-        folder: of the run.
-        interval_s: between two samples.
-        start_ms: of the run, ms UTC.
+        folder: the run's folder.
+        interval_s: seconds between two samples.
+        start_ms: start of the run, ms UTC.
     """
 
     run_id: str
@@ -58,8 +58,8 @@ class Node:
     Args:
         location: the run, and where to write it.
         profile: its machine.
-        number: of the host, from 0.
-        nodes: how many hosts the run has.
+        number: the host's number, from 0.
+        nodes: number of hosts of the run.
 
     Attributes:
         values: number of values written.
@@ -107,7 +107,7 @@ class Node:
 
         Args:
             about: name, project, tags, notes …
-            settings: to record.
+            settings: the settings to record.
             notice: states that the run is simulated.
         """
         time_ms = self._location.start_ms
@@ -176,7 +176,7 @@ class Node:
         """End the training processes of this host.
 
         Args:
-            exit_code, signal: how they end.
+            exit_code, signal: those with which they end.
             killed: index of the one that the kernel kills because the host is out of memory.
         """
         for index, process in enumerate(self.processes):

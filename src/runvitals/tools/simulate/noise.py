@@ -20,7 +20,7 @@ class Noise:
     """A table of normally distributed numbers (mean 0, standard deviation 1, clipped at ±3).
 
     Args:
-        seed: for the random numbers.
+        seed: the seed of the random numbers.
     """
 
     def __init__(self, seed: int) -> None:

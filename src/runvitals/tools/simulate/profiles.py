@@ -22,7 +22,7 @@ class Kind:
         device: creates one: (index, count) → device; None if it has no accelerators.
         fact: name of their list in the facts about a machine.
         source: the collector that would read them.
-        cpus, memory_gib: of the host.
+        cpus, memory_gib: CPUs and memory of the host.
         processor: CPU model.
         system: operating system.
         disk, nic: names of the disk and the network interface.

@@ -31,13 +31,13 @@ class Simulation:
 
     Args:
         profile: the machine of every host.
-        nodes: how many hosts.
+        nodes: number of hosts.
         scenario_s: simulated duration in seconds.
         speed: simulated seconds per recorded second.
-        seed: for the noise and the incidents.
+        seed: the seed of noise and incidents.
         location: the run, and where to write it.
         about: name, tags … to record.
-        settings: to record.
+        settings: the settings to record.
 
     Example:
         >>> simulation = Simulation(Profile.parse("h100x8"), 1, 600.0, 1.0, 0, location, {}, {})

@@ -33,7 +33,7 @@ def begin(
 
     Args:
         profile: the machine of every host.
-        nodes: how many hosts.
+        nodes: number of hosts.
         scenario_s: simulated duration in seconds.
         speed: simulated seconds per recorded second, with the first sample now; None records the simulated
             duration, with the last sample now.

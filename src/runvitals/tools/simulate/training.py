@@ -26,7 +26,7 @@ class SimulatedTraining:
     """The progress of the training.
 
     Args:
-        ranks: of the whole job.
+        ranks: number of ranks of the whole job.
         step_s: shortest duration of a step.
         duration_s: simulated duration of the run.
 

@@ -15,7 +15,7 @@ class ImageSeries:
         name: under which they were logged.
 
     Attributes:
-        count: how many there were when they were read.
+        count: their number at the last read.
         problem: why they could not be read; "" if they could.
     """
 

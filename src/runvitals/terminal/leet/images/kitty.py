@@ -30,8 +30,8 @@ def transmission(image: Image.Image, number: int, columns: int, rows: int) -> st
     """Return the sequences that send an image, to be shown in cells with placeholders.
 
     Args:
-        number: of the image, from 1 to 2^24 - 1.
-        columns, rows: of the cells.
+        number: the image's number, from 1 to 2^24 - 1.
+        columns, rows: the numbers of cells.
     """
     out = io.BytesIO()
     image.save(out, "PNG")

@@ -52,7 +52,7 @@ class MediaPane(GridPane):
 
     Args:
         source: the run; None: there is none yet.
-        graphics: how images are shown.
+        graphics: the way to show images.
     """
 
     BINDINGS = [

@@ -52,7 +52,7 @@ class MachineScreen(ChartScreen):
 
     Args:
         data: samples it.
-        interval_s: between two samples.
+        interval_s: seconds between two samples.
         readonly: whether processes cannot be killed.
     """
 
@@ -244,7 +244,7 @@ class MachineApp(LeetProgram):
 
     Args:
         data: samples the machine.
-        interval_s: between two samples.
+        interval_s: seconds between two samples.
         readonly: whether processes cannot be killed.
     """
 

@@ -12,7 +12,7 @@ class ProcessesPane(ListPane):
     """The list of processes.
 
     Args:
-        table: what it shows.
+        table: the rows to show.
     """
 
     def __init__(self, table: ProcessTable, *, id: str) -> None:

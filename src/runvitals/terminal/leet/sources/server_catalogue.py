@@ -25,8 +25,8 @@ class ServerCatalogue:
     """The runs of a server that its token may read: the newest of those that match.
 
     Args:
-        url: of the server.
-        environ: where tokens are from, as for all commands.
+        url: the server's URL.
+        environ: environment variables, for tokens, as for all commands.
         project: only of this project.
 
     Raises:

@@ -26,7 +26,7 @@ class SimulatedDevice(Protocol):
         """Return the values of `keys` over the next block of samples: for each key an array, or a constant.
 
         Args:
-            load: of the device in these samples.
+            load: the device's load in these samples.
             z: noise.
         """
         ...

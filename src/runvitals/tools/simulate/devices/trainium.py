@@ -21,7 +21,7 @@ class SimulatedTrainiumChip:
 
     Args:
         chip: its number.
-        chips: how many the instance has.
+        chips: number of chips of the instance.
     """
 
     def __init__(self, chip: int, chips: int) -> None:
