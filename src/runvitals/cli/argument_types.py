@@ -135,7 +135,7 @@ def row_id(text: str) -> int:
 
 
 def address(text: str) -> tuple[str, int]:
-    """Host and port.
+    """Return host and port.
 
     Example:
         >>> address("0.0.0.0:8900"), address("[::1]:0")

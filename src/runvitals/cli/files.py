@@ -91,7 +91,7 @@ def _extension(media_type: str) -> str:
 
 
 def _copy(files: list[ListedFile], folder: str) -> int:
-    """Copy files; returns the exit code: 1 if one of them is gone."""
+    """Copy files; return the exit code: 1 if one of them is gone."""
     missing = 0
     for file in files:
         if file.path is None:

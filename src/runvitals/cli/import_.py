@@ -163,7 +163,7 @@ def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list
 
 
 def _deliver(ids: list[str], arguments: argparse.Namespace) -> int:
-    """Deliver runs; returns how many destinations of runs failed."""
+    """Deliver runs; return how many destinations of runs failed."""
     from runvitals.cli.sync import deliver
 
     return len(deliver(ids, arguments.to, directory(arguments)))

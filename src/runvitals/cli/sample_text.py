@@ -71,7 +71,7 @@ def _groups(reading: MachineReading) -> list[_Group]:
 
 
 def _device(key: str) -> tuple[str, str] | None:
-    """Kind and index of the device in a key; None for other keys."""
+    """Return kind and index of the device in a key; None for other keys."""
     kind, _, rest = key.partition(".")
     index = rest.removeprefix("process.").partition(".")[0]
     return (kind, index) if kind in _DEVICES and index.isdigit() else None
@@ -117,7 +117,7 @@ def _format_value(key: str, value: float) -> str:
 
 
 def _natural(key: str) -> list[tuple[int, str]]:
-    """Sort key with numbers in numeric order: core 10 after core 9."""
+    """Return a sort key with numbers in numeric order: core 10 after core 9."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in key.split(".")]
 
 

@@ -133,7 +133,7 @@ class DestinationSync:
         return f"{inert(run_id)} to {inert(self._destination)}"
 
     def _deliver(self, run_id: str, folder: str) -> bool:
-        """Deliver a run; returns whether it is fully delivered.
+        """Deliver a run; return whether it is fully delivered.
 
         Raises:
             ValueError, ImportError: the destination could not be created.
@@ -175,7 +175,7 @@ class DestinationSync:
         return not cursor.held and not cursor.counts["rejected"]
 
     def _delivered_by_relay(self, run_id: str, cursor: Cursor, error: BlockingIOError) -> bool:
-        """Have the relay deliver a run that it is delivering; whether it is fully delivered."""
+        """Ask the relay that delivers a run to finish; return whether it is fully delivered."""
         from runvitals.monitoring.monitor.relay_connection import ask
 
         folder = os.path.dirname(os.path.dirname(cursor.folder))

@@ -127,7 +127,7 @@ def _flat(nested: object) -> Iterator[object]:
 
 
 def _extremes(array: Any, finite: list[float], size: int) -> tuple[float, float]:
-    """Minimum and maximum: of all elements if that is fast and all are finite, else of the sampled ones."""
+    """Return minimum and maximum: of all elements if that is fast and they are finite, else sampled."""
     if SAMPLED < size <= EXACT:
         low, high = float(array.min()), float(array.max())
         if isfinite(low) and isfinite(high):

@@ -97,7 +97,7 @@ def short_id(key: str) -> str:
 
 
 def new_run_id() -> str:
-    """Eight random letters and digits, the first a letter."""
+    """Return eight random letters and digits, the first a letter."""
     # `secrets` would import hashlib and hmac, which takes 6 ms at every script's start.
     return _letters(int.from_bytes(os.urandom(16), "little"))
 

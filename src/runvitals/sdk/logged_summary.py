@@ -38,7 +38,7 @@ class LoggedSummary:
         self._summary.rules.define(definition)
 
     def add(self, row: Mapping[str, Any], now_ms: int, size: int) -> Mapping[str, Any]:
-        """Add a row whose record has `size` bytes; returns the aggregates of its metrics."""
+        """Add a row whose record has `size` bytes; return the aggregates of its metrics."""
         row = flat(row)
         self._summary.add(row, now_ms)
         self._pending_bytes += size

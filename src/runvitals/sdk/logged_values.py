@@ -117,7 +117,10 @@ class Values:
         return distinct_tags(values, self.fault)
 
     def _simple(self, data: dict[str, Any]) -> dict[str, Any] | None:
-        """Fast path: a copy of a row of numbers and short strings with valid names; None for other rows."""
+        """Return a copy of a row of numbers and short strings with valid names; None for other rows.
+
+        This is the fast path.
+        """
         if len(data) > _SIMPLE_NAMES:
             return None
         row = data.copy()  # another thread may change it
@@ -161,7 +164,7 @@ class Values:
 
 
 def distinct_tags(values: Iterable[object], fault: Callable[[str], None]) -> list[str]:
-    """Different tags as short texts; of a text, its parts between commas.
+    """Return different tags as short texts; a text is split at its commas.
 
     Args:
         fault: called with what is recorded otherwise than it was given.
@@ -189,7 +192,7 @@ def _text_of(value: object, sanitizer: Sanitizer) -> str:
 
 
 def without_secrets(facts: dict[str, Any]) -> dict[str, Any]:
-    """Valid record values with secrets redacted."""
+    """Return valid record values with secrets redacted."""
     from runvitals.monitoring.environment import (
         redaction,  # 1 ms that runs without config or events need not pay
     )

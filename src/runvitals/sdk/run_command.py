@@ -85,7 +85,7 @@ class _CommandRun:
         self._clock = clock_of_run(self._folder, boot_id())
 
     def run(self) -> int:
-        """Start the command, wait for its end, and record how it ended; returns the exit code."""
+        """Start the command, wait for its end, and record how it ended; return the exit code."""
         waited_for = {signal.SIGCHLD, *_FORWARDED}
         signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
         journal = self._journal("console", os.getpid()) if self._values["console"] else None
@@ -120,7 +120,7 @@ class _CommandRun:
         return f"`runvitals show {self._run_id}{elsewhere}` or `runvitals ui{elsewhere}`"
 
     def _start(self, output: ConsoleCapture | None) -> int:
-        """Start the command; returns its PID."""
+        """Start the command; return its PID."""
         environ = {
             **os.environ,
             "RUNVITALS_RUN_ID": self._run_id,

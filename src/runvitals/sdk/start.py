@@ -112,7 +112,7 @@ def init(
 
 
 def _notify_ignored(run: Run, arguments: Mapping[str, Any]) -> None:
-    """Say which arguments have no effect because a run is open that differs from them."""
+    """Print which arguments have no effect because a run is open that differs from them."""
     present = {
         "project": run.project, "name": run.name, "tags": list(run.tags), "notes": run.notes,
         "group": run.group, "job_type": run.job_type, "run_id": run.id, "entity": run.entity,

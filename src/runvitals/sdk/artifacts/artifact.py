@@ -80,7 +80,7 @@ class ArtifactFile:
         return self.entry.reference
 
     def download(self, root: str | None = None) -> str:
-        """Write the file below a folder; returns its path.
+        """Write the file below a folder; return its path.
 
         Args:
             root: default: `artifacts/NAME:vN` in the working directory.
@@ -346,7 +346,7 @@ class Artifact:
         return folder
 
     def file(self, root: str | None = None) -> str:
-        """Download the only file of the artifact; returns its path.
+        """Download the only file of the artifact; return its path.
 
         Raises:
             ValueError: it has several.
@@ -368,7 +368,7 @@ class Artifact:
         return [source.run(run_id) for run_id in source.version.used_by]
 
     def wait(self, timeout: float | None = None) -> Artifact:
-        """Wait until a logged artifact has its version, and returns itself.
+        """Wait until a logged artifact has its version, and return the artifact.
 
         Without a server it has one at once: its number among the versions on this machine.
 
@@ -422,7 +422,7 @@ class Artifact:
         return self._source
 
     def _look(self) -> bool:
-        """Look for the version of a logged artifact; whether it is there.
+        """Look for the version of a logged artifact; return whether it exists.
 
         Raises:
             ArtifactNotLogged: it was not logged.

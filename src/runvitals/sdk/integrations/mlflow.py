@@ -212,7 +212,7 @@ class MlflowMonitor:
             self._connection = None
 
     def _values(self) -> dict[str, Any]:
-        """Our settings, overridden by MLflow's."""
+        """Return our settings, overridden by MLflow's."""
         arguments = Settings(sampling_interval=self.sampling_interval).given
         values = resolve(arguments, os.environ, working_folder())
         others = [text for text in values["destinations"] if text.partition(":")[0] != "mlflow"]

@@ -135,7 +135,7 @@ def animated_png(frames: list[Pixels], fps: float) -> bytes:
 
 
 def png_size(content: bytes) -> tuple[int, int] | None:
-    """Width and height of a PNG, from its header; None if the content is not a PNG."""
+    """Return width and height of a PNG, from its header; None if the content is not a PNG."""
     if not content.startswith(_SIGNATURE) or len(content) < 24:
         return None
     return int.from_bytes(content[16:20], "big"), int.from_bytes(content[20:24], "big")

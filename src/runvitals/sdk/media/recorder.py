@@ -73,7 +73,7 @@ class MediaRecorder:
         self._record(name, kinds[0], items, step, now_ms)
 
     def save(self, pattern: str, base: str | None, step: int, now_ms: Callable[[], int]) -> list[str]:
-        """Record the files that match a pattern; returns the names under which they were saved.
+        """Record the files that match a pattern; return the names under which they were saved.
 
         Raises:
             ValueError: see `matching_files`.
@@ -89,7 +89,7 @@ class MediaRecorder:
     def artifact(
         self, name: str, parts: Callable[[RunFiles], Iterable[Item]], step: int, now_ms: Callable[[], int]
     ) -> bool:
-        """Record an artifact, each item in a record of its own; returns whether it was recorded.
+        """Record an artifact, each item in a record of its own; return whether it was recorded.
 
         Args:
             parts: stores the files, and returns the items.

@@ -48,7 +48,7 @@ class RunFiles:
         self._lock = threading.Lock()
 
     def add(self, content: bytes, expected: tuple[str, ...] = ("",)) -> dict[str, Any]:
-        """Store some bytes. Returns `sha256`, `bytes` and `type`, as in a MEDIA record.
+        """Store some bytes; return `sha256`, `bytes` and `type`, as in a MEDIA record.
 
         Args:
             expected: the beginnings of the media types that it may have.

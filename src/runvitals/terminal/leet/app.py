@@ -61,7 +61,7 @@ class LeetApp(LeetProgram):
         yield self._opening
 
     def on_ready(self) -> None:
-        """Name what is opened, and open it after the line is drawn."""
+        """Show the name of what is opened, and then open it."""
         what = self._target.run_id or self._target.catalogue.title
         self._opening.show([[(f" {self.TITLE} ", "title"), (f" opening {inert(what)} …", "dim")]])
         self.call_after_refresh(self._open_target)

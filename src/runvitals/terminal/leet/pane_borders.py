@@ -78,12 +78,12 @@ class PaneBorders:
         self.apply()
 
     def begin(self, x: int, y: int) -> bool:
-        """Begin to drag the border at a cell of the screen. Returns whether there is one."""
+        """Begin to drag the border at a cell of the screen; return whether there is one."""
         self._dragged = next((border for border in self._borders if border.has(x, y)), None)
         return self._dragged is not None
 
     def drag(self, x: int, y: int) -> bool:
-        """Move the border that is dragged to a cell. Returns whether one is dragged."""
+        """Move the dragged border to a cell; return whether one is dragged."""
         if self._dragged is None:
             return False
         share = round(self._dragged.share_at(x, y), 4)

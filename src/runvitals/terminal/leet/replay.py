@@ -62,7 +62,7 @@ class Replay:
         return self._at_ms
 
     def toggle_pause(self) -> None:
-        """Pause, or go on. At the end it starts again."""
+        """Pause, or continue; at the end, start again."""
         at_ms = self.position()
         if at_ms >= self._end_ms and not self.is_paused:
             self._at_ms = self._start_ms

@@ -33,7 +33,7 @@ class RunData:
         self.until_ms: float | None = None
 
     def poll(self) -> bool:
-        """Read what is new. Returns whether there is anything new to show.
+        """Read what is new; return whether there is anything to show.
 
         Raises:
             OSError: the run cannot be read.

@@ -46,7 +46,7 @@ class RunPanesScreen(ChartScreen):
             self._set_full(pane, not pane.is_full)
 
     def leave_full(self) -> bool:
-        """Leave the full screen. Returns whether anything had it."""
+        """Leave the full screen; return whether anything had it."""
         for pane in (self.metrics, self.system, self.media):
             if pane.is_full:
                 self._set_full(pane, False)

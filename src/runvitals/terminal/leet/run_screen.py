@@ -148,7 +148,7 @@ class RunScreen(RunPanesScreen):
         return {**names, "console": self.console, "media": self.media}
 
     def _keep(self) -> None:
-        """Keep what the user chose, for the next run of the project."""
+        """Save what the user chose, for the next run of the project."""
         if self._state_of is None or self.data.run is None:
             return
         self._state_of(self.data.run.project).write({**self.state(), "lines": self.data.only.text})
@@ -332,7 +332,7 @@ class RunScreen(RunPanesScreen):
     # -- crosshair and console
 
     def link_console(self) -> None:
-        """Link console and crosshair, or no longer: each shows the time of the other."""
+        """Link console and crosshair, or unlink them; linked, each shows the time of the other."""
         self.console.marks = not self.console.marks
         is_linked = self.console.marks
         self.message = (

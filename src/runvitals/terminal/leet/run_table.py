@@ -111,7 +111,7 @@ class ListedRuns:
         self.cursor = min(max(self.cursor + rows, 0), max(len(self.runs) - 1, 0))
 
     def toggle(self) -> None:
-        """Select the run at the cursor, or no longer."""
+        """Select the run at the cursor, or deselect it."""
         if self.current is not None:
             run_id = self.current.id
             if self.selected.pop(run_id, None) is None:
@@ -120,7 +120,7 @@ class ListedRuns:
                 self.pinned = None
 
     def toggle_pin(self) -> None:
-        """Pin the run at the cursor, or no longer. It is selected too."""
+        """Pin the run at the cursor and select it, or unpin it."""
         if self.current is not None:
             run_id = self.current.id
             self.pinned = None if run_id == self.pinned else run_id

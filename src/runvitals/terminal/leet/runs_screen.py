@@ -181,6 +181,7 @@ class RunsScreen(RunPanesScreen):
         return {**names, "overview": self.overview, "console": self.console, "media": self.media}
 
     def _keep(self) -> None:
+        """Save what the user chose."""
         if self._state is not None:
             selected = {"selected": list(self.table.selected), "pinned": self.table.pinned}
             self._state.write({**self.state(), "filter": self.table.text, **selected})
@@ -326,7 +327,7 @@ class RunsScreen(RunPanesScreen):
         self._draw_selection()
 
     def action_select_all(self) -> None:
-        """Ask, and then select all runs that match."""
+        """Select all runs that match if the user confirms it."""
         count = len(self.table.runs)
         many = f"{MAX_SELECTED} of the {count} runs, as many as there are colours"
         what = many if count > MAX_SELECTED else f"{count} runs"

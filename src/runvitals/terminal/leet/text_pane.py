@@ -98,7 +98,7 @@ class TextPane(ScrolledPane):
         self.redraw()
 
     def move(self, right: int, down: int) -> None:
-        """Scroll: down by rows, to the right by pages."""
+        """Scroll down by rows, and by a page for each step to the right."""
         self._go(down + right * self._height)
 
     def turn(self, pages: int) -> None:

@@ -120,7 +120,7 @@ def open_nvml() -> Nvml | None:
 
 
 def _memory_by_pid(nvml: Nvml, gpu: int) -> dict[int, float | None]:
-    """Memory by PID on one GPU. A GPU that does not answer has none."""
+    """Return the memory by PID on one GPU; none for a GPU that does not respond."""
     memory: dict[int, float | None] = {}
     handle = ctypes.c_void_p()
     for functions in (GRAPHICS_LISTS, COMPUTE_LISTS):

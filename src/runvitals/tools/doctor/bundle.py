@@ -76,7 +76,7 @@ def check_name(path: str) -> None:
 def write(
     path: str, report: Report, values: Mapping[str, Any], directory: str, environ: Mapping[str, str]
 ) -> list[str]:
-    """Write a bundle that only its owner can read; returns the names of its files.
+    """Write a bundle that only its owner can read; return the names of its files.
 
     Args:
         path: see `check_name`.

@@ -55,7 +55,7 @@ def _versions(scope: Scope) -> Iterator[Finding]:
 
 
 def extras() -> dict[str, dict[str, str]]:
-    """Extra → package → version, "" if it is not installed; {} if runvitals itself is not installed.
+    """Return extra → package → version, "" if not installed; {} if runvitals itself is not installed.
 
     The extra `all` is omitted: it consists of the others.
     """

@@ -79,12 +79,12 @@ class RunningTotal:
 
 
 def share(values: Floats) -> Floats:
-    """Clip to 0 to 1."""
+    """Return values clipped to 0 to 1."""
     return np.clip(values, 0.0, 1.0)
 
 
 def rounded(values: Floats, digits: int = 0) -> Floats:
-    """Round to a driver's resolution."""
+    """Return values rounded to a driver's resolution."""
     counted: Floats = np.round(values, digits)
     return counted
 

@@ -137,6 +137,6 @@ class Profile:
         return max(1, self.count * self.kind.ranks_per_device)
 
     def devices(self) -> list[SimulatedDevice]:
-        """New devices of one host."""
+        """Return new devices of one host."""
         make = self.kind.device
         return [] if make is None else [make(index, self.count) for index in range(self.count)]

@@ -86,7 +86,7 @@ class Simulation:
         return self._nodes[0]
 
     def play(self, wait: Callable[[int], bool] = lambda tick: True) -> bool:
-        """Write all samples; returns whether all were written.
+        """Write all samples; return whether all were written.
 
         Args:
             wait: called with each sample's number before it is written. For a live run it waits until the

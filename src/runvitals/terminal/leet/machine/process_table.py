@@ -77,7 +77,7 @@ class ProcessTable:
         self._arrange()
 
     def next_order(self) -> None:
-        """Sort by something else."""
+        """Sort by the next order of `ORDERS`."""
         self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
         self._arrange()
 

@@ -45,7 +45,7 @@ class RunSource(Protocol):
     run: Run | None
 
     def poll(self) -> bool:
-        """Read what is new. Returns whether there is anything new to show.
+        """Read what is new; return whether there is anything to show.
 
         Raises:
             OSError: it cannot be read.
