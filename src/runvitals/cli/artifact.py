@@ -72,7 +72,7 @@ def _put(arguments: argparse.Namespace) -> int:
 
 def _get(arguments: argparse.Namespace) -> int:
     from runvitals.sdk.artifacts.artifact import Artifact
-    from runvitals.sdk.artifacts.finding import find
+    from runvitals.sdk.artifacts.lookup import find
 
     print(inert(Artifact.from_source(find(_scope(arguments), arguments.name)).download(arguments.output)))
     return 0
@@ -116,7 +116,7 @@ def _versions(arguments: argparse.Namespace) -> Iterator[ArtifactVersion]:
 
 
 def _scope(arguments: argparse.Namespace) -> Any:
-    from runvitals.sdk.artifacts.finding import ArtifactScope
+    from runvitals.sdk.artifacts.lookup import ArtifactScope
     from runvitals.sdk.start import resolve_settings
 
     settings = resolve_settings({})

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from runvitals.relay.engine.delivery_lag import DeliveryLag
 
 STATUS = "status"
-_ANSWER_S = 2.0
+_RELAY_TIMEOUT_S = 2.0
 _HEADING = [
     "RUN", "HOST", "DESTINATION", "STATE", "LAG", "LEFT", "SAMPLES", "LOGS", "DROPPED", "LAST (UTC)",
 ]  # fmt: skip
@@ -133,7 +133,7 @@ def _status(arguments: argparse.Namespace) -> int:
     from runvitals.relay.engine.cursor import find_cursors
 
     folder = directory(arguments)
-    response = relay_connection.ask(folder, {"op": "hello"}, _ANSWER_S)
+    response = relay_connection.ask(folder, {"op": "hello"}, _RELAY_TIMEOUT_S)
     cursors = [
         cursor for run_id in RunList(folder).ids() for cursor in find_cursors(paths.run_dir(run_id, folder))
     ]

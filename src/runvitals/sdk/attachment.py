@@ -218,10 +218,10 @@ class Attachment:
         monitor = self._monitor
         if monitor is None:
             return
-        answered = monitor.ask(message, timeout_s) is not None
+        confirmed = monitor.ask(message, timeout_s) is not None
         if not monitor.was_connected:
             self._write_end(message)
-        elif not answered and timeout_s:
+        elif not confirmed and timeout_s:
             notify(f"the monitor of run {self._run_id} did not confirm the run's end within {timeout_s:g} s")
         say = not self._values["quiet"] and not self._ranks.get("rank")
         wait_for_delivery(self._values, self._run_id, self.directory, say)

@@ -14,8 +14,8 @@ from runvitals.monitoring.settings.setting_definition import SettingError
 from runvitals.monitoring.settings.settings import SETTINGS, resolve
 from runvitals.sdk.data_folder import working_folder
 
-# Added to the relay's own timeout, for its answer to arrive.
-_ANSWER_GRACE_S = 1.0
+# Added to the relay's own timeout, for its response to arrive.
+_RESPONSE_GRACE_S = 1.0
 
 
 def destinations(values: Mapping[str, Any]) -> list[str]:
@@ -75,7 +75,7 @@ def wait_for_delivery(values: Mapping[str, Any], run_id: str, directory: str, sa
             relay_connection,  # runs without a destination need not import it
         )
 
-        response = relay_connection.ask(directory, message, timeout_s + _ANSWER_GRACE_S)
+        response = relay_connection.ask(directory, message, timeout_s + _RESPONSE_GRACE_S)
     except (OSError, ImportError):  # the process is out of file descriptors
         response = None
     reports = {} if response is None else {entry["destination"]: entry for entry in response["destinations"]}

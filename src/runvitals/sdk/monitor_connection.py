@@ -17,7 +17,7 @@ _MAX_WAIT_S = 60.0
 _STABLE_S = 60.0
 # Warn after this many deaths without a stable monitor between them.
 _WARN_AFTER_DEATHS = 3
-# How many monitors `ask` tries when they die before they answer.
+# How many monitors `ask` tries when they die before they respond.
 _ASK_ATTEMPTS = 3
 
 
@@ -67,7 +67,7 @@ class MonitorConnection:
             self._connect()
 
     def ask(self, message: Mapping[str, object], timeout_s: float) -> dict[str, Any] | None:
-        """Send a final message and return the monitor's answer, or None after the timeout. Then disconnect.
+        """Send a final message and return the monitor's response, or None after the timeout. Then disconnect.
 
         A monitor that is missing or dies is started again regardless of the backoff, because it has to
         record how the run ended.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Seconds between the two readings that rates and percentages need. With less, the CPU's 10 ms ticks are too
 # coarse.
 _BETWEEN_S = 0.5
-# How long slow drivers and tools have for their first answer.
+# How long slow drivers and tools have for their first response.
 _PATIENCE_S = 10.0
 # Values not updated for this long, or for three readings, are no longer shown.
 _STALE_S = 10.0

@@ -10,7 +10,7 @@ from runvitals.sdk.recorded_run import RecordedRun
 
 if TYPE_CHECKING:
     from runvitals.sdk.artifacts.artifact import Artifact
-    from runvitals.sdk.artifacts.finding import ArtifactScope
+    from runvitals.sdk.artifacts.lookup import ArtifactScope
 
 
 class RunArtifacts(RecordedRun):
@@ -96,7 +96,7 @@ class RunArtifacts(RecordedRun):
         Example:
             >>> folder = run.use_artifact("mnist:best").download()
         """
-        from runvitals.sdk.artifacts import finding
+        from runvitals.sdk.artifacts import lookup
         from runvitals.sdk.artifacts.artifact import Artifact
 
         if aliases:
@@ -104,7 +104,7 @@ class RunArtifacts(RecordedRun):
         if isinstance(artifact_or_name, Artifact):
             artifact = artifact_or_name.wait()
         else:
-            artifact = Artifact.from_source(finding.find(self._artifact_scope(), artifact_or_name))
+            artifact = Artifact.from_source(lookup.find(self._artifact_scope(), artifact_or_name))
         if type is not None and artifact.type != type:
             raise ValueError(f"use_artifact(): {artifact.name} has the type {artifact.type!r}, not {type!r}")
         if self.disabled:
@@ -117,7 +117,7 @@ class RunArtifacts(RecordedRun):
         return artifact
 
     def _artifact_scope(self) -> ArtifactScope:
-        from runvitals.sdk.artifacts.finding import ArtifactScope
+        from runvitals.sdk.artifacts.lookup import ArtifactScope
 
         about = self._about
         server = about["server"] if about["mode"] == "online" else None

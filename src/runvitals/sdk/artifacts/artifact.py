@@ -17,10 +17,10 @@ from runvitals.model.artifact_names import (
     checked_tags,
 )
 from runvitals.model.artifacts import ArtifactEntry, UnknownArtifact
-from runvitals.sdk.artifacts import finding
+from runvitals.sdk.artifacts import lookup
 from runvitals.sdk.artifacts.draft import ArtifactDraft
-from runvitals.sdk.artifacts.finding import ArtifactScope, ArtifactSource
 from runvitals.sdk.artifacts.local_paths import WrittenFiles, local_path
+from runvitals.sdk.artifacts.lookup import ArtifactScope, ArtifactSource
 from runvitals.sdk.media.base import is_media
 from runvitals.sdk.media.values import to_media
 
@@ -430,7 +430,7 @@ class Artifact:
         if self._scope is None or self._digest is None:
             raise ArtifactNotLogged(f"the artifact {self._name!r} was not logged")
         try:
-            self._source = finding.find_content(self._scope, self._name, self._digest)
+            self._source = lookup.find_content(self._scope, self._name, self._digest)
         except UnknownArtifact:
             self._source = None
         return self._source is not None

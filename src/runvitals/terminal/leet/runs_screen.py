@@ -332,13 +332,13 @@ class RunsScreen(RunPanesScreen):
         many = f"{MAX_SELECTED} of the {count} runs, as many as there are colours"
         what = many if count > MAX_SELECTED else f"{count} runs"
 
-        def answered(yes: bool | None) -> None:
+        def on_answer(yes: bool | None) -> None:
             if yes:
                 self.table.select_all()
                 self._draw_selection()
 
         if count:
-            self.app.push_screen(QuestionScreen(f"Select {what}?"), answered)
+            self.app.push_screen(QuestionScreen(f"Select {what}?"), on_answer)
 
     def action_deselect(self) -> None:
         """Deselect all runs except the pinned one."""

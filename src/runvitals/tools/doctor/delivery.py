@@ -23,7 +23,7 @@ from runvitals.tools.doctor.remedies import remedy_of
 # Timeout for connecting and for each read; deadline for all of a destination, including name resolution.
 TIMEOUT_S = 5.0
 DEADLINE_S = 12.0
-_RELAY_ANSWER_S = 2.0
+_RELAY_TIMEOUT_S = 2.0
 _SKEW_S = 5.0
 
 
@@ -42,7 +42,7 @@ def findings(values: Mapping[str, Any], directory: str, environ: Mapping[str, st
         return
     for text in addresses:
         yield _in_time(redaction.text(text), lambda text=text: _destination(text, environ))  # type: ignore[misc]
-    response = relay_connection.ask(directory, {"op": "hello"}, _RELAY_ANSWER_S)
+    response = relay_connection.ask(directory, {"op": "hello"}, _RELAY_TIMEOUT_S)
     if response is None:
         yield Finding("delivery", "relay", "PASS", "not running; it starts with the next run")
     else:

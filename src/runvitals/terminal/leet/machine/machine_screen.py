@@ -205,11 +205,11 @@ class MachineScreen(ChartScreen):
         shown = inert(process.command)[:60]
         question = f"Send {name} to {process.pid} ({shown})?"
 
-        def answered(yes: bool | None) -> None:
+        def on_answer(yes: bool | None) -> None:
             if yes:
                 self._kill(process, number)
 
-        self.app.push_screen(QuestionScreen(question), answered)
+        self.app.push_screen(QuestionScreen(question), on_answer)
 
     def _kill(self, process: ProcessLine, number: signal.Signals) -> None:
         try:

@@ -36,7 +36,7 @@ class LoggedLine(NamedTuple):
 
 
 class RunSource(Protocol):
-    """A run. `poll` reads what is new and may run in a thread; everything else answers from memory.
+    """A run. `poll` reads what is new and may run in a thread; everything else reads memory.
 
     Attributes:
         run: facts, as of the last poll; None before.
