@@ -38,7 +38,7 @@ def read(traced: Mapping[str, tuple[Any, str]], environ: Mapping[str, str]) -> d
     """Return the settings that W&B's variables set and nothing else does; prints once which these are.
 
     Args:
-        found: name of a setting → (value, origin), as from `settings.trace`.
+        traced: name of a setting → (value, origin), as from `settings.trace`.
         environ: the environment.
 
     Raises:

@@ -104,7 +104,7 @@ def test_palette_configuration_and_state_of_a_run(tmp_path: Path) -> None:
             commands = app.screen
             assert isinstance(commands, CommandScreen)
             await pilot.press(*"hide console")
-            await until(pilot, lambda: [key.action for key in commands.found] == ["digit(4)"])
+            await until(pilot, lambda: [key.action for key in commands.matching] == ["digit(4)"])
             await pilot.press("enter")
             await until(pilot, lambda: not screen.console.is_on_screen)
             await pilot.press("F", *"node:node2 device:1", "enter")

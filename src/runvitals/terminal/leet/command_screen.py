@@ -53,14 +53,14 @@ class CommandScreen(ModalScreen[str | None]):
         self.call_after_refresh(self.redraw)
 
     @property
-    def found(self) -> list[Key]:
+    def matching(self) -> list[Key]:
         """The commands that have all words."""
         words = self.words.value.casefold().split()
         return [key for key in self._keys if all(word in key.text.casefold() for word in words)]
 
     def redraw(self) -> None:
         """Show the commands that were found."""
-        commands, height = self.found, max(self.commands.size.height, 1)
+        commands, height = self.matching, max(self.commands.size.height, 1)
         self._cursor = min(self._cursor, max(len(commands) - 1, 0))
         first = min(max(self._cursor - height // 2, 0), max(len(commands) - height, 0))
         rows: list[Row] = [
@@ -76,10 +76,10 @@ class CommandScreen(ModalScreen[str | None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Close with the action of the command at the cursor."""
-        commands = self.found
+        commands = self.matching
         self.dismiss(commands[self._cursor].action if commands else None)
 
     def action_move(self, by: int) -> None:
         """Move the cursor; beyond the last command follows the first."""
-        self._cursor = (self._cursor + by) % max(len(self.found), 1)
+        self._cursor = (self._cursor + by) % max(len(self.matching), 1)
         self.redraw()

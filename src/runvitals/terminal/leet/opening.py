@@ -46,9 +46,9 @@ def target(argument: str | None, around: Surroundings) -> OpeningTarget:
     """Return the catalogue and the run that the argument of the command names.
 
     Args:
-        wanted: a run id, a unique prefix of one, a name, `latest`, a run's folder, a data folder, a `.wandb`
-            file or a folder of them, a URL, or None for the latest run that was started in the current
-            folder, else the latest of all.
+        argument: a run id, a unique prefix of one, a name, `latest`, a run's folder, a data folder, a
+            `.wandb` file or a folder of them, a URL, or None for the latest run that was started in the
+            current folder, else the latest of all.
 
     Raises:
         UnknownRun: no run matches, or several do.

@@ -32,7 +32,7 @@ class Scrubber:
 
     def __init__(self, environ: Mapping[str, str], more: Iterable[str]) -> None:
         others = {secret for secret in more if len(secret) >= _MIN_SECRET_LENGTH}
-        self._known = sorted({*redaction.known_secrets(environ), *others}, key=len, reverse=True)
+        self._secrets = sorted({*redaction.known_secrets(environ), *others}, key=len, reverse=True)
         home = environ.get("HOME") or os.path.expanduser("~")
         # Match whole names only: /home/anna is not part of /home/annabel.
         self._home = re.compile(re.escape(home.rstrip("/")) + r"(?![\w.-])") if len(home) > 1 else None
@@ -45,7 +45,7 @@ class Scrubber:
 
     def hide_known(self, value: str) -> str:
         """Return a text with only the known secrets redacted."""
-        return redaction.without_known(value, self._known)
+        return redaction.without_known(value, self._secrets)
 
     def value(self, value: Any, name: str = "") -> Any:
         """Return a JSON value with secrets redacted; `name` is the name of its field."""
