@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         on_screen = is_terminal and not (arguments.json or arguments.summary)
         return _inspect(opened, on_screen, arguments)
     if not is_terminal:
-        why = ", and TERM=dumb is none" if os.environ.get("TERM") == "dumb" else ""
+        why = ", which TERM=dumb is not" if os.environ.get("TERM") == "dumb" else ""
         print(
             f"runvitals: leet needs a terminal{why}; `runvitals show` prints a run as text", file=sys.stderr
         )
@@ -102,14 +102,14 @@ def _problem(arguments: argparse.Namespace) -> str:
     words = list(arguments.words)
     inspects = words[:1] == ["inspect"]
     if words[:1] == ["config"] and words != ["config"]:
-        return f"`leet config` takes no more words, not {' '.join(words[1:])}"
+        return f"`leet config` takes no further words: {' '.join(words[1:])}"
     if len(words) > 1 + inspects:
         runs = words[inspects:]
         return f"expected one run, not {len(runs)}: {' '.join(runs)}"
     if not inspects and (arguments.json or arguments.follow or arguments.summary):
-        return "--json, --follow and --summary are of `runvitals leet inspect`"
+        return "--json, --follow and --summary belong to `runvitals leet inspect`"
     if inspects and arguments.replay is not None:
-        return "--replay is of `runvitals leet`, not of `runvitals leet inspect`"
+        return "--replay belongs to `runvitals leet`, not to `runvitals leet inspect`"
     if arguments.summary and arguments.follow:
         return "expected one of --summary and --follow, not both"
     return ""

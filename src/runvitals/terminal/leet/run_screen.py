@@ -385,7 +385,7 @@ class RunScreen(RunPanesScreen):
     def _move_replay(self, move: Callable[[Replay], None]) -> None:
         """Change the replay, and show where it is then."""
         if self.replay is None:
-            self.message = "this is no replay: start it with runvitals leet RUN --replay 10x"
+            self.message = "this is not a replay; start one with runvitals leet RUN --replay 10x"
             self.show_footer()
             return
         move(self.replay)
