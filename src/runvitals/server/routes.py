@@ -16,11 +16,9 @@ from runvitals.server.http.routes import about
 from runvitals.server.projects.routes import projects
 from runvitals.server.runs.routes import (
     bulk,
-    console,
-    defined_metrics,
-    events,
     live,
     metric_definitions,
+    records,
     run_lists,
     runs,
 )
@@ -32,12 +30,10 @@ for resource in (
     run_lists,  # before the routes of one run, whose id could be `groups`
     runs,
     bulk,
-    events,
-    console,
+    records,
     media,
     artifacts,
     metric_definitions,
-    defined_metrics,
     plan,
     series,
     differences,

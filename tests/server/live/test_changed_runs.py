@@ -12,10 +12,9 @@ import pytest
 
 from runvitals.readers.journals.reader import RunReader
 from runvitals.server.library.local.journal_run import JournalView
-from runvitals.server.library.run_library import RunVersion, RunView
+from runvitals.server.library.run_library import NamedRun, RunVersion, RunView
 from runvitals.server.live import changed_runs
 from runvitals.server.live.changed_runs import ChangedRuns, stream
-from runvitals.server.runs.named_runs import NamedRun
 from tests.readers.journals.journals import T0, Training
 
 

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.projects.storage.projects import project_name
-from runvitals.server.runs.storage.events import StoredEvent
-from runvitals.server.runs.storage.project_events import DELETED, RESTORED, change_of_run
+from runvitals.server.runs.storage.events import DELETED, RESTORED, StoredEvent, change_of_run
 
 _EVENTS: Final = {
     "run.stop": ("stop_requested", "A stop was requested"),

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from runvitals.model.durations import MINUTE_MS
 from runvitals.server.access.directory import Directory
+from runvitals.server.alerts.audience import may_read_run, team_may_read
 from runvitals.server.alerts.evaluation import Transition
 from runvitals.server.alerts.rules import AlertRule
-from runvitals.server.alerts.run_readers import may_read_run, team_may_read
 from runvitals.server.alerts.settings import team_alerts
 from runvitals.server.alerts.storage.firings import Firing
 from runvitals.server.alerts.storage.rules import StoredRule, WatchedLane

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from runvitals.model.durations import DAY_MS, MINUTE_MS
 from runvitals.server.access.directory import Directory
 from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.alerts.audience import is_of_interest, may_read_run, team_may_read
 from runvitals.server.alerts.mute_links import PURPOSE, MuteLink
 from runvitals.server.alerts.receivers import (
     AlertReceiver,
@@ -26,8 +27,6 @@ from runvitals.server.alerts.receivers import (
     team_is_notified,
 )
 from runvitals.server.alerts.run_facts import run_facts
-from runvitals.server.alerts.run_marks import is_of_interest
-from runvitals.server.alerts.run_readers import may_read_run, team_may_read
 from runvitals.server.alerts.settings import due_ms, personal_alerts, team_alerts, zone_named
 from runvitals.server.alerts.storage.alert_settings import Scope
 from runvitals.server.alerts.texts import AlertText, event_text

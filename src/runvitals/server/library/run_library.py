@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, TypeVar
 
@@ -16,6 +16,7 @@ from runvitals.model.metrics import DEFINITIONS
 from runvitals.model.run import Run
 from runvitals.model.run_groups import RunGroup
 from runvitals.model.run_sort import RunSort
+from runvitals.model.run_state import State
 from runvitals.readers.journals.globs import glob
 from runvitals.readers.journals.key_filter import KeyFilter
 from runvitals.readers.journals.series import Series
@@ -330,6 +331,22 @@ class OpenedRun(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class NamedRun:
+    """A run that a request named, and may be read.
+
+    Args:
+        end_ms: when it ended; while it is running, when it was last heard of.
+    """
+
+    id: str
+    name: str
+    state: State
+    started_ms: int
+    end_ms: int
+    opened: OpenedRun
+
+
+@dataclass(frozen=True, slots=True)
 class LatestValues:
     """The newest values of one host of a run."""
 
@@ -412,6 +429,13 @@ class Library(Protocol):
 
         Raises:
             UnknownRun: there is no such run.
+        """
+
+    async def named(self, ids: Sequence[str], place: Filter) -> list[NamedRun]:
+        """The runs with these ids that match a filter, in the requested order.
+
+        Raises:
+            AmbiguousName: several teams have a run with one of these ids.
         """
 
     async def latest(self, run_filter: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:

@@ -18,9 +18,9 @@ import anyio
 from runvitals.base.deadline import TooSlow
 from runvitals.model.errors import UnknownRun
 from runvitals.server.http.workers import Busy
+from runvitals.server.library.run_library import NamedRun
 from runvitals.server.live.feed import CHECK_INTERVAL_S
 from runvitals.server.live.follower import HEARTBEAT_S
-from runvitals.server.runs.named_runs import NamedRun
 
 POLL_S = 2.0
 _NOTHING_NEW = b": nothing new\n\n"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from runvitals.base.buckets import Buckets, Grid, grid
 from runvitals.model.run import Run
 
 
@@ -42,3 +46,30 @@ class RunsPage:
     columns: list[dict[str, str | float]] = field(default_factory=list)
     sparklines: list[dict[str, list[float]]] = field(default_factory=list)
     pending: int = 0
+
+
+def sparkline_grid(started_ms: int, last_ms: int) -> Grid:
+    """The parts of a run's time whose means are shown."""
+    return grid(started_ms, max(started_ms, last_ms), SPARKLINE_BUCKETS)
+
+
+def sparkline(on: Grid, lines: Sequence[Buckets]) -> list[float]:
+    """The mean of some series in each part of the time; NaN is a gap. Empty if there is no value at all.
+
+    With few values the parts are longer, so that they are not gaps to each other.
+    """
+    total, count = np.zeros(on.count), np.zeros(on.count)
+    for line in lines:
+        there = line.n > 0
+        places = (line.t[there] - on.t0_ms) // on.width_ms
+        np.add.at(total, places, line.mean[there] * line.n[there])
+        np.add.at(count, places, line.n[there])
+    values = max((int(line.n.sum()) for line in lines), default=0)
+    if not values:
+        return []
+    if (longer := -(-on.count // values)) > 1:
+        starts = np.arange(0, on.count, longer)
+        total, count = np.add.reduceat(total, starts), np.add.reduceat(count, starts)
+    means = np.full(len(total), np.nan)
+    np.divide(total, count, out=means, where=count > 0)
+    return [float(mean) for mean in means]

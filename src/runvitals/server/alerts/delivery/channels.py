@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from runvitals.server.access.directory import Directory
+from runvitals.server.alerts.audience import may_read_run
 from runvitals.server.alerts.delivery.apprise import AppriseChannel
 from runvitals.server.alerts.delivery.channel import Channel, DeliveryFailed, number_of
 from runvitals.server.alerts.delivery.mail import MailChannel
 from runvitals.server.alerts.delivery.run_actions import RunActions
 from runvitals.server.alerts.delivery.slack import SlackChannel
 from runvitals.server.alerts.delivery.webhook import WebhookChannel
-from runvitals.server.alerts.run_readers import may_read_run
 from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore

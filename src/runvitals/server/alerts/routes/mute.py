@@ -14,8 +14,8 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import PUBLIC, needs, with_accounts
 from runvitals.server.accounts.routes.services import AccountServices, TheServices
+from runvitals.server.alerts.audience import may_read_run
 from runvitals.server.alerts.mute_links import PURPOSE, MuteLink, mute_link
-from runvitals.server.alerts.run_readers import may_read_run
 from runvitals.server.alerts.storage.alert_settings import AlertSubject, Scope
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.router import Router

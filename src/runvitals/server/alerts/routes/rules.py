@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final
 
 from fastapi import HTTPException, Path, Request
@@ -20,17 +20,18 @@ from runvitals.server.access.resources import Entity
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.alerts.dry_run import MAX_RUNS, DryRun, dry_run
 from runvitals.server.alerts.ready_rules import READY_RULES
-from runvitals.server.alerts.routes.targets import target_errors
 from runvitals.server.alerts.rules import AlertRule, InvalidRule, rule
+from runvitals.server.alerts.storage.destinations import KINDS
 from runvitals.server.alerts.storage.firings import RuleCounts
 from runvitals.server.alerts.storage.rules import StoredRule
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
+from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.routes.project_parameters import TheEntity
 from runvitals.server.services import shared_services_of
-from runvitals.store.errors import NameTaken
+from runvitals.store.errors import NameTaken, NotFound
 
 RuleId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 MAX_DAYS: Final = 90
@@ -38,6 +39,8 @@ DEADLINE_S: Final = 20.0
 MAX_TRIED: Final = 2
 TRIED: Final = threading.BoundedSemaphore(MAX_TRIED)
 """Trying a rule reads the samples of many runs."""
+_SERVICES: Final = {"slack": "Slack", "webhook": "Webhook"}
+"""Names of services, by kind of destination. Each destination of Apprise has a service of its own."""
 _PATH: Final = "/entities/{entity}/alert-rules"
 
 router = Router()
@@ -241,3 +244,27 @@ def _stored(store: Callable[[], StoredRule]) -> dict[str, Any]:
         return rule_json(store())
     except NameTaken as error:
         raise DetailedError(409, str(error), {"fields": {"rule.name": str(error)}}) from None
+
+
+def target_errors(store: MetadataStore, entity_id: int, targets: Sequence[str], field: str) -> dict[str, str]:
+    """What is wrong with targets such as `slack:3`: the team or user does not have them."""
+    wrong = {}
+    for index, target in enumerate(targets):
+        kind, _, number = target.partition(":")
+        try:
+            if kind in KINDS:
+                store.alerts.destinations.get(kind, entity_id, int(number))
+        except NotFound as error:
+            wrong[f"{field}[{index}]"] = str(error)
+    return wrong
+
+
+def targets_of(store: MetadataStore, team_id: int) -> list[dict[str, Any]]:
+    """What rules of a team can name, and what it is called."""
+    channels = [
+        (f"{kind}:{row.id}", f"{_SERVICES.get(kind) or row.settings['shown']}: {row.name}")
+        for kind in KINDS
+        for row in store.alerts.destinations.of_team(kind, team_id)
+    ]
+    users = [("author", "The author of the run"), ("members", "All members of the team")]
+    return [{"target": target, "name": name} for target, name in (*users, *channels)]

@@ -12,7 +12,7 @@ from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.alerts.routes.choices import EventChoices, Level, choices_json, with_changes
-from runvitals.server.alerts.routes.targets import target_errors, targets_of
+from runvitals.server.alerts.routes.rules import target_errors, targets_of
 from runvitals.server.alerts.rules import MAX_TELL, SEVERITIES, is_target
 from runvitals.server.alerts.settings import team_alerts
 from runvitals.server.http.bodies import RequestBody

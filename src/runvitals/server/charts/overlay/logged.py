@@ -11,8 +11,7 @@ from runvitals.base import deadline
 from runvitals.base.buckets import Floats, Grid, reduce
 from runvitals.server.charts.overlay.axis import Axis, Extract, Scale, scale_of
 from runvitals.server.charts.overlay.lines import KeyLines, Line, LinePart, reduced
-from runvitals.server.library.run_library import LoggedColumns, RunView
-from runvitals.server.runs.named_runs import NamedRun
+from runvitals.server.library.run_library import LoggedColumns, NamedRun, RunView
 
 Columns = tuple[Floats, Floats, Floats]
 """Steps, times in ms UTC, values."""

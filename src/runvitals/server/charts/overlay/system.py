@@ -15,8 +15,7 @@ from runvitals.readers.journals.key_filter import KeyFilter, find
 from runvitals.server.charts.overlay.axis import Axis, Extract, check_count
 from runvitals.server.charts.overlay.lines import Line, LinePart, reduced
 from runvitals.server.charts.series import bucket_values
-from runvitals.server.library.run_library import BucketedSeries, RunView, SeriesSelection
-from runvitals.server.runs.named_runs import NamedRun
+from runvitals.server.library.run_library import BucketedSeries, NamedRun, RunView, SeriesSelection
 
 _PLACEHOLDER = re.compile(r"\{\w+\}")
 

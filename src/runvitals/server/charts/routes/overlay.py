@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Depends, HTTPException, Query, Request
 from fastapi.responses import Response, StreamingResponse
@@ -25,11 +25,10 @@ from runvitals.server.http.csv_response import csv_response
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response, problem_headers
 from runvitals.server.http.router import Router
 from runvitals.server.http.workers import DEADLINE_S
-from runvitals.server.library.run_library import RunView, TooMuch
+from runvitals.server.library.run_library import Library, NamedRun, RunView, TooMuch
 from runvitals.server.live import changed_runs
 from runvitals.server.live.changed_runs import ChangedRuns
 from runvitals.server.live.open_streams import EventStream
-from runvitals.server.runs.named_runs import NamedRun, NamedRuns
 from runvitals.server.runs.routes.parameters import TheLibrary, requested_place
 from runvitals.server.services import services_of
 
@@ -58,7 +57,7 @@ OverlayFormat = Annotated[
 class RequestedRuns:
     """The runs that a request names, as far as they may be read."""
 
-    def __init__(self, library: NamedRuns, ids: Sequence[str], place: Filter) -> None:
+    def __init__(self, library: Library, ids: Sequence[str], place: Filter) -> None:
         self._library = library
         self._ids = list(dict.fromkeys(ids))
         self._place = place
@@ -118,7 +117,7 @@ def _can_be_id(text: str) -> bool:
 
 async def requested_runs(library: TheLibrary, runs: RunIds, place: ThePlace) -> RequestedRuns:
     """The runs that a request names."""
-    requested = RequestedRuns(cast(NamedRuns, library), runs, place)
+    requested = RequestedRuns(library, runs, place)
     await requested.find()
     return requested
 

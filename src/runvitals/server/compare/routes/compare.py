@@ -19,8 +19,7 @@ from runvitals.server.compare.comparison import SYSTEM_STATISTICS, compared_fact
 from runvitals.server.compare.routes import compare_models
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.http.router import Router
-from runvitals.server.library.run_library import Library, RunView
-from runvitals.server.runs.named_runs import NamedRun
+from runvitals.server.library.run_library import Library, NamedRun, RunView
 from runvitals.server.runs.routes import models
 from runvitals.server.runs.routes.parameters import TheLibrary
 from runvitals.server.runs.run_lists import ShownColumns

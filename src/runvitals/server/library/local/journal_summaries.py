@@ -18,9 +18,9 @@ from runvitals.model.run import Run
 from runvitals.model.state import RUNNING
 from runvitals.readers.journals.globs import is_glob
 from runvitals.readers.journals.reader import RunReader
-from runvitals.server.charts.sparklines import sparkline, sparkline_grid
 from runvitals.server.library.local.journal_run import JournalView
 from runvitals.server.library.run_library import RunView, SeriesSelection
+from runvitals.server.runs.run_lists import sparkline, sparkline_grid
 from runvitals.server.runs.system_statistics import statistics_of
 
 TIME_S = 3.0

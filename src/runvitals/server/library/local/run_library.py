@@ -41,10 +41,10 @@ from runvitals.server.library.run_library import (
     AggregatedSeries,
     Grouping,
     LatestValues,
+    NamedRun,
     RunView,
     SeriesSelection,
 )
-from runvitals.server.runs.named_runs import NamedRun
 from runvitals.server.runs.run_lists import NO_COLUMNS, RunsPage, ShownColumns
 
 T = TypeVar("T")

@@ -20,7 +20,14 @@ from runvitals.server.hosts.hosts import FleetHost, HostRun
 from runvitals.server.http.cached_read import CachedRead
 from runvitals.server.http.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 from runvitals.server.library.measured_library import ProjectStorage, RunStorage
-from runvitals.server.library.run_library import AggregatedSeries, Grouping, LatestValues, RunVersion, RunView
+from runvitals.server.library.run_library import (
+    AggregatedSeries,
+    Grouping,
+    LatestValues,
+    NamedRun,
+    RunVersion,
+    RunView,
+)
 from runvitals.server.library.stored.hosts import StoredHosts
 from runvitals.server.library.stored.logged_extents import LoggedExtent, logged_extents
 from runvitals.server.library.stored.metric_selection import MetricSelection
@@ -32,7 +39,6 @@ from runvitals.server.library.stored.sparklines import sparklines_of
 from runvitals.server.library.stored.storage import run_storage_of, storage_of
 from runvitals.server.library.stored.writer_rows import WriterRows, stored_rows
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.runs.named_runs import NamedRun
 from runvitals.server.runs.run_lists import NO_COLUMNS, RunsPage, ShownColumns
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.store.samples.interface import SampleStore

@@ -9,7 +9,7 @@ from runvitals.base.buckets import Buckets
 from runvitals.model.metrics import DEFINITIONS
 from runvitals.model.state import TRAIN
 from runvitals.readers.journals.globs import is_glob
-from runvitals.server.charts.sparklines import sparkline, sparkline_grid
+from runvitals.server.runs.run_lists import sparkline, sparkline_grid
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.runs.storage.run_states import StoredWriter
 from runvitals.store.samples.interface import SampleStore

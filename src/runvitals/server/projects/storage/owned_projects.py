@@ -27,7 +27,7 @@ from runvitals.server.database.text import checked_name
 from runvitals.server.projects.storage.guest_links import revoke_links
 from runvitals.server.projects.storage.project_redirects import remember_address
 from runvitals.server.projects.storage.projects import ProjectOwner, ensure_projects, find_projects
-from runvitals.server.runs.storage.project_events import DELETED, RESTORED, moved, tell_runs
+from runvitals.server.runs.storage.events import DELETED, RESTORED, moved, tell_runs
 from runvitals.server.runs.storage.run_places import copy_entities
 from runvitals.store.errors import NameTaken
 

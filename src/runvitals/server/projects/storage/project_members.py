@@ -23,7 +23,7 @@ from runvitals.server.database.tables.runs import project, run
 from runvitals.server.projects.storage.guest_links import revoke_links, to_projects
 from runvitals.server.projects.storage.project_redirects import remember_address
 from runvitals.server.projects.storage.project_transfer import give_project
-from runvitals.server.runs.storage.project_events import moved, tell_runs
+from runvitals.server.runs.storage.events import moved, tell_runs
 from runvitals.server.teams.storage.members import resolve_role
 from runvitals.store.errors import NotAllowed, NotFound
 

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, lit
 from runvitals.base.json_codec import dumps
 from runvitals.model.json_values import DAMAGED, damage_of
 from runvitals.model.names import shortened
+from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.database.database import Database, add_rows
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import api_key
@@ -21,6 +22,8 @@ from runvitals.server.runs.storage.event_authors import EventAuthors, read_autho
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 
 ALERT: Final = "alert"
+DELETED: Final = ("deleted", "Moved to the trash")
+RESTORED: Final = ("restored", "Restored from the trash")
 _MAX_TITLE: Final = 200
 _MAX_ALERT_TEXT: Final = 4000
 _MAX_WAIT_S: Final = 86_400
@@ -164,6 +167,25 @@ def add_to_runs(connection: Connection, which: ColumnElement[bool], stored: Stor
     columns = [literal(value, event.c[name].type) for name, value in values.items()]
     chosen = select(run.c.id, *columns).where(which)
     connection.execute(insert(event).from_select(["run_id", *values], chosen))
+
+
+def moved(entity: str, project: str) -> tuple[str, str]:
+    """The event of a run with a new place. The one before is not named: readers may not know it."""
+    return "moved", f"Moved to {entity}/{project}"
+
+
+def change_of_run(run_id: int, by: Actor, now_ms: int, what: tuple[str, str]) -> StoredEvent:
+    """The event of a change. `what`: its name and text."""
+    name, text = what
+    account_id = by.id if by.kind == "service_account" else None
+    return StoredEvent(run_id, now_ms, name, text=text, user_id=by.user_id, service_account_id=account_id)
+
+
+def tell_runs(
+    connection: Connection, which: ColumnElement[bool], by: Actor, now_ms: int, what: tuple[str, str]
+) -> None:
+    """Add the event of a change to the runs that it concerned, in its transaction."""
+    add_to_runs(connection, which, change_of_run(0, by, now_ms, what))
 
 
 def _row(stored: StoredEvent) -> dict[str, Any]:

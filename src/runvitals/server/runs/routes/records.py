@@ -1,18 +1,21 @@
-"""`/runs/{run}/events`: alerts, failures, gaps and lost records of a run."""
+"""`/runs/{run}/events` and `/runs/{run}/console`: what happened to a run, and what its program printed."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Query, Request
 from fastapi.responses import Response
 
+from runvitals.readers.journals.console import KEPT_BYTES
 from runvitals.server.access.permission import needs
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import RunView
 from runvitals.server.runs.routes import models
 from runvitals.server.runs.routes.parameters import TheLibrary, TheRun
+
+_MAX_BYTES: Final = 16 << 20
 
 router = Router(responses=RUN_ERRORS)
 
@@ -35,3 +38,18 @@ async def run_events(
         return json_bytes(view.events(library.clock(), skip, limit))
 
     return await json_response(request, await run.use(read, quick=True))
+
+
+@router.get("/runs/{run}/console", response_model=models.ConsoleAnswer, dependencies=[needs("run:read")])
+async def run_console(
+    request: Request,
+    run: TheRun,
+    max_bytes: Annotated[int, Query(ge=1, le=_MAX_BYTES, description="Of the newest output.")] = KEPT_BYTES,
+) -> Response:
+    """The newest output of the program."""
+
+    def read(view: RunView) -> bytes:
+        cut, pieces = view.console(max_bytes)
+        return json_bytes({"cut": cut, "pieces": [piece._asdict() for piece in pieces]})
+
+    return await json_response(request, await run.use(read, quick=max_bytes <= KEPT_BYTES))
