@@ -20,18 +20,18 @@ class DeliveryFailed(Exception):
 
     Attributes:
         state: pending: try again later. failed: it would fail again. dropped: there is no such channel here.
-        answer: what the receiver said, if it did.
+        response: what the receiver answered; None: nothing.
     """
 
     def __init__(
         self,
         text: str,
         state: Literal["pending", "failed", "dropped"] = "pending",
-        answer: ChannelResponse | None = None,
+        response: ChannelResponse | None = None,
     ) -> None:
         super().__init__(text)
         self.state = state
-        self.answer = answer
+        self.response = response
 
 
 def post(fetcher: Fetcher, url: str, body: bytes, headers: Mapping[str, str]) -> ChannelResponse:
@@ -47,16 +47,20 @@ def post(fetcher: Fetcher, url: str, body: bytes, headers: Mapping[str, str]) ->
     return ChannelResponse(response.status, response.body[:_MAX_SHOWN].decode("utf-8", "replace"))
 
 
-def check_accepted(answer: ChannelResponse) -> ChannelResponse:
-    """Raises:
-    DeliveryFailed: the receiver did not accept it; for good if it says that it is gone.
+def check_accepted(response: ChannelResponse) -> ChannelResponse:
+    """Return the response if it says that the receiver accepted the message.
+
+    Raises:
+        DeliveryFailed: the receiver did not accept it; for good if it says that it is gone.
     """
-    status = answer.status or 0
+    status = response.status or 0
     if not 200 <= status < 300:
         raise DeliveryFailed(
-            f"the receiver answered {status}; expected 200", "failed" if status == 410 else "pending", answer
+            f"the receiver answered {status}; expected 200",
+            "failed" if status == 410 else "pending",
+            response,
         )
-    return answer
+    return response
 
 
 def title_of(text: str) -> tuple[str, str]:

@@ -109,12 +109,12 @@ class NotificationDelivery:
         next_ms = now_ms + self._wait_ms(due.tries)
         about = {"fields": {"notification": due.id, "kind": due.kind, "tries": due.tries + 1}}
         if error.state != "pending":
-            self._outbox.ended(due, error.state, now_ms, error.answer, str(error))
+            self._outbox.ended(due, error.state, now_ms, error.response, str(error))
         elif next_ms > due.give_up_ms:
             log.warning("gave up a notification: %s", error, extra=about)
-            self._outbox.ended(due, "failed", now_ms, error.answer, str(error))
+            self._outbox.ended(due, "failed", now_ms, error.response, str(error))
         else:
-            self._outbox.postpone(due, next_ms, error.answer, str(error))
+            self._outbox.postpone(due, next_ms, error.response, str(error))
 
     def _wait_ms(self, tries: int) -> int:
         wait_ms = _RETRIES_MS[min(tries, len(_RETRIES_MS) - 1)]

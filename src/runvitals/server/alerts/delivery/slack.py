@@ -97,5 +97,5 @@ class SlackChannel:
         return post(self._fetcher, url, json.dumps(body).encode(), {"Content-Type": "application/json"})
 
 
-def _gone(answer: ChannelResponse) -> DeliveryFailed:
-    return DeliveryFailed("Slack no longer accepts this destination; it was disabled", "failed", answer)
+def _gone(response: ChannelResponse) -> DeliveryFailed:
+    return DeliveryFailed("Slack no longer accepts this destination; it was disabled", "failed", response)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Path
@@ -14,7 +15,7 @@ from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import TheRequester
 from runvitals.server.alerts.automations import (
     Automation,
     CallWebhook,
@@ -29,10 +30,10 @@ from runvitals.server.alerts.automations import (
 )
 from runvitals.server.alerts.payload_template import check_payload
 from runvitals.server.alerts.reactions import notifications_of, occurrence_of, times_of
-from runvitals.server.alerts.routes.notifications import history_of
+from runvitals.server.alerts.routes.notifications import NotificationsPage, history_of
 from runvitals.server.alerts.storage.automations import MAX_NAME, AutomationRow, RaisedEvent
 from runvitals.server.events.outbox import add
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of
@@ -59,6 +60,50 @@ _PARTS: Final = ("event", "filter", "actions", "cooldown_h")
 router = Router()
 
 
+class AutomationFilterSchema(ResponseBody):
+    """Which runs and artifacts an automation is about; what is empty excludes none."""
+
+    projects: list[str]
+    run_name: str
+    author: str
+    tag: str
+
+
+class AutomationSchema(ResponseBody):
+    """An automation. Of a definition that is damaged in the database there is only `damaged`."""
+
+    id: int
+    name: str
+    enabled: bool
+    event: dict[str, Any] = {}
+    actions: list[dict[str, Any]] = []
+    filter: AutomationFilterSchema = AutomationFilterSchema(projects=[], run_name="", author="", tag="")
+    cooldown_h: int = 24
+    damaged: str | None = None
+    created_by: str | None = Field(description="None: the user was deleted.")
+    created_ms: int
+    changed_ms: int
+    problem: str | None = Field(description="Why the server switched it off.")
+
+
+class AutomationsPage(ResponseBody):
+    automations: list[AutomationSchema]
+    total: int
+    next: str | None
+
+
+class AutomationTest(ResponseBody):
+    sent: int = Field(description="How many receivers are told.")
+
+
+class AutomationPreview(ResponseBody):
+    """How often an automation would have acted."""
+
+    days: int
+    times: int | None = Field(description="None: it is not known.")
+    times_ms: list[int] = Field(description="The newest 100 times.")
+
+
 class NewAutomation(RequestBody):
     name: str = Field(min_length=1, max_length=MAX_NAME)
     enabled: bool = True
@@ -83,34 +128,55 @@ class Preview(RequestBody):
     days: int = Field(30, ge=1, le=90)
 
 
-@router.get("/teams/{team}/automations", dependencies=[needs("automation:read")])
+@router.get(
+    "/teams/{team}/automations",
+    response_model=AutomationsPage,
+    response_model_exclude_unset=True,
+    dependencies=[needs("automation:read")],
+)
 def automations(team: TheTeam, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """The team's automations, in the order in which they were created."""
     rows = access.metadata_store.alerts.automations.of_team(team.id)
-    show = _shown_to(access, requester, team)
-    return page_of("automations", rows, lambda row: row.id, page, show)
+    manages = access.may(requester, Action.AUTOMATION_MANAGE, entity_of(access, team))
+    return page_of("automations", rows, lambda row: row.id, page, partial(_show, with_payloads=manages))
 
 
-@router.post("/teams/{team}/automations", status_code=201, dependencies=[needs("automation:manage")])
+@router.post(
+    "/teams/{team}/automations",
+    response_model=AutomationSchema,
+    response_model_exclude_unset=True,
+    status_code=201,
+    dependencies=[needs("automation:manage")],
+)
 def create_automation(
     body: NewAutomation, team: TheTeam, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Create an automation. It acts with the rights that its creator has when something happens."""
-    definition = _checked(body.model_dump(exclude={"name", "enabled"}), access, team)
+    definition = _check(body.model_dump(exclude={"name", "enabled"}), access, team)
     table, by, now_ms = access.metadata_store.alerts.automations, requester.actor, access.clock()
-    return _stored(lambda: table.create(team.id, body.name, body.enabled, definition, by, now_ms))
+    return _store(lambda: table.create(team.id, body.name, body.enabled, definition, by, now_ms))
 
 
-@router.get("/teams/{team}/automations/{automation}", dependencies=[needs("automation:read")])
+@router.get(
+    "/teams/{team}/automations/{automation}",
+    response_model=AutomationSchema,
+    response_model_exclude_unset=True,
+    dependencies=[needs("automation:read")],
+)
 def one_automation(
     automation: AutomationId, team: TheTeam, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """An automation."""
     row = access.metadata_store.alerts.automations.get(team.id, automation)
-    return _shown_to(access, requester, team)(row)
+    return _show(row, access.may(requester, Action.AUTOMATION_MANAGE, entity_of(access, team)))
 
 
-@router.patch("/teams/{team}/automations/{automation}", dependencies=[needs("automation:manage")])
+@router.patch(
+    "/teams/{team}/automations/{automation}",
+    response_model=AutomationSchema,
+    response_model_exclude_unset=True,
+    dependencies=[needs("automation:manage")],
+)
 def change_automation(
     automation: AutomationId,
     body: AutomationChanges,
@@ -124,9 +190,9 @@ def change_automation(
     parts: dict[str, Any] = {name: changes.pop(name) for name in _PARTS if name in changes}
     if parts:
         present = table.get(team.id, automation).definition
-        changes["definition"] = _checked({**present, **parts}, access, team)
+        changes["definition"] = _check({**present, **parts}, access, team)
     by, now_ms = requester.actor, access.clock()
-    return _stored(lambda: table.update(team.id, automation, changes, by, now_ms))
+    return _store(lambda: table.update(team.id, automation, changes, by, now_ms))
 
 
 @router.delete(
@@ -140,7 +206,11 @@ def delete_automation(
     table.delete(team.id, automation, requester.actor, access.clock())
 
 
-@router.get("/teams/{team}/automations/{automation}/history", dependencies=[needs("automation:manage")])
+@router.get(
+    "/teams/{team}/automations/{automation}/history",
+    response_model=NotificationsPage,
+    dependencies=[needs("automation:manage")],
+)
 def history(automation: AutomationId, team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """What an automation did in the last month, the newest first, and whether it arrived."""
     store = access.metadata_store.alerts
@@ -150,10 +220,11 @@ def history(automation: AutomationId, team: TheTeam, access: TheAccess, page: Th
 
 @router.post(
     "/teams/{team}/automations/{automation}/test",
+    response_model=AutomationTest,
     status_code=202,
     dependencies=[needs("automation:manage")],
 )
-def test_automation(automation: AutomationId, team: TheTeam, access: TheAccess) -> dict[str, Any]:
+def test_automation(automation: AutomationId, team: TheTeam, access: TheAccess) -> AutomationTest:
     """Tell the receivers of an automation about an invented run. No run is stopped or tagged."""
     row = access.metadata_store.alerts.automations.get(team.id, automation)
     parsed = automation_of(row.definition)
@@ -164,67 +235,51 @@ def test_automation(automation: AutomationId, team: TheTeam, access: TheAccess) 
     for notification in sent:
         new = replace(notification, kind="test", text=f"Test: {notification.text}", subject=event.key)
         access.metadata_store.write(lambda connection, new=new: add(connection, new))  # type: ignore[misc]
-    return {"sent": len(sent)}
+    return AutomationTest(sent=len(sent))
 
 
-@router.post("/teams/{team}/automations/{automation}/preview", dependencies=[needs("automation:manage")])
+@router.post(
+    "/teams/{team}/automations/{automation}/preview",
+    response_model=AutomationPreview,
+    dependencies=[needs("automation:manage")],
+)
 def preview(
     automation: AutomationId,
     body: Preview,
     team: TheTeam,
     access: TheAccess,
     requester: TheRequester,
-) -> dict[str, Any]:
-    """How often an automation would have acted in the last days. `times`: null where this is not known."""
+) -> AutomationPreview:
+    """How often an automation would have acted in the last days."""
     store, now_ms = access.metadata_store.alerts, access.clock()
     row = store.automations.get(team.id, automation)
     kind = automation_of(row.definition).kind
     past = store.past_events.of_team(team.id, kind, now_ms - body.days * DAY_MS, now_ms)
     if past is None:
-        return {"days": body.days, "times": None, "times_ms": []}
+        return AutomationPreview(days=body.days, times=None, times_ms=[])
     readable = {
         number
         for number, project in access.directory.projects_of(team.id).items()
         if access.may(requester, Action.PROJECT_READ, project)
     }
     times = times_of(row, [event for event in past if event.project_id in readable])
-    return {"days": body.days, "times": len(times), "times_ms": times[-100:]}
+    return AutomationPreview(days=body.days, times=len(times), times_ms=times[-100:])
 
 
-def automation_json(row: AutomationRow) -> dict[str, Any]:
-    """An automation in an answer. `problem`: why the server switched it off."""
-    return {
-        "id": row.id,
-        "name": row.name,
-        "enabled": row.enabled,
-        **row.definition,
-        "created_by": row.created_by,
-        "created_ms": row.created_ms,
-        "changed_ms": row.changed_ms,
-        "problem": row.problem,
-    }
+def _show(row: AutomationRow, with_payloads: bool) -> dict[str, Any]:
+    """Return an automation. Users write tokens into payloads: only those who manage automations get them."""
+    definition = dict(row.definition)
+    if not with_payloads and "actions" in definition:
+        actions = definition["actions"]
+        definition["actions"] = [
+            {**action, "payload": None} if "payload" in action else action for action in actions
+        ]
+    names = ("id", "name", "enabled", "created_by", "created_ms", "changed_ms", "problem")
+    return {**definition, **{name: getattr(row, name) for name in names}}
 
 
-def _shown_to(
-    access: AccessControl, requester: Requester, team: TeamRow
-) -> Callable[[AutomationRow], dict[str, Any]]:
-    """What makes an answer of an automation. Users write tokens into payloads: only those who manage
-    automations see them.
-    """
-    if access.may(requester, Action.AUTOMATION_MANAGE, entity_of(access, team)):
-        return automation_json
-
-    def shown(row: AutomationRow) -> dict[str, Any]:
-        form = automation_json(row)
-        actions = form.get("actions", ())
-        hidden = [{**action, "payload": None} if "payload" in action else action for action in actions]
-        return {**form, "actions": hidden}
-
-    return shown
-
-
-def _checked(definition: dict[str, Any], access: AccessControl, team: TeamRow) -> dict[str, Any]:
-    """A valid definition, with everything that was left out.
+def _check(definition: dict[str, Any], access: AccessControl, team: TeamRow) -> dict[str, Any]:
+    """Check a definition, and return it with everything that was left out.
 
     Raises:
         InvalidFields: it is invalid, or names what the team does not have.
@@ -281,10 +336,10 @@ def _invented(automation: Automation, team: TeamRow, now_ms: int) -> RaisedEvent
     )
 
 
-def _stored(store: Callable[[], AutomationRow]) -> dict[str, Any]:
-    """What storing an automation answers; what is wrong is said beside its field."""
+def _store(store: Callable[[], AutomationRow]) -> dict[str, Any]:
+    """Store an automation. An error names its field."""
     try:
         with checking("name"):
-            return automation_json(store())
+            return _show(store(), with_payloads=True)
     except NameTaken as error:
         raise DetailedError(409, str(error), {"fields": {"name": str(error)}}) from None

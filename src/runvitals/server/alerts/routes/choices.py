@@ -1,4 +1,4 @@
-"""The switches of alerts in requests and answers."""
+"""The switches of alerts in requests and responses."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from runvitals.server.alerts.settings import EventChoice, Switch
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 
 Level = Literal["info", "warning", "error"]
 
@@ -33,12 +33,24 @@ class EventChoices(RequestBody):
     findings: Choice | None = None
 
 
+class EventChoiceSchema(ResponseBody):
+    """By which channels an event is notified."""
+
+    email: bool
+    slack: bool
+    min_level: Level = Field(description="Only events of this level or a higher one.")
+
+
+class ChosenEvents(ResponseBody):
+    """The switches by event."""
+
+    finished: EventChoiceSchema
+    crashed: EventChoiceSchema
+    custom: EventChoiceSchema
+    findings: EventChoiceSchema
+
+
 def with_changes(chosen: Mapping[Switch, EventChoice], changes: EventChoices | None) -> dict[str, Any]:
     """The switches after a change, as they are stored."""
     changed = {} if changes is None else changes.model_dump(exclude_none=True)
     return {switch: changed.get(switch, asdict(choice)) for switch, choice in chosen.items()}
-
-
-def choices_json(chosen: Mapping[Switch, EventChoice]) -> dict[str, Any]:
-    """The switches in an answer."""
-    return {switch: asdict(choice) for switch, choice in chosen.items()}

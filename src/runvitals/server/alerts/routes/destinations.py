@@ -21,16 +21,15 @@ from runvitals.server.accounts.sealed_purposes import apprise_purpose, slack_pur
 from runvitals.server.alerts.delivery.apprise import is_installed
 from runvitals.server.alerts.delivery.channel import DeliveryFailed
 from runvitals.server.alerts.payload_template import MAX_BYTES, check_payload
-from runvitals.server.alerts.routes.notifications import TheChannels, answered
+from runvitals.server.alerts.routes.notifications import ReceiverResponse, TheChannels, response_of
 from runvitals.server.alerts.storage.destinations import (
     MAX_NAME,
     DestinationTable,
-    Kind,
     SealedUrl,
     StoredDestination,
     UnknownSecret,
 )
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of
@@ -55,6 +54,62 @@ _SLACK_URL: Final = re.compile(
 _OTHER_URL: Final = re.compile(r"https://([A-Za-z0-9.-]+)(?::[0-9]{1,5})?/[A-Za-z0-9._~/-]{12,}", re.ASCII)
 
 router = Router()
+
+
+class WebhookSchema(ResponseBody):
+    id: int
+    name: str
+    url: str
+    access_secret: str | None = Field(description="The name of the secret.")
+    signing_secret: str | None = Field(description="The name of the secret.")
+    payload: str | None
+    enabled: bool
+    created_ms: int
+
+
+class WebhooksPage(ResponseBody):
+    webhooks: list[WebhookSchema]
+    total: int
+    next: str | None
+
+
+class OwnSlackChannel(ResponseBody):
+    """A channel of Slack."""
+
+    shown: str = Field(description="What of its URL may be read.")
+    created_ms: int
+    disabled_ms: int | None = Field(description="Since when Slack does not accept it; None: it does.")
+
+
+class SlackDestinationSchema(ResponseBody):
+    """A channel of Slack of a team."""
+
+    id: int
+    channel: str = Field(validation_alias="name", description="What the team calls it.")
+    shown: str = Field(description="What of its URL may be read.")
+    created_ms: int
+    disabled_ms: int | None = Field(description="Since when Slack does not accept it; None: it does.")
+
+
+class SlackDestinationsPage(ResponseBody):
+    slack_destinations: list[SlackDestinationSchema]
+    total: int
+    next: str | None
+    app: bool = Field(description="The operator registered an app of Slack, by which a browser can add one.")
+
+
+class AppriseDestinationSchema(ResponseBody):
+    id: int
+    name: str
+    shown: str = Field(description="The service of its URL.")
+    created_ms: int
+
+
+class AppriseDestinationsPage(ResponseBody):
+    apprise_destinations: list[AppriseDestinationSchema]
+    total: int
+    next: str | None
+    installed: bool = Field(description="The server has Apprise.")
 
 
 class NewWebhook(RequestBody):
@@ -114,33 +169,32 @@ class NewAppriseDestination(RequestBody):
     )
 
 
-@router.get(_WEBHOOKS, dependencies=[needs("webhook:manage")])
+@router.get(_WEBHOOKS, response_model=WebhooksPage, dependencies=[needs("webhook:manage")])
 def webhooks(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The team's webhooks, in the order in which they were created."""
-    return _listed("webhook", "webhooks", team.id, access, page)
+    rows = _table(access).of_team("webhook", team.id)
+    return page_of("webhooks", rows, lambda row: row.id, page, _show_webhook)
 
 
-@router.get(_SLACK, dependencies=[needs("slack:manage")])
+@router.get(_SLACK, response_model=SlackDestinationsPage, dependencies=[needs("slack:manage")])
 def slack_destinations(
     team: TheTeam, access: TheAccess, page: ThePage, outside: TheOutsideServices
 ) -> dict[str, Any]:
-    """The team's Slack destinations, in the order in which they were created. `app`: the operator has
-    registered an app of Slack, by which a browser can add one.
-    """
-    listed = _listed("slack", "slack_destinations", team.id, access, page)
+    """The team's Slack destinations, in the order in which they were created."""
+    rows = _table(access).of_team("slack", team.id)
+    listed = page_of("slack_destinations", rows, lambda row: row.id, page)
     return {**listed, "app": outside.slack_app.configured}
 
 
-@router.get(_APPRISE, dependencies=[needs("webhook:manage")])
+@router.get(_APPRISE, response_model=AppriseDestinationsPage, dependencies=[needs("webhook:manage")])
 def apprise_destinations(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
-    """The team's destinations, in the order in which they were created. `installed`: the server has
-    Apprise.
-    """
-    listed = _listed("apprise", "apprise_destinations", team.id, access, page)
+    """The team's destinations, in the order in which they were created."""
+    rows = _table(access).of_team("apprise", team.id)
+    listed = page_of("apprise_destinations", rows, lambda row: row.id, page)
     return {**listed, "installed": is_installed()}
 
 
-@router.post(_WEBHOOKS, status_code=201, dependencies=[needs("webhook:manage")])
+@router.post(_WEBHOOKS, response_model=WebhookSchema, status_code=201, dependencies=[needs("webhook:manage")])
 def create_webhook(
     body: NewWebhook,
     team: TheTeam,
@@ -152,24 +206,30 @@ def create_webhook(
     values = body.model_dump(exclude={"name"})
     _check_webhook(values, values["signing_secret"], outside)
     table, by, now_ms = _table(access), requester.actor, access.clock()
-    return _stored("name", lambda: table.create("webhook", team.id, body.name, values, by, now_ms))
+    return _show_webhook(
+        _store("name", lambda: table.create("webhook", team.id, body.name, values, by, now_ms))
+    )
 
 
-@router.post(_SLACK, status_code=201, dependencies=[needs("slack:manage")])
+@router.post(
+    _SLACK, response_model=SlackDestinationSchema, status_code=201, dependencies=[needs("slack:manage")]
+)
 def create_slack_destination(
     body: NewSlackDestination,
     team: TheTeam,
     access: TheAccess,
     requester: TheRequester,
     outside: TheOutsideServices,
-) -> dict[str, Any]:
+) -> StoredDestination:
     """Add a Slack channel by the URL of its incoming webhook."""
     url = sealed_slack_url(body.webhook_url, slack_purpose(team.id), outside)._asdict()
     table, by, now_ms = _table(access), requester.actor, access.clock()
-    return _stored("channel", lambda: table.create("slack", team.id, body.channel, url, by, now_ms))
+    return _store("channel", lambda: table.create("slack", team.id, body.channel, url, by, now_ms))
 
 
-@router.post(_APPRISE, status_code=201, dependencies=[needs("webhook:manage")])
+@router.post(
+    _APPRISE, response_model=AppriseDestinationSchema, status_code=201, dependencies=[needs("webhook:manage")]
+)
 def create_apprise_destination(
     body: NewAppriseDestination,
     team: TheTeam,
@@ -177,7 +237,7 @@ def create_apprise_destination(
     requester: TheRequester,
     outside: TheOutsideServices,
     channels: TheChannels,
-) -> dict[str, Any]:
+) -> StoredDestination:
     """Add a destination by its URL. Apprise says whether it knows it; nothing is sent."""
     address = body.url.strip()
     try:
@@ -189,10 +249,12 @@ def create_apprise_destination(
     sealed = outside.box.seal(address.encode(), apprise_purpose(team.id))
     url = SealedUrl(sealed, found.service)._asdict()
     table, by, now_ms = _table(access), requester.actor, access.clock()
-    return _stored("name", lambda: table.create("apprise", team.id, body.name, url, by, now_ms))
+    return _store("name", lambda: table.create("apprise", team.id, body.name, url, by, now_ms))
 
 
-@router.patch(f"{_WEBHOOKS}/{{webhook}}", dependencies=[needs("webhook:manage")])
+@router.patch(
+    f"{_WEBHOOKS}/{{webhook}}", response_model=WebhookSchema, dependencies=[needs("webhook:manage")]
+)
 def change_webhook(
     webhook: DestinationId,
     body: WebhookChanges,
@@ -206,10 +268,14 @@ def change_webhook(
     name = changes.pop("name", None)
     _check_webhook(changes, changes.get("signing_secret", present.settings["signing_secret"]), outside)
     table, by, now_ms = _table(access), requester.actor, access.clock()
-    return _stored("name", lambda: table.update("webhook", team.id, webhook, changes, by, now_ms, name=name))
+    return _show_webhook(
+        _store("name", lambda: table.update("webhook", team.id, webhook, changes, by, now_ms, name=name))
+    )
 
 
-@router.patch(f"{_SLACK}/{{destination}}", dependencies=[needs("slack:manage")])
+@router.patch(
+    f"{_SLACK}/{{destination}}", response_model=SlackDestinationSchema, dependencies=[needs("slack:manage")]
+)
 def change_slack_destination(
     destination: DestinationId,
     body: SlackDestinationChanges,
@@ -217,13 +283,13 @@ def change_slack_destination(
     access: TheAccess,
     requester: TheRequester,
     outside: TheOutsideServices,
-) -> dict[str, Any]:
+) -> StoredDestination:
     """Rename a Slack destination, or replace its URL."""
     changes: dict[str, Any] = {}
     if body.webhook_url is not None:
         changes = sealed_slack_url(body.webhook_url, slack_purpose(team.id), outside)._asdict()
     table, by, now_ms = _table(access), requester.actor, access.clock()
-    return _stored(
+    return _store(
         "channel",
         lambda: table.update("slack", team.id, destination, changes, by, now_ms, name=body.channel),
     )
@@ -251,11 +317,13 @@ def delete_apprise_destination(
     _table(access).delete("apprise", team.id, destination, requester.actor, access.clock())
 
 
-@router.post(f"{_WEBHOOKS}/{{webhook}}/test", dependencies=[needs("webhook:manage")])
+@router.post(
+    f"{_WEBHOOKS}/{{webhook}}/test", response_model=ReceiverResponse, dependencies=[needs("webhook:manage")]
+)
 def test_webhook(
     webhook: DestinationId, body: WebhookTest, team: TheTeam, access: TheAccess, channels: TheChannels
-) -> dict[str, Any]:
-    """Send a signed request about an invented run at once; answers what the receiver said."""
+) -> ReceiverResponse:
+    """Send a signed request about an invented run at once, and return what the receiver answered."""
     destination = _table(access).get("webhook", team.id, webhook)
     if body.payload is not None:
         with checking("payload"):
@@ -264,27 +332,33 @@ def test_webhook(
     everything = {"event": "test", "title": f"A test of team {team.name}", **values}
     template = body.payload or destination.settings["payload"]
     key = f"test-{secrets.token_hex(8)}"
-    return answered(lambda: channels.webhook.send(team.id, destination, template, values, everything, key))
+    return response_of(lambda: channels.webhook.send(team.id, destination, template, values, everything, key))
 
 
-@router.post(f"{_SLACK}/{{destination}}/test", dependencies=[needs("slack:manage")])
+@router.post(
+    f"{_SLACK}/{{destination}}/test", response_model=ReceiverResponse, dependencies=[needs("slack:manage")]
+)
 def test_slack_destination(
     destination: DestinationId, team: TheTeam, access: TheAccess, channels: TheChannels
-) -> dict[str, Any]:
-    """Post a message at once; answers what Slack said."""
+) -> ReceiverResponse:
+    """Post a message at once, and return what Slack answered."""
     sealed = _table(access).get("slack", team.id, destination).sealed
     title, text = f"A test of team {team.name}", "Messages of automations will arrive here."
-    return answered(lambda: channels.slack.post_to_team(team.id, sealed, title, text))
+    return response_of(lambda: channels.slack.post_to_team(team.id, sealed, title, text))
 
 
-@router.post(f"{_APPRISE}/{{destination}}/test", dependencies=[needs("webhook:manage")])
+@router.post(
+    f"{_APPRISE}/{{destination}}/test",
+    response_model=ReceiverResponse,
+    dependencies=[needs("webhook:manage")],
+)
 def test_apprise_destination(
     destination: DestinationId, team: TheTeam, access: TheAccess, channels: TheChannels
-) -> dict[str, Any]:
-    """Send a message at once; answers whether the service accepted it."""
+) -> ReceiverResponse:
+    """Send a message at once, and return whether the service accepted it."""
     _table(access).get("apprise", team.id, destination)
     title, text = f"A test of team {team.name}", "Messages of rules and automations will arrive here."
-    return answered(lambda: channels.apprise.send(team.id, destination, title, text))
+    return response_of(lambda: channels.apprise.send(team.id, destination, title, text))
 
 
 def sealed_slack_url(
@@ -304,26 +378,12 @@ def sealed_slack_url(
     return SealedUrl(outside.box.seal(url.encode(), purpose), f"{host}/…/{url[-4:]}")
 
 
-def destination_json(destination: StoredDestination) -> dict[str, Any]:
-    """A destination in a response. `shown`: what of its URL may be read."""
-    created = {"created_ms": destination.created_ms}
-    if destination.kind == "webhook":
-        return {"id": destination.id, "name": destination.name, **destination.settings, **created}
-    shown = {"shown": destination.settings["shown"], **created}
-    if destination.kind == "apprise":
-        return {"id": destination.id, "name": destination.name, **shown}
-    shown["disabled_ms"] = destination.disabled_ms
-    if destination.kind == "user-slack":
-        return shown
-    return {"id": destination.id, "channel": destination.name, **shown}
-
-
 def _table(access: AccessControl) -> DestinationTable:
     return access.metadata_store.alerts.destinations
 
 
-def _listed(kind: Kind, name: str, team_id: int, access: AccessControl, page: ThePage) -> dict[str, Any]:
-    return page_of(name, _table(access).of_team(kind, team_id), lambda row: row.id, page, destination_json)
+def _show_webhook(row: StoredDestination) -> dict[str, Any]:
+    return {"id": row.id, "name": row.name, **row.settings, "created_ms": row.created_ms}
 
 
 def _slack_host(url: str, others: Collection[str]) -> str | None:
@@ -350,16 +410,12 @@ def _check_webhook(values: dict[str, Any], signing_secret: str | None, outside: 
             check_payload(values["payload"], [] if signing_secret is None else [signing_secret])
 
 
-def _stored(called: str, store: Callable[[], StoredDestination]) -> dict[str, Any]:
-    """The response to storing a destination; what is wrong is said beside its field.
-
-    Args:
-        called: the field of its name.
-    """
+def _store(name_field: str, store: Callable[[], StoredDestination]) -> StoredDestination:
+    """Store a destination. An error names its field; `name_field` is that of the destination's name."""
     try:
-        with checking(called):
-            return destination_json(store())
+        with checking(name_field):
+            return store()
     except UnknownSecret as error:
         raise InvalidFields({error.field: str(error)}) from None
     except NameTaken as error:
-        raise DetailedError(409, str(error), {"fields": {called: str(error)}}) from None
+        raise DetailedError(409, str(error), {"fields": {name_field: str(error)}}) from None

@@ -6,17 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Final
+from dataclasses import asdict
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import HTTPException, Path, Query
+from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.alerts.routes.choices import Level
 from runvitals.server.alerts.storage.destinations import KINDS
 from runvitals.server.alerts.storage.firings import Firing
 from runvitals.server.events.outbox import StoredNotification
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.metadata_store import MetadataStore
@@ -30,7 +34,46 @@ _STATES: Final = {"sent": "finished"}
 router = Router()
 
 
-@router.get(_PATH, dependencies=[needs("automation:read")])
+class FiringNotification(ResponseBody):
+    """What one receiver was sent about a firing."""
+
+    id: int
+    channel: str = Field(description="By what it is sent.")
+    receiver: str = Field(description="Its name; empty if it was deleted.")
+    state: Literal["pending", "finished", "failed", "dropped"]
+    tries: int
+    status: int | None
+    answer: str | None = Field(description="What the receiver answered, for those who may change rules.")
+    error: str | None
+    ended_ms: int | None
+
+
+class FiringSchema(ResponseBody):
+    """A time at which a rule fired for a series."""
+
+    id: int
+    rule_id: int
+    rule: str
+    run: str
+    project: str
+    key: str
+    host: str
+    severity: Level
+    value: float | None
+    fired_ms: int
+    ended_ms: int | None = Field(description="None while it fires.")
+    notified: str = Field(validation_alias="told", description="Who was to be, or why nobody was.")
+    notifications: list[FiringNotification]
+
+
+class FiringsPage(ResponseBody):
+    firings: list[FiringSchema]
+    total: int
+    next: str | None
+    may: list[str]
+
+
+@router.get(_PATH, response_model=FiringsPage, dependencies=[needs("automation:read")])
 def history(
     entity: TheEntity,
     access: TheAccess,
@@ -40,11 +83,7 @@ def history(
     rule: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only of this rule.")] = None,
     firing: Annotated[bool, Query(description="Only what fires now.")] = False,
 ) -> dict[str, Any]:
-    """When rules fired, for which series, and who was notified; the newest first.
-
-    `notified`: who was to be, or why nobody was. `notifications`: what was sent, by which channel, and its
-    state: pending, finished, failed or dropped. What receivers answered is for those who may change rules.
-    """
+    """When rules fired, for which series, and who was notified by what; the newest first."""
     readable = access.directory.readable_runs(requester.principal)
     projects = None if readable is None else readable.projects
     number = None
@@ -56,12 +95,12 @@ def history(
         entity.id, page.limit + 1, page.after_id or None, rule, number, projects, only_open=firing
     )
     shown = rows[: page.limit]
-    sent = _sent(access, shown)
+    sent = _notifications_of(access, shown)
     names = _receiver_names(access.metadata_store, [one for of_row in sent for one in of_row])
     manages = access.may(requester, Action.AUTOMATION_MANAGE, entity)
     return {
         "firings": [
-            _firing_json(row) | {"notifications": [_sent_json(one, names, manages) for one in of_row]}
+            asdict(row) | {"notifications": [_show(one, names, manages) for one in of_row]}
             for row, of_row in zip(shown, sent, strict=True)
         ],
         "total": table.count(entity.id, rule, number, projects, only_open=firing),
@@ -71,7 +110,9 @@ def history(
 
 
 @router.post(
-    f"{_PATH}/{{firing}}/notifications/{{notification}}/send-again", dependencies=[needs("automation:manage")]
+    f"{_PATH}/{{firing}}/notifications/{{notification}}/send-again",
+    response_model=FiringNotification,
+    dependencies=[needs("automation:manage")],
 )
 def send_firing_again(
     entity: TheEntity, firing: Id, notification: Id, access: TheAccess, requester: TheRequester
@@ -80,17 +121,17 @@ def send_firing_again(
     readable = access.directory.readable_runs(requester.principal)
     alerts = access.metadata_store.alerts
     row = alerts.firings.get(entity.id, firing, None if readable is None else readable.projects)
-    [sent] = _sent(access, [row])
+    [sent] = _notifications_of(access, [row])
     if notification not in {one.id for one in sent}:
         raise NotFound("there is no such notification")
     try:
         again = alerts.outbox.send_again(None, notification, access.clock())
     except ValueError as error:
         raise HTTPException(409, str(error)) from None
-    return _sent_json(again, _receiver_names(access.metadata_store, [again]), True)
+    return _show(again, _receiver_names(access.metadata_store, [again]), True)
 
 
-def _sent(access: AccessControl, rows: Sequence[Firing]) -> list[list[StoredNotification]]:
+def _notifications_of(access: AccessControl, rows: Sequence[Firing]) -> list[list[StoredNotification]]:
     """The notifications of firings: to channels, and to users, who get them as events of the run."""
     alerts = access.metadata_store.alerts
     events = alerts.events.findings({row.run_id for row in rows}, {row.finding_key for row in rows})
@@ -119,24 +160,7 @@ def _receiver_names(store: MetadataStore, sent: Iterable[StoredNotification]) ->
     return names
 
 
-def _firing_json(row: Firing) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "rule_id": row.rule_id,
-        "rule": row.rule,
-        "run": row.run,
-        "project": row.project,
-        "key": row.key,
-        "host": row.host,
-        "severity": row.severity,
-        "value": row.value,
-        "fired_ms": row.fired_ms,
-        "ended_ms": row.ended_ms,
-        "notified": row.told,
-    }
-
-
-def _sent_json(one: StoredNotification, names: dict[str, str], manages: bool) -> dict[str, Any]:
+def _show(one: StoredNotification, names: dict[str, str], manages: bool) -> dict[str, Any]:
     return {
         "id": one.id,
         "channel": one.target.partition(":")[0],

@@ -5,7 +5,7 @@ The link is in the mail's `List-Unsubscribe`, so a mail program may POST to it b
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import HTTPException, Path, Request
 from pydantic import ValidationError
@@ -17,7 +17,7 @@ from runvitals.server.accounts.routes.services import AccountServices, TheServic
 from runvitals.server.alerts.audience import may_read_run
 from runvitals.server.alerts.mute_links import PURPOSE, MuteLink, mute_link
 from runvitals.server.alerts.storage.alert_settings import AlertSubject, Scope
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.router import Router
 from runvitals.server.runs.storage.run_places import RunPlace
 
@@ -32,14 +32,24 @@ class Wish(RequestBody):
     on: bool = True
 
 
-@router.get("/mute/{link}", dependencies=[needs(PUBLIC), with_accounts()])
-def what_is_muted(link: LinkText, access: TheAccess, services: TheServices) -> dict[str, Any]:
+class MuteSchema(ResponseBody):
+    """What a link can mute, named as in the mail."""
+
+    entity: str
+    project: str
+    run: str
+    scopes: list[Scope]
+    muted: list[Scope]
+
+
+@router.get("/mute/{link}", response_model=MuteSchema, dependencies=[needs(PUBLIC), with_accounts()])
+def what_is_muted(link: LinkText, access: TheAccess, services: TheServices) -> MuteSchema:
     """What the link can mute, and what is muted."""
-    return _shown(access, *_opened(link, access, services))
+    return _to_schema(access, *_open_link(link, access, services))
 
 
-@router.post("/mute/{link}", dependencies=[needs(PUBLIC), with_accounts()])
-async def mute(link: LinkText, request: Request, access: TheAccess, services: TheServices) -> dict[str, Any]:
+@router.post("/mute/{link}", response_model=MuteSchema, dependencies=[needs(PUBLIC), with_accounts()])
+async def mute(link: LinkText, request: Request, access: TheAccess, services: TheServices) -> MuteSchema:
     """Mute the run, its project or its team for the user of the link; by a mail program: the project."""
     wish = Wish()
     if request.headers.get("content-type", "").startswith("application/json"):
@@ -47,16 +57,16 @@ async def mute(link: LinkText, request: Request, access: TheAccess, services: Th
             wish = Wish.model_validate_json(await request.body())
         except ValidationError as error:
             raise HTTPException(422, "expected {scope: run, project or team, on: true or false}") from error
-    opened, place = await run_in_threadpool(_opened, link, access, services)
+    opened, place = await run_in_threadpool(_open_link, link, access, services)
     target = _targets(access, place).get(wish.scope)
     if target is None:
         raise HTTPException(422, f"the run belongs to no {wish.scope}")
     settings = access.metadata_store.alerts.settings
     await run_in_threadpool(settings.except_from, opened.user_id, target, "off" if wish.on else None)
-    return await run_in_threadpool(_shown, access, opened, place)
+    return await run_in_threadpool(_to_schema, access, opened, place)
 
 
-def _opened(link: str, access: AccessControl, services: AccountServices) -> tuple[MuteLink, RunPlace]:
+def _open_link(link: str, access: AccessControl, services: AccountServices) -> tuple[MuteLink, RunPlace]:
     try:
         opened = mute_link(link, services.box.derived_key(PURPOSE))
     except ValueError:
@@ -79,17 +89,13 @@ def _targets(access: AccessControl, place: RunPlace) -> dict[Scope, AlertSubject
     return found
 
 
-def _shown(access: AccessControl, opened: MuteLink, place: RunPlace) -> dict[str, Any]:
-    """Names that the mail contained too."""
+def _to_schema(access: AccessControl, opened: MuteLink, place: RunPlace) -> MuteSchema:
     targets = _targets(access, place)
     modes = access.metadata_store.alerts.settings.modes(
         [opened.user_id], {scope: target.id for scope, target in targets.items()}
     )
+    assert place.entity is not None  # see `_open_link`
     muted = [scope for scope, mode in modes.get(opened.user_id, {}).items() if mode == "off"]
-    return {
-        "entity": place.entity,
-        "project": place.project,
-        "run": place.uid,
-        "scopes": list(targets),
-        "muted": sorted(muted),
-    }
+    return MuteSchema(
+        entity=place.entity, project=place.project, run=place.uid, scopes=list(targets), muted=sorted(muted)
+    )

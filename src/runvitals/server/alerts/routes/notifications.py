@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, HTTPException, Path, Request
+from pydantic import Field
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.alerts.delivery.channel import DeliveryFailed, title_of
 from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.events.outbox import ChannelResponse, OutboxTable, StoredNotification
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.listing import PageRequest, ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.services import shared_services_of
@@ -23,6 +25,40 @@ NotificationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 router = Router()
 
 
+class NotificationSchema(ResponseBody):
+    """What one receiver was sent by an automation."""
+
+    id: int
+    automation: int | None
+    event: str
+    channel: str = Field(description="By what it is sent.")
+    receiver: str = Field(description="Whom it is for.")
+    title: str
+    state: Literal["pending", "finished", "failed", "dropped"]
+    tries: int
+    status: int | None
+    answer: str | None
+    error: str | None
+    created_ms: int
+    next_ms: int | None = Field(description="When it is tried again; None: it is not.")
+    ended_ms: int | None
+
+
+class NotificationsPage(ResponseBody):
+    notifications: list[NotificationSchema]
+    total: int
+    next: str | None
+
+
+class ReceiverResponse(ResponseBody):
+    """What a receiver answered to a test."""
+
+    status: int | None
+    answer: str | None
+    error: str | None = Field(description="Why there was no answer, or why it failed.")
+    took_ms: int
+
+
 def channels_of(request: Request) -> Channels:
     """Those of the application."""
     return shared_services_of(request).channels
@@ -31,35 +67,40 @@ def channels_of(request: Request) -> Channels:
 TheChannels = Annotated[Channels, Depends(channels_of)]
 
 
-@router.get("/teams/{team}/notifications", dependencies=[needs("automation:manage")])
+@router.get(
+    "/teams/{team}/notifications",
+    response_model=NotificationsPage,
+    dependencies=[needs("automation:manage")],
+)
 def notifications(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """What the team's automations sent in the last month, the newest first."""
     return history_of(access.metadata_store.alerts.outbox, team.id, page)
 
 
 @router.post(
-    "/teams/{team}/notifications/{notification}/send-again", dependencies=[needs("automation:manage")]
+    "/teams/{team}/notifications/{notification}/send-again",
+    response_model=NotificationSchema,
+    dependencies=[needs("automation:manage")],
 )
 def send_again(notification: NotificationId, team: TheTeam, access: TheAccess) -> dict[str, Any]:
     """Send a notification once more, to the same receiver."""
     try:
-        return notification_json(
-            access.metadata_store.alerts.outbox.send_again(team.id, notification, access.clock())
-        )
+        row = access.metadata_store.alerts.outbox.send_again(team.id, notification, access.clock())
     except ValueError as error:
         raise HTTPException(409, str(error)) from None
+    return _show(row)
 
 
-def answered(send: Callable[[], ChannelResponse]) -> dict[str, Any]:
-    """What a receiver said; `error`: why there was no answer."""
-    begun_s = time.monotonic()
+def response_of(send: Callable[[], ChannelResponse]) -> ReceiverResponse:
+    """Send a test, and return what its receiver answered."""
+    began_s = time.monotonic()
     error: str | None = None
     try:
-        answer = send()
-    except DeliveryFailed as failed:
-        answer, error = failed.answer or ChannelResponse(), str(failed)
-    took_ms = round((time.monotonic() - begun_s) * 1000)
-    return {"status": answer.status, "answer": answer.text, "error": error, "took_ms": took_ms}
+        response = send()
+    except DeliveryFailed as failure:
+        response, error = failure.response or ChannelResponse(), str(failure)
+    took_ms = round((time.monotonic() - began_s) * 1000)
+    return ReceiverResponse(status=response.status, answer=response.text, error=error, took_ms=took_ms)
 
 
 def history_of(
@@ -69,16 +110,13 @@ def history_of(
     rows = outbox.of_team(team_id, page.limit + 1, page.after_id or None, automation_id)
     part = rows[: page.limit]
     return {
-        "notifications": [notification_json(row) for row in part],
+        "notifications": [_show(row) for row in part],
         "total": outbox.count_of_team(team_id, automation_id),
         "next": str(part[-1].id) if len(rows) > len(part) else None,
     }
 
 
-def notification_json(row: StoredNotification) -> dict[str, Any]:
-    """A notification in an answer. `channel` and `receiver`: by what, and whom; `state`: pending, finished,
-    failed or dropped.
-    """
+def _show(row: StoredNotification) -> dict[str, Any]:
     channel, _, receiver = row.target.partition(":")
     return {
         "id": row.id,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.sealed_purposes import user_slack_purpose
-from runvitals.server.alerts.routes.destinations import MAX_SLACK_URL, destination_json, sealed_slack_url
+from runvitals.server.alerts.routes.destinations import MAX_SLACK_URL, OwnSlackChannel, sealed_slack_url
+from runvitals.server.alerts.storage.destinations import StoredDestination
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import TheOutsideServices
@@ -24,14 +23,14 @@ class OwnSlack(RequestBody):
     )
 
 
-@router.put("/account/slack", dependencies=[needs("account:update")])
+@router.put("/account/slack", response_model=OwnSlackChannel, dependencies=[needs("account:update")])
 def connect_slack(
     body: OwnSlack, access: TheAccess, outside: TheOutsideServices, owner: TheOwner
-) -> dict[str, Any]:
+) -> StoredDestination:
     """Connect a channel by the URL of its incoming webhook, in place of the one before."""
     url = sealed_slack_url(body.url, user_slack_purpose(owner.id), outside, "url")
     destinations = access.metadata_store.alerts.destinations
-    return destination_json(destinations.put_of_user(owner.id, url, access.clock()))
+    return destinations.put_of_user(owner.id, url, access.clock())
 
 
 @router.delete("/account/slack", status_code=204, dependencies=[needs("account:update")])

@@ -15,11 +15,11 @@ from runvitals.server.access.principals import Principal
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.routes.services import TheServices
-from runvitals.server.alerts.routes.choices import EventChoices, choices_json, with_changes
-from runvitals.server.alerts.routes.destinations import destination_json
-from runvitals.server.alerts.settings import PersonalAlerts, QuietHours, personal_alerts
+from runvitals.server.alerts.routes.choices import ChosenEvents, EventChoices, with_changes
+from runvitals.server.alerts.routes.destinations import OwnSlackChannel
+from runvitals.server.alerts.settings import Digest, PersonalAlerts, QuietHours, personal_alerts
 from runvitals.server.alerts.storage.alert_settings import AlertSubject, Mode, Scope
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
@@ -43,7 +43,7 @@ class Quiet(RequestBody):
     errors_pass: bool = True
 
 
-class Exception_(RequestBody):
+class AlertExceptionChange(RequestBody):
     """What is sent of one team, project or run. `name`: `team`, `entity/project` or
     `entity/project/run`.
     """
@@ -58,21 +58,60 @@ class PersonalChange(RequestBody):
 
     events: EventChoices | None = None
     quiet: Quiet | None = None
-    digest: Literal["off", "hourly", "daily"] | None = None
+    digest: Digest | None = None
     daily_at: str | None = Field(None, max_length=5, description="When the daily digest is sent: `08:00`.")
     projects: list[dict[Literal["project", "mode"], str]] | None = Field(None, max_length=MAX_LISTED)
-    exceptions: list[Exception_] | None = Field(None, max_length=MAX_LISTED)
+    exceptions: list[AlertExceptionChange] | None = Field(None, max_length=MAX_LISTED)
 
 
-@router.get("/account/alerts", dependencies=[needs("account:read")])
+class QuietHoursSchema(ResponseBody):
+    """Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are."""
+
+    on: bool
+    start: str
+    end: str
+    errors_pass: bool
+
+
+class ProjectAlerts(ResponseBody):
+    project: str
+    mode: Mode
+
+
+class AlertExceptionSchema(ResponseBody):
+    """What is sent of one team, project or run. `name`: `team`, `entity/project` or
+    `entity/project/run`.
+    """
+
+    scope: Scope
+    name: str
+    mode: Mode
+
+
+class PersonalAlertsSchema(ResponseBody):
+    """What a user is notified."""
+
+    events: ChosenEvents
+    quiet: QuietHoursSchema
+    digest: Digest
+    daily_at: str = Field(description="When the daily digest is sent: `08:00`.")
+    time_zone: str
+    projects: list[ProjectAlerts] = Field(description="The exceptions of projects.")
+    exceptions: list[AlertExceptionSchema]
+    mail: bool = Field(description="The server sends mail.")
+    slack: OwnSlackChannel | None = Field(description="The user's own channel; None: there is none.")
+    slack_app: bool = Field(description="Channels can be chosen at Slack.")
+
+
+@router.get("/account/alerts", response_model=PersonalAlertsSchema, dependencies=[needs("account:read")])
 def alerts(
     access: TheAccess, services: TheServices, outside: TheOutsideServices, owner: TheOwner
 ) -> dict[str, Any]:
     """What you are notified of your runs, when, and of which teams, projects and runs not."""
-    return _shown(access, services, outside, owner.id)
+    return _show(access, services, outside, owner.id)
 
 
-@router.put("/account/alerts", dependencies=[needs("account:update")])
+@router.put("/account/alerts", response_model=PersonalAlertsSchema, dependencies=[needs("account:update")])
 def change_alerts(
     body: PersonalChange,
     access: TheAccess,
@@ -86,7 +125,7 @@ def change_alerts(
     before = _chosen(access, owner.id)
     quiet = before.quiet if body.quiet is None else _quiet(body.quiet)
     daily_at = before.daily_at if body.daily_at is None else _minute("daily_at", body.daily_at)
-    listed = [*_listed(body.projects), *(body.exceptions or [])]
+    listed = [*_exceptions_of(body.projects), *(body.exceptions or [])]
     targets = [_target(access, requester.principal, index, one) for index, one in enumerate(listed)]
     data = {
         "events": with_changes(before.events, body.events),
@@ -106,7 +145,7 @@ def change_alerts(
             settings.except_from(owner.id, target, _MODES[one.mode])
 
     access.accounts.in_one_transaction(change)
-    return _shown(access, services, outside, owner.id)
+    return _show(access, services, outside, owner.id)
 
 
 def _chosen(access: AccessControl, user_id: int) -> PersonalAlerts:
@@ -114,7 +153,7 @@ def _chosen(access: AccessControl, user_id: int) -> PersonalAlerts:
     return personal_alerts(stored.get(user_id, {}))
 
 
-def _shown(
+def _show(
     access: AccessControl, services: TheServices, outside: OutsideServices, user_id: int
 ) -> dict[str, Any]:
     chosen = _chosen(access, user_id)
@@ -122,7 +161,7 @@ def _shown(
     slack = access.metadata_store.alerts.destinations.of_user(user_id)
     zone = access.accounts.profiles.get(user_id).fields.get("time_zone") or services.settings()["time_zone"]
     return {
-        "events": choices_json(chosen.events),
+        "events": chosen.events,
         "quiet": {
             "on": chosen.quiet.on,
             "start": _clock_time(chosen.quiet.start),
@@ -133,24 +172,28 @@ def _shown(
         "daily_at": _clock_time(chosen.daily_at),
         "time_zone": zone,
         "projects": [{"project": one.name, "mode": one.mode} for one in exceptions if one.scope == "project"],
-        "exceptions": [{"scope": one.scope, "name": one.name, "mode": one.mode} for one in exceptions],
+        "exceptions": exceptions,
         "mail": services.mailer.configured,
-        "slack": None if slack is None else destination_json(slack),
+        "slack": slack,
         "slack_app": outside.slack_app.configured,
     }
 
 
-def _listed(projects: list[dict[Literal["project", "mode"], str]] | None) -> list[Exception_]:
+def _exceptions_of(
+    projects: list[dict[Literal["project", "mode"], str]] | None,
+) -> list[AlertExceptionChange]:
     found = []
     for index, one in enumerate(projects or []):
         if one.get("mode") not in _MODES:
             raise InvalidFields({f"projects[{index}].mode": f"expected one of {', '.join(_MODES)}"})
         mode: Any = one["mode"]
-        found.append(Exception_(scope="project", name=one.get("project") or "?", mode=mode))
+        found.append(AlertExceptionChange(scope="project", name=one.get("project") or "?", mode=mode))
     return found
 
 
-def _target(access: AccessControl, principal: Principal, index: int, one: Exception_) -> AlertSubject:
+def _target(
+    access: AccessControl, principal: Principal, index: int, one: AlertExceptionChange
+) -> AlertSubject:
     """The team, project or run that an exception names, if the user may know of it or takes it back."""
     parts = one.name.split("/")
     found: AlertSubject | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Final
+from dataclasses import asdict
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import HTTPException, Path, Request
 from pydantic import Field
@@ -24,7 +25,7 @@ from runvitals.server.alerts.rules import AlertRule, InvalidRule, rule
 from runvitals.server.alerts.storage.destinations import KINDS
 from runvitals.server.alerts.storage.firings import RuleCounts
 from runvitals.server.alerts.storage.rules import StoredRule
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -44,6 +45,77 @@ _SERVICES: Final = {"slack": "Slack", "webhook": "Webhook"}
 _PATH: Final = "/entities/{entity}/alert-rules"
 
 router = Router()
+
+
+class RuleSchema(ResponseBody):
+    id: int
+    name: str
+    rule: dict[str, Any] = Field(validation_alias="definition", description="As in a file of rules.")
+    enabled: bool
+    muted_until_ms: int | None = Field(description="None: not muted.")
+    created_ms: int
+    changed_ms: int
+
+
+class ListedRule(RuleSchema):
+    """A rule and its state, over the series that the requester may read."""
+
+    state: Literal["off", "ok", "pending", "firing"] = Field(
+        description="`pending`: its condition holds for a series, but not for long enough yet."
+    )
+    firing: int = Field(description="For how many series it fires.")
+    pending: int = Field(description="For how many its condition holds, but not for long enough yet.")
+
+
+class RulesPage(ResponseBody):
+    rules: list[ListedRule]
+    total: int
+    next: str | None
+    ready: list[dict[str, Any]] = Field(description="Rules that are ready to be used.")
+    may: list[str]
+
+
+class PastFiringSchema(ResponseBody):
+    """A time at which the rule would have fired. `ended_ms`: None while it would fire."""
+
+    run: str
+    project: str
+    key: str
+    host: str
+    value: float | None
+    fired_ms: int
+    ended_ms: int | None
+
+
+class EvaluatedMetricSchema(ResponseBody):
+    """A metric of a run that the rule was evaluated on."""
+
+    run: str
+    project: str
+    key: str
+    host: str
+
+
+class DryRunSchema(ResponseBody):
+    """When a rule would have fired."""
+
+    times: int = Field(description="How often it would have fired.")
+    runs: int = Field(description="On how many runs it was evaluated.")
+    most_runs: int = Field(description="On how many it is at most: the newest.")
+    from_ms: int
+    firings: list[PastFiringSchema] = Field(description="The newest 500.")
+    metrics: list[EvaluatedMetricSchema] = Field(description="Some of what it was evaluated on, to draw.")
+
+
+class RuleTest(ResponseBody):
+    target: str = Field(description="Whom a test was sent to.")
+
+
+class RuleTarget(ResponseBody):
+    """Whom a rule can notify."""
+
+    target: str = Field(description="`author`, `members`, or a channel such as `slack:3`.")
+    name: str
 
 
 class NewRule(RequestBody):
@@ -68,94 +140,71 @@ class DryRunRequest(RequestBody):
     days: int = Field(7, ge=1, le=MAX_DAYS)
 
 
-@router.get(_PATH, dependencies=[needs("automation:read")])
+@router.get(_PATH, response_model=RulesPage, dependencies=[needs("automation:read")])
 def rules(entity: TheEntity, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
-    """The rules, in the order in which they were made; with those that are ready to be used.
-
-    `state`: off, ok, pending (a condition holds, but not for long enough yet) or firing, with the numbers of
-    series that are `firing` and `pending`.
-    """
+    """The rules, in the order in which they were made; with those that are ready to be used."""
     alerts = access.metadata_store.alerts
     readable = access.directory.readable_runs(requester.principal)
     counts = alerts.firings.counts(entity.id, None if readable is None else readable.projects)
-    stored = sorted(alerts.rules.of_entity(entity.id), key=lambda one: one.id)
+    rows = sorted(alerts.rules.of_entity(entity.id), key=lambda row: row.id)
 
-    def shown(one: StoredRule) -> dict[str, Any]:
-        return rule_json(one) | _state(one, counts.get(one.id, RuleCounts()))
+    def show(row: StoredRule) -> dict[str, Any]:
+        return asdict(row) | _state(row, counts.get(row.id, RuleCounts()))
 
-    listed = page_of("rules", stored, lambda one: one.id, page, shown)
+    listed = page_of("rules", rows, lambda row: row.id, page, show)
     may = access.may_list(requester, entity, frozenset((Action.AUTOMATION_MANAGE,)))
-    return {**listed, "ready": list(READY_RULES), "may": may}
+    return {**listed, "ready": READY_RULES, "may": may}
 
 
-@router.post(_PATH, status_code=201, dependencies=[needs("automation:manage")])
-def create_rule(
-    entity: TheEntity, body: NewRule, access: TheAccess, requester: TheRequester
-) -> dict[str, Any]:
+@router.post(_PATH, response_model=RuleSchema, status_code=201, dependencies=[needs("automation:manage")])
+def create_rule(entity: TheEntity, body: NewRule, access: TheAccess, requester: TheRequester) -> StoredRule:
     """Add a rule. It is evaluated on what arrives from a few seconds later on."""
     _checked(body.rule, access, entity, requester)
     table, by, now_ms = access.metadata_store.alerts.rules, requester.actor, access.clock()
-    return _stored(lambda: table.create(entity.id, body.rule, body.enabled, by, now_ms))
+    return _store(lambda: table.create(entity.id, body.rule, body.enabled, by, now_ms))
 
 
-@router.post(f"{_PATH}/dry-run", dependencies=[needs("automation:read")])
+@router.post(f"{_PATH}/dry-run", response_model=DryRunSchema, dependencies=[needs("automation:read")])
 def try_rule(
     entity: TheEntity, body: DryRunRequest, access: TheAccess, requester: TheRequester, request: Request
 ) -> dict[str, Any]:
-    """When a rule would have fired for the runs of the past days that you may read.
-
-    `metrics`: some of what it was evaluated on, to be drawn.
-    """
+    """When a rule would have fired for the runs of the past days that you may read."""
     checked = _checked(body.rule, access, entity, requester)
     readable = access.directory.readable_runs(requester.principal)
     to_ms = access.clock()
     from_ms = to_ms - body.days * DAY_MS
     store = access.metadata_store
-    found = _within_limits(
+    result = _within_limits(
         lambda: dry_run(
             store, shared_services_of(request).sample_store, entity.id, checked, from_ms, to_ms, readable
         )
     )
     return {
-        "times": len(found.firings),
-        "runs": found.runs,
+        "times": len(result.firings),
+        "runs": result.runs,
         "most_runs": MAX_RUNS,
         "from_ms": from_ms,
-        "firings": [
-            {
-                "run": one.run,
-                "project": one.project,
-                "key": one.key,
-                "host": one.host,
-                "value": one.value,
-                "fired_ms": one.fired_ms,
-                "ended_ms": one.ended_ms,
-            }
-            for one in found.firings[:500]
-        ],
-        "metrics": [
-            {"run": one.run, "project": one.project, "key": one.key, "host": one.host}
-            for one in found.metrics
-        ],
+        "firings": result.firings[:500],
+        "metrics": result.metrics,
     }
 
 
-@router.get(f"{_PATH}/{{rule}}", dependencies=[needs("automation:read")])
-def one_rule(entity: TheEntity, rule: RuleId, access: TheAccess) -> dict[str, Any]:
+@router.get(f"{_PATH}/{{rule}}", response_model=RuleSchema, dependencies=[needs("automation:read")])
+def one_rule(entity: TheEntity, rule: RuleId, access: TheAccess) -> StoredRule:
     """A rule."""
-    return rule_json(access.metadata_store.alerts.rules.get(entity.id, rule))
+    return access.metadata_store.alerts.rules.get(entity.id, rule)
 
 
-@router.patch(f"{_PATH}/{{rule}}", dependencies=[needs("automation:manage")])
+@router.patch(f"{_PATH}/{{rule}}", response_model=RuleSchema, dependencies=[needs("automation:manage")])
 def change_rule(
     entity: TheEntity, rule: RuleId, body: RuleChanges, access: TheAccess, requester: TheRequester
-) -> dict[str, Any]:
+) -> StoredRule:
     """Change a rule, switch it on or off, or mute it until a time. A changed rule begins anew."""
     if body.rule is not None:
         _checked(body.rule, access, entity, requester)
     muted = body.muted_until_ms if "muted_until_ms" in body.model_fields_set else -1
     table, by, now_ms = access.metadata_store.alerts.rules, requester.actor, access.clock()
-    return _stored(
+    return _store(
         lambda: table.update(
             entity.id, rule, by, now_ms, definition=body.rule, enabled=body.enabled, muted_until_ms=muted
         )
@@ -168,28 +217,20 @@ def delete_rule(entity: TheEntity, rule: RuleId, access: TheAccess, requester: T
     access.metadata_store.alerts.rules.delete(entity.id, rule, requester.actor, access.clock())
 
 
-@router.post(f"{_PATH}/{{rule}}/test", status_code=202, dependencies=[needs("automation:manage")])
+@router.post(
+    f"{_PATH}/{{rule}}/test",
+    response_model=RuleTest,
+    status_code=202,
+    dependencies=[needs("automation:manage")],
+)
 def test_rule(
     entity: TheEntity, rule: RuleId, access: TheAccess, owner: TheOwner, request: Request
-) -> dict[str, Any]:
+) -> RuleTest:
     """Send yourself what the rule would send."""
     stored = access.metadata_store.alerts.rules.get(entity.id, rule)
     notices = shared_services_of(request).alerting.rule_notices
     sent = notices.test(stored, _parsed(stored.definition), owner.id)
-    return {"target": sent.target}
-
-
-def rule_json(stored: StoredRule) -> dict[str, Any]:
-    """A rule in an answer."""
-    return {
-        "id": stored.id,
-        "name": stored.name,
-        "rule": dict(stored.definition),
-        "enabled": stored.enabled,
-        "muted_until_ms": stored.muted_until_ms,
-        "created_ms": stored.created_ms,
-        "changed_ms": stored.changed_ms,
-    }
+    return RuleTest(target=sent.target)
 
 
 def _within_limits(work: Callable[[], DryRun]) -> DryRun:
@@ -207,9 +248,9 @@ def _within_limits(work: Callable[[], DryRun]) -> DryRun:
         TRIED.release()
 
 
-def _state(stored: StoredRule, counts: RuleCounts) -> dict[str, Any]:
+def _state(row: StoredRule, counts: RuleCounts) -> dict[str, Any]:
     """The state of a rule, over the series that the requester may see."""
-    if not stored.enabled:
+    if not row.enabled:
         return {"state": "off", "firing": 0, "pending": 0}
     state = "firing" if counts.firing else "pending" if counts.pending else "ok"
     return {"state": state, "firing": counts.firing, "pending": counts.pending}
@@ -239,9 +280,10 @@ def _parsed(definition: Any) -> AlertRule:
         raise InvalidFields({f"rule.{name}": text for name, text in error.fields.items()}) from None
 
 
-def _stored(store: Callable[[], StoredRule]) -> dict[str, Any]:
+def _store(store: Callable[[], StoredRule]) -> StoredRule:
+    """Store a rule. An error names its field."""
     try:
-        return rule_json(store())
+        return store()
     except NameTaken as error:
         raise DetailedError(409, str(error), {"fields": {"rule.name": str(error)}}) from None
 
@@ -259,12 +301,12 @@ def target_errors(store: MetadataStore, entity_id: int, targets: Sequence[str], 
     return wrong
 
 
-def targets_of(store: MetadataStore, team_id: int) -> list[dict[str, Any]]:
-    """What rules of a team can name, and what it is called."""
+def targets_of(store: MetadataStore, team_id: int) -> list[RuleTarget]:
+    """Return what rules of a team can notify."""
     channels = [
-        (f"{kind}:{row.id}", f"{_SERVICES.get(kind) or row.settings['shown']}: {row.name}")
+        (f"{kind}:{row.id}", f"{_SERVICES.get(kind) or row.shown}: {row.name}")
         for kind in KINDS
         for row in store.alerts.destinations.of_team(kind, team_id)
     ]
     users = [("author", "The author of the run"), ("members", "All members of the team")]
-    return [{"target": target, "name": name} for target, name in (*users, *channels)]
+    return [RuleTarget(target=target, name=name) for target, name in (*users, *channels)]

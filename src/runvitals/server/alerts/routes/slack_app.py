@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import HTTPException
 from pydantic import Field
 
@@ -12,7 +10,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.alerts.slack_app import CALLBACK, ID_SETTING, SECRET_SETTING, sealed_slack_secret
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.routes.changed_settings import enforced_by, put_settings
@@ -33,20 +31,31 @@ class SlackCredentials(RequestBody):
     )
 
 
-@router.get(_PATH, dependencies=[needs("org:settings")])
-def slack_app(access: TheAccess, outside: TheOutsideServices) -> dict[str, Any]:
+class SlackAppSchema(ResponseBody):
+    """The app of Slack, without its secret."""
+
+    configured: bool
+    client_id: str
+    has_secret: bool
+    redirect_url: str | None = Field(description="What the app needs; None: the server's URL is not known.")
+    editable: bool
+    enforced_by: str | None = Field(description="What sets the app, so that it cannot be changed here.")
+
+
+@router.get(_PATH, response_model=SlackAppSchema, dependencies=[needs("org:settings")])
+def slack_app(access: TheAccess, outside: TheOutsideServices) -> SlackAppSchema:
     """Which app of Slack is used, without its secret, and the redirect URL that it needs."""
-    return _as_json(access, outside)
+    return _slack_app(access, outside)
 
 
-@router.put(_PATH, dependencies=[needs("org:settings")])
+@router.put(_PATH, response_model=SlackAppSchema, dependencies=[needs("org:settings")])
 def put_slack_app(
     body: SlackCredentials,
     access: TheAccess,
     requester: TheRequester,
     notices: TheNotices,
     outside: TheOutsideServices,
-) -> dict[str, Any]:
+) -> SlackAppSchema:
     """Set the id and the secret of the app. The secret is encrypted, and never shown."""
     changes = {ID_SETTING: body.client_id}
     if body.client_secret is not None:
@@ -55,7 +64,7 @@ def put_slack_app(
         raise InvalidFields({"client_secret": "the secret of this client id is missing"})
     _check_editable(access)
     put_settings(access, requester, notices, changes)
-    return _as_json(access, outside)
+    return _slack_app(access, outside)
 
 
 @router.delete(_PATH, status_code=204, dependencies=[needs("org:settings")])
@@ -80,13 +89,13 @@ def _has_secret(access: AccessControl) -> bool:
     return bool(access.accounts.settings.all().get(SECRET_SETTING))
 
 
-def _as_json(access: AccessControl, outside: OutsideServices) -> dict[str, Any]:
+def _slack_app(access: AccessControl, outside: OutsideServices) -> SlackAppSchema:
     by, url = _enforced_by(access), outside.known_server_url()
-    return {
-        "configured": outside.slack_app.configured,
-        "client_id": outside.slack_app.client_id,
-        "has_secret": by is not None or _has_secret(access),
-        "redirect_url": None if url is None else url.rstrip("/") + CALLBACK,
-        "editable": by is None,
-        "enforced_by": by,
-    }
+    return SlackAppSchema(
+        configured=outside.slack_app.configured,
+        client_id=outside.slack_app.client_id,
+        has_secret=by is not None or _has_secret(access),
+        redirect_url=None if url is None else url.rstrip("/") + CALLBACK,
+        editable=by is None,
+        enforced_by=by,
+    )

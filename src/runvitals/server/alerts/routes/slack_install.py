@@ -4,7 +4,7 @@ Slack, and where Slack sends the browser back to.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from urllib.parse import quote
 
 from fastapi import HTTPException, Query
@@ -19,6 +19,7 @@ from runvitals.server.accounts.sealed_purposes import slack_purpose, user_slack_
 from runvitals.server.alerts.routes.destinations import sealed_slack_url
 from runvitals.server.alerts.slack_app import SlackAppFailed, SlackChannelUrl, SlackInstall
 from runvitals.server.alerts.storage.destinations import MAX_NAME
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
@@ -30,20 +31,30 @@ _OWN: Final = "/-/settings/alerts"
 router = Router()
 
 
-@router.post("/account/slack/install", dependencies=[needs("account:update")])
+class SlackInstallUrl(ResponseBody):
+    """Where the browser goes to choose a channel."""
+
+    url: str
+
+
+@router.post("/account/slack/install", response_model=SlackInstallUrl, dependencies=[needs("account:update")])
 def install_own_slack(
     requester: TheRequester, owner: TheOwner, outside: TheOutsideServices
-) -> dict[str, Any]:
+) -> SlackInstallUrl:
     """Where your browser chooses your own channel at Slack."""
-    return _begun(outside, requester, owner.id, None)
+    return _begin_install(outside, requester, owner.id, None)
 
 
-@router.post("/teams/{team}/slack-destinations/install", dependencies=[needs("slack:manage")])
+@router.post(
+    "/teams/{team}/slack-destinations/install",
+    response_model=SlackInstallUrl,
+    dependencies=[needs("slack:manage")],
+)
 def install_team_slack(
     team: TheTeam, requester: TheRequester, owner: TheOwner, outside: TheOutsideServices
-) -> dict[str, Any]:
+) -> SlackInstallUrl:
     """Where your browser chooses a channel of the team at Slack."""
-    return _begun(outside, requester, owner.id, team.id)
+    return _begin_install(outside, requester, owner.id, team.id)
 
 
 @router.get(
@@ -72,7 +83,7 @@ def finish_slack(
             access.require(requester, Action.SLACK_MANAGE, entity, f"team {name!r}")
         if error or not code:
             raise SlackAppFailed("it was cancelled at Slack")
-        name = _kept(access, requester, outside, install, outside.slack_app.channel(code))
+        name = _keep_channel(access, requester, outside, install, outside.slack_app.channel(code))
     except (SlackAppFailed, LimitReached) as problem:
         return RedirectResponse(f"{page}?slack_error={quote(str(problem))}", 302)
     except InvalidFields:
@@ -80,18 +91,19 @@ def finish_slack(
     return RedirectResponse(f"{page}?slack={quote(name)}", 302)
 
 
-def _begun(
+def _begin_install(
     outside: OutsideServices, requester: Requester, user_id: int, team_id: int | None
-) -> dict[str, Any]:
+) -> SlackInstallUrl:
     if requester.session is None:
         raise HTTPException(403, "only a browser that is signed in can go to Slack and come back")
     try:
-        return {"url": outside.slack_app.start(SlackInstall(user_id, requester.session.id, team_id))}
+        url = outside.slack_app.start(SlackInstall(user_id, requester.session.id, team_id))
     except SlackAppFailed as problem:
         raise HTTPException(409, str(problem)) from None
+    return SlackInstallUrl(url=url)
 
 
-def _kept(
+def _keep_channel(
     access: AccessControl,
     requester: Requester,
     outside: OutsideServices,

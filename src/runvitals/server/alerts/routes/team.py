@@ -11,11 +11,11 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
-from runvitals.server.alerts.routes.choices import EventChoices, Level, choices_json, with_changes
-from runvitals.server.alerts.routes.rules import target_errors, targets_of
+from runvitals.server.alerts.routes.choices import ChosenEvents, EventChoices, Level, with_changes
+from runvitals.server.alerts.routes.rules import RuleTarget, target_errors, targets_of
 from runvitals.server.alerts.rules import MAX_TELL, SEVERITIES, is_target
 from runvitals.server.alerts.settings import team_alerts
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.teams.routes.parameters import TheTeam, entity_of
@@ -39,13 +39,31 @@ class TeamChange(RequestBody):
     )
 
 
-@router.get("/teams/{team}/alerts", dependencies=[needs("team:read")])
+class AlertDestination(ResponseBody):
+    """A Slack destination of the team, as it is called."""
+
+    id: int
+    channel: str = Field(validation_alias="name")
+
+
+class TeamAlertsSchema(ResponseBody):
+    """What a team is notified."""
+
+    events: ChosenEvents
+    slack_destination: int | None
+    slack_destinations: list[AlertDestination]
+    routes: dict[Level, list[str]] = Field(description="By severity, whom rules notify that name nobody.")
+    targets: list[RuleTarget] = Field(description="Whom rules can notify.")
+    editable: bool
+
+
+@router.get("/teams/{team}/alerts", response_model=TeamAlertsSchema, dependencies=[needs("team:read")])
 def alerts(team: TheTeam, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
     """What the team is notified of its runs."""
-    return _shown(access, requester, team)
+    return _show(access, requester, team)
 
 
-@router.put("/teams/{team}/alerts", dependencies=[needs("team:update")])
+@router.put("/teams/{team}/alerts", response_model=TeamAlertsSchema, dependencies=[needs("team:update")])
 def change_alerts(
     team: TheTeam, body: TeamChange, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
@@ -67,7 +85,7 @@ def change_alerts(
         "routes": routes,
     }
     settings.put_team(team.id, data, requester.actor, access.clock())
-    return _shown(access, requester, team)
+    return _show(access, requester, team)
 
 
 def _routes(access: AccessControl, team: TeamRow, routes: Mapping[Level, list[str]]) -> dict[str, list[str]]:
@@ -83,15 +101,15 @@ def _routes(access: AccessControl, team: TeamRow, routes: Mapping[Level, list[st
     return {severity: list(dict.fromkeys(targets)) for severity, targets in routes.items()}
 
 
-def _shown(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any]:
+def _show(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any]:
     chosen = team_alerts(access.metadata_store.alerts.settings.of_team(team.id))
     destinations = access.metadata_store.alerts.destinations.of_team("slack", team.id)
     known = {row.id for row in destinations}
     editable = access.may(requester, Action.TEAM_UPDATE, entity_of(access, team))
     return {
-        "events": choices_json(chosen.events),
+        "events": chosen.events,
         "slack_destination": chosen.slack_destination if chosen.slack_destination in known else None,
-        "slack_destinations": [{"id": row.id, "channel": row.name} for row in destinations],
+        "slack_destinations": destinations,
         "routes": {severity: list(chosen.routes.get(severity, ())) for severity in SEVERITIES},
         "targets": targets_of(access.metadata_store, team.id),
         "editable": editable,

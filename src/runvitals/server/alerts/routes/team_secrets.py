@@ -12,7 +12,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.sealed_purposes import team_secret_purpose
 from runvitals.server.alerts.storage.team_secrets import SecretInUse, TeamSecretRow
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_of
@@ -30,14 +30,32 @@ class SecretValue(RequestBody):
     value: str = Field(min_length=1, max_length=MAX_BYTES)
 
 
-@router.get("/teams/{team}/secrets", dependencies=[needs("secret:manage")])
+class TeamSecretSchema(ResponseBody):
+    """A secret without its value."""
+
+    name: str
+    created_ms: int
+    changed_ms: int
+    changed_by: str | None = Field(description="None: no user set the value, or the user was deleted.")
+    webhooks: list[str] = Field(description="The webhooks that use it.")
+
+
+class TeamSecretsPage(ResponseBody):
+    secrets: list[TeamSecretSchema]
+    total: int
+    next: str | None
+
+
+@router.get("/teams/{team}/secrets", response_model=TeamSecretsPage, dependencies=[needs("secret:manage")])
 def secrets(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The team's secrets by name, without their values."""
     rows = access.accounts.team_secrets.of_team(team.id)
-    return page_of("secrets", rows, lambda row: row.name, page, secret_json)
+    return page_of("secrets", rows, lambda row: row.name, page)
 
 
-@router.put("/teams/{team}/secrets/{secret}", dependencies=[needs("secret:manage")])
+@router.put(
+    "/teams/{team}/secrets/{secret}", response_model=TeamSecretSchema, dependencies=[needs("secret:manage")]
+)
 def put_secret(
     secret: SecretName,
     body: SecretValue,
@@ -45,7 +63,7 @@ def put_secret(
     access: TheAccess,
     requester: TheRequester,
     outside: TheOutsideServices,
-) -> dict[str, Any]:
+) -> TeamSecretRow:
     """Set a secret, or replace its value. Webhooks that use it use the new value."""
     try:
         value = body.value.encode()
@@ -57,7 +75,7 @@ def put_secret(
     sealed = outside.box.seal(value, team_secret_purpose(team.id, secret))
     with checking("name"):
         table.put(team.id, secret, sealed, requester.actor, access.clock())
-    return next(secret_json(row) for row in table.of_team(team.id) if row.name == secret)
+    return next(row for row in table.of_team(team.id) if row.name == secret)
 
 
 @router.delete("/teams/{team}/secrets/{secret}", status_code=204, dependencies=[needs("secret:manage")])
@@ -75,14 +93,3 @@ def delete_secret(
         access.accounts.team_secrets.delete(team.id, secret, requester.actor, access.clock(), force=force)
     except SecretInUse as error:
         raise DetailedError(409, str(error), {"webhooks": error.webhooks}) from None
-
-
-def secret_json(row: TeamSecretRow) -> dict[str, Any]:
-    """A secret in an answer. `webhooks`: those that use it."""
-    return {
-        "name": row.name,
-        "created_ms": row.created_ms,
-        "changed_ms": row.changed_ms,
-        "changed_by": row.changed_by,
-        "webhooks": list(row.webhooks),
-    }

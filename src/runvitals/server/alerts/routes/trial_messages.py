@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
@@ -16,7 +16,7 @@ from runvitals.server.accounts.routes.services import AccountServices, TheServic
 from runvitals.server.alerts.delivery.channel import DeliveryFailed
 from runvitals.server.alerts.settings import team_alerts
 from runvitals.server.events.outbox import ChannelResponse, Notification, StoredNotification
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
@@ -32,7 +32,16 @@ class TrialMessage(RequestBody):
     channel: Literal["email", "slack"] = "email"
 
 
-@router.post("/account/alerts/test", dependencies=[needs("account:update")])
+class TrialResult(ResponseBody):
+    """What became of a message, with what the server of the channel answered."""
+
+    sent: bool
+    status: int | None = None
+    answer: str | None = None
+    error: str | None = None
+
+
+@router.post("/account/alerts/test", response_model=TrialResult, dependencies=[needs("account:update")])
 async def test_own_alerts(
     body: TrialMessage,
     request: Request,
@@ -40,17 +49,17 @@ async def test_own_alerts(
     services: TheServices,
     outside: TheOutsideServices,
     owner: TheOwner,
-) -> dict[str, Any]:
-    """Send yourself a message. Of a mail, the answer says whether it was passed to the queue of mail."""
+) -> TrialResult:
+    """Send yourself a message. For a mail, `sent` says that it was passed to the queue of mail."""
     services.limit("trial_message", str(owner.id))
     channels = shared_services_of(request).channels
     if body.channel == "slack":
         notification = _notification(access, f"user-slack:{owner.id}", "to your channel")
-        return await _sent(outside, lambda: channels.slack.deliver_to_user(notification))
-    return await _mailed(access, services, owner.id)
+        return await _send(outside, lambda: channels.slack.deliver_to_user(notification))
+    return await _send_mail(access, services, owner.id)
 
 
-@router.post("/teams/{team}/alerts/test", dependencies=[needs("team:update")])
+@router.post("/teams/{team}/alerts/test", response_model=TrialResult, dependencies=[needs("team:update")])
 async def test_team_alerts(
     body: TrialMessage,
     team: TheTeam,
@@ -59,39 +68,38 @@ async def test_team_alerts(
     services: TheServices,
     outside: TheOutsideServices,
     owner: TheOwner,
-) -> dict[str, Any]:
+) -> TrialResult:
     """Post a message to the team's Slack destination, or mail one to yourself alone."""
     services.limit("trial_message", str(owner.id))
     if body.channel == "email":
-        return await _mailed(access, services, owner.id)
+        return await _send_mail(access, services, owner.id)
     settings = access.metadata_store.alerts.settings
     destination = team_alerts(await run_in_threadpool(settings.of_team, team.id)).slack_destination
     if destination is None:
         raise InvalidFields({"channel": "the team has chosen no Slack destination for its alerts"})
     channels = shared_services_of(request).channels
     notification = _notification(access, f"slack:{destination}", f"of team {team.name}", team.id)
-    return await _sent(outside, lambda: channels.slack.deliver_to_team(notification))
+    return await _send(outside, lambda: channels.slack.deliver_to_team(notification))
 
 
-async def _mailed(access: AccessControl, services: AccountServices, user_id: int) -> dict[str, Any]:
+async def _send_mail(access: AccessControl, services: AccountServices, user_id: int) -> TrialResult:
     if not services.mailer.configured:
-        return {"sent": False, "status": None, "answer": None, "error": "this server sends no mail"}
+        return TrialResult(sent=False, error="this server sends no mail")
     now_ms = access.clock()
     new = Notification(
         f"test:{secrets.token_hex(8)}", "test", f"user:{user_id}", "test", _text("by mail"), {}, now_ms
     )
     outbox = access.metadata_store.alerts.outbox
     await run_in_threadpool(access.metadata_store.write, lambda connection: outbox.add(connection, new))
-    return {"sent": True, "status": None, "answer": None, "error": None}
+    return TrialResult(sent=True)
 
 
-async def _sent(outside: OutsideServices, deliver: Callable[[], ChannelResponse]) -> dict[str, Any]:
-    """What the server of the channel answered."""
+async def _send(outside: OutsideServices, deliver: Callable[[], ChannelResponse]) -> TrialResult:
     try:
-        answer, error = await outside.workers.run(deliver), None
-    except DeliveryFailed as problem:
-        answer, error = problem.answer or ChannelResponse(), str(problem)
-    return {"sent": error is None, "status": answer.status, "answer": answer.text, "error": error}
+        response, error = await outside.workers.run(deliver), None
+    except DeliveryFailed as failure:
+        response, error = failure.response or ChannelResponse(), str(failure)
+    return TrialResult(sent=error is None, status=response.status, answer=response.text, error=error)
 
 
 def _text(where: str) -> str:

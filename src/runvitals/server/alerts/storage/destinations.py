@@ -59,7 +59,7 @@ class StoredDestination:
     Attributes:
         id: among those of its kind.
         settings: of a webhook its `url`, `payload`, whether it is `enabled`, and the names of the secrets of
-            its team that it uses; `shown` of the others: what of the URL may be read.
+            its team that it uses; of the others `shown`.
         sealed: the URL, encrypted; empty for a webhook, whose administrators see it.
         disabled_ms: since when Slack does not accept it; None: it does.
     """
@@ -71,6 +71,12 @@ class StoredDestination:
     created_ms: int
     sealed: bytes = field(default=b"", repr=False)
     disabled_ms: int | None = None
+
+    @property
+    def shown(self) -> str:
+        """What of the URL may be read; empty for a webhook."""
+        shown: str = self.settings.get("shown", "")
+        return shown
 
 
 class _Limits(NamedTuple):

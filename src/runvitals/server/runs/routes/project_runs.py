@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import HTTPException, Request
 from pydantic import Field
 
@@ -12,7 +10,7 @@ from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Visibility
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import RunNumber
 from runvitals.server.runs.routes.project_parameters import refresh_runs
@@ -23,10 +21,16 @@ class ProjectOfRun(RequestBody):
     project: str = Field(max_length=256, description="One of its projects.")
 
 
+class MovedRun(ResponseBody):
+    run: str
+    entity: str
+    project: str
+
+
 router = Router()
 
 
-@router.post("/runs/{run}/move", dependencies=[needs("run:move")])
+@router.post("/runs/{run}/move", response_model=MovedRun, dependencies=[needs("run:move")])
 def move_run(
     run: str,
     place: ProjectOfRun,
@@ -34,7 +38,7 @@ def move_run(
     access: TheAccess,
     requester: TheRequester,
     request: Request,
-) -> dict[str, Any]:
+) -> MovedRun:
     """Move a run to a project of another team, or of the requester's own space. Its author stays."""
     rows = {} if number is None else access.metadata_store.runs.get([number], access.clock())
     if number is None or number not in rows:
@@ -51,4 +55,4 @@ def move_run(
     access.accounts.owned_projects.move_run(number, target.id, requester.actor, access.clock())
     access.rights_changed()
     refresh_runs(request)
-    return {"run": run, "entity": place.entity, "project": place.project}
+    return MovedRun(run=run, entity=place.entity, project=place.project)
