@@ -59,6 +59,22 @@ export interface components {
             bucket_ms: number | null;
             groups: components["schemas"]["FleetGroup"][];
         };
+        /** @description A Slack destination of the team, as it is called. */
+        AlertDestination: {
+            id: number;
+            channel: string;
+        };
+        /**
+         * @description What is sent of one team, project or run. `name`: `team`, `entity/project` or
+         *     `entity/project/run`.
+         */
+        AlertExceptionChange: {
+            /** @enum {string} */
+            scope: "team" | "project" | "run";
+            name: string;
+            /** @enum {string} */
+            mode: "off" | "as_above" | "all";
+        };
         AlertForm: {
             percent: number[];
             amounts: number[];
@@ -77,6 +93,13 @@ export interface components {
              * @enum {string}
              */
             scope: "ingest" | "read" | "write";
+        };
+        AppriseDestinationsPage: {
+            apprise_destinations: components["schemas"]["AppriseDestination"][];
+            total: number;
+            next: string | null;
+            /** @description The server has Apprise. */
+            installed: boolean;
         };
         /** @description With a built-in role or a custom one; without either, as a member. */
         Approval: {
@@ -126,6 +149,23 @@ export interface components {
             /** @default 24 */
             cooldown_h: number;
         };
+        /** @description How often an automation would have acted. */
+        AutomationPreview: {
+            days: number;
+            /** @description None: it is not known. */
+            times: number | null;
+            /** @description The newest 100 times. */
+            times_ms: number[];
+        };
+        AutomationTest: {
+            /** @description How many receivers are told. */
+            sent: number;
+        };
+        AutomationsPage: {
+            automations: components["schemas"]["Automation"][];
+            total: number;
+            next: string | null;
+        };
         BulkChange: {
             runs: components["schemas"]["NamedRun"][];
             /** @enum {string} */
@@ -162,6 +202,13 @@ export interface components {
              * @enum {string}
              */
             min_level: "info" | "warning" | "error";
+        };
+        /** @description The switches by event. */
+        ChosenEvents: {
+            finished: components["schemas"]["EventChoice"];
+            crashed: components["schemas"]["EventChoice"];
+            custom: components["schemas"]["EventChoice"];
+            findings: components["schemas"]["EventChoice"];
         };
         Code: {
             code: string;
@@ -321,16 +368,27 @@ export interface components {
             custom?: components["schemas"]["Choice"] | null;
             findings?: components["schemas"]["Choice"] | null;
         };
-        /**
-         * @description What is sent of one team, project or run. `name`: `team`, `entity/project` or
-         *     `entity/project/run`.
-         */
-        Exception_: {
+        /** @description What one receiver was sent about a firing. */
+        FiringNotification: {
+            id: number;
+            /** @description By what it is sent. */
+            channel: string;
+            /** @description Its name; empty if it was deleted. */
+            receiver: string;
             /** @enum {string} */
-            scope: "team" | "project" | "run";
-            name: string;
-            /** @enum {string} */
-            mode: "off" | "as_above" | "all";
+            state: "pending" | "finished" | "failed" | "dropped";
+            tries: number;
+            status: number | null;
+            /** @description What the receiver answered, for those who may change rules. */
+            answer: string | null;
+            error: string | null;
+            ended_ms: number | null;
+        };
+        FiringsPage: {
+            firings: components["schemas"]["Firing"][];
+            total: number;
+            next: string | null;
+            may: string[];
         };
         /** @description The buckets of a group that have values. Infinite values are null. */
         FleetGroup: {
@@ -539,6 +597,29 @@ export interface components {
             /** @default /-/settings/emails */
             next: string;
         };
+        /** @description A rule and its state, over the series that the requester may read. */
+        ListedRule: {
+            id: number;
+            name: string;
+            /** @description As in a file of rules. */
+            rule: {
+                [key: string]: Json;
+            };
+            enabled: boolean;
+            /** @description None: not muted. */
+            muted_until_ms: number | null;
+            created_ms: number;
+            changed_ms: number;
+            /**
+             * @description `pending`: its condition holds for a series, but not for long enough yet.
+             * @enum {string}
+             */
+            state: "off" | "ok" | "pending" | "firing";
+            /** @description For how many series it fires. */
+            firing: number;
+            /** @description For how many its condition holds, but not for long enough yet. */
+            pending: number;
+        };
         Logged: {
             run: string;
             cursor: string;
@@ -683,6 +764,11 @@ export interface components {
             unit: string;
             /** @description Converts a value to MLflow's unit. */
             factor: number;
+        };
+        MovedRun: {
+            run: string;
+            entity: string;
+            project: string;
         };
         NewAppriseDestination: {
             /** @description What the team calls it. */
@@ -910,6 +996,11 @@ export interface components {
              */
             reload: boolean;
         };
+        NotificationsPage: {
+            notifications: components["schemas"]["Notification"][];
+            total: number;
+            next: string | null;
+        };
         /** @description An invitation: of a link, or one from `GET /account/invitations`. */
         Offer: {
             token?: string | null;
@@ -1000,6 +1091,14 @@ export interface components {
             /** @description `https://hooks.slack.com/services/…` */
             url: string;
         };
+        /** @description A channel of Slack. */
+        OwnSlackChannel: {
+            /** @description What of its URL may be read. */
+            shown: string;
+            created_ms: number;
+            /** @description Since when Slack does not accept it; None: it does. */
+            disabled_ms: number | null;
+        };
         PasskeyChanges: {
             /** @description Of the device, for its owner. */
             name: string;
@@ -1033,7 +1132,7 @@ export interface components {
             projects?: {
                 [key: string]: string;
             }[] | null;
-            exceptions?: components["schemas"]["Exception_"][] | null;
+            exceptions?: components["schemas"]["AlertExceptionChange"][] | null;
         };
         PlanAssignment: {
             plan: string;
@@ -1124,6 +1223,11 @@ export interface components {
             label: string;
             url: string;
         };
+        ProjectAlerts: {
+            project: string;
+            /** @enum {string} */
+            mode: "off" | "all";
+        };
         ProjectChanges: {
             name: string;
         };
@@ -1174,6 +1278,14 @@ export interface components {
             /** @description https://… */
             url: string;
         };
+        /** @description What a receiver answered to a test. */
+        ReceiverResponse: {
+            status: number | null;
+            answer: string | null;
+            /** @description Why there was no answer, or why it failed. */
+            error: string | null;
+            took_ms: number;
+        };
         ResetRequest: {
             email: string;
         };
@@ -1205,11 +1317,37 @@ export interface components {
             /** @description null: not muted. */
             muted_until_ms?: number | null;
         };
+        /** @description By severity, whom rules notify that name nobody. */
+        RuleRoutes: {
+            info: string[];
+            warning: string[];
+            error: string[];
+        };
+        /** @description Whom a rule can notify. */
+        RuleTarget: {
+            /** @description `author`, `members`, or a channel such as `slack:3`. */
+            target: string;
+            name: string;
+        };
+        RuleTest: {
+            /** @description Whom a test was sent to. */
+            target: string;
+        };
         RulesChange: {
             /** @description Lists of rules such as `{k8s.job.name}`, by field; a field that is not named has the default rules. */
             rules: {
                 [key: string]: string[];
             };
+        };
+        RulesPage: {
+            rules: components["schemas"]["ListedRule"][];
+            total: number;
+            next: string | null;
+            /** @description Rules that are ready to be used. */
+            ready: {
+                [key: string]: Json;
+            }[];
+            may: string[];
         };
         /** @description Changes of a run by a user. */
         RunChanges: {
@@ -1449,6 +1587,17 @@ export interface components {
             channel?: string | null;
             webhook_url?: string | null;
         };
+        SlackDestinationsPage: {
+            slack_destinations: components["schemas"]["SlackDestination"][];
+            total: number;
+            next: string | null;
+            /** @description The operator registered an app of Slack, by which a browser can add one. */
+            app: boolean;
+        };
+        /** @description Where the browser goes to choose a channel. */
+        SlackInstallUrl: {
+            url: string;
+        };
         SweepAgentSent: {
             /** @description Where it runs. */
             host: string;
@@ -1555,6 +1704,11 @@ export interface components {
              */
             message: string;
         };
+        TeamSecretsPage: {
+            secrets: components["schemas"]["TeamSecret"][];
+            total: number;
+            next: string | null;
+        };
         Token: {
             /** @description The part of the link after #. */
             token: string;
@@ -1573,6 +1727,13 @@ export interface components {
              * @enum {string}
              */
             channel: "email" | "slack";
+        };
+        /** @description What became of a message, with what the server of the channel answered. */
+        TrialResult: {
+            sent: boolean;
+            status: number | null;
+            answer: string | null;
+            error: string | null;
         };
         UserCode: {
             code: string;
@@ -1607,8 +1768,31 @@ export interface components {
             /** @description Sent instead of the webhook's own payload. */
             payload?: string | null;
         };
+        WebhooksPage: {
+            webhooks: components["schemas"]["Webhook"][];
+            total: number;
+            next: string | null;
+        };
         AgentCommands: {
             commands: components["schemas"]["AgentCommand"][];
+        };
+        /**
+         * @description What is sent of one team, project or run. `name`: `team`, `entity/project` or
+         *     `entity/project/run`.
+         */
+        AlertException: {
+            /** @enum {string} */
+            scope: "team" | "project" | "run";
+            name: string;
+            /** @enum {string} */
+            mode: "off" | "all";
+        };
+        AppriseDestination: {
+            id: number;
+            name: string;
+            /** @description The service of its URL. */
+            shown: string;
+            created_ms: number;
         };
         Artifact: {
             /** @description The team or user that has the project; null without accounts. */
@@ -1633,6 +1817,49 @@ export interface components {
             run: string | null;
             /** @description The runs that used it, as far as the requester may read them. */
             used_by: string[];
+        };
+        /** @description Which runs and artifacts an automation is about; what is empty excludes none. */
+        AutomationFilter: {
+            projects: string[];
+            run_name: string;
+            author: string;
+            tag: string;
+        };
+        /** @description An automation. Of a definition that is damaged in the database there is only `damaged`. */
+        Automation: {
+            id: number;
+            name: string;
+            enabled: boolean;
+            /**
+             * @default {
+             *       "$ref": "#/components/schemas/Json"
+             *     }
+             */
+            event: {
+                [key: string]: Json;
+            };
+            /** @default [] */
+            actions: {
+                [key: string]: Json;
+            }[];
+            /**
+             * @default {
+             *       "projects": [],
+             *       "run_name": "",
+             *       "author": "",
+             *       "tag": ""
+             *     }
+             */
+            filter: components["schemas"]["AutomationFilter"];
+            /** @default 24 */
+            cooldown_h: number;
+            damaged: string | null;
+            /** @description None: the user was deleted. */
+            created_by: string | null;
+            created_ms: number;
+            changed_ms: number;
+            /** @description Why the server switched it off. */
+            problem: string | null;
         };
         /** @description What became of one run. */
         BulkResult: {
@@ -1683,6 +1910,20 @@ export interface components {
             inside: components["schemas"]["DifferencePart"];
             outside: components["schemas"]["DifferencePart"];
         };
+        /** @description When a rule would have fired. */
+        DryRun: {
+            /** @description How often it would have fired. */
+            times: number;
+            /** @description On how many runs it was evaluated. */
+            runs: number;
+            /** @description On how many it is at most: the newest. */
+            most_runs: number;
+            from_ms: number;
+            /** @description The newest 500. */
+            firings: components["schemas"]["PastFiring"][];
+            /** @description Some of what it was evaluated on, to draw. */
+            metrics: components["schemas"]["EvaluatedMetric"][];
+        };
         Ending: {
             /** @enum {string} */
             state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
@@ -1698,6 +1939,23 @@ export interface components {
             /** @description Where the content is; null: it is a file. */
             reference: string | null;
             sha256: string | null;
+        };
+        /** @description A metric of a run that the rule was evaluated on. */
+        EvaluatedMetric: {
+            run: string;
+            project: string;
+            key: string;
+            host: string;
+        };
+        /** @description By which channels an event is notified. */
+        EventChoice: {
+            email: boolean;
+            slack: boolean;
+            /**
+             * @description Only events of this level or a higher one.
+             * @enum {string}
+             */
+            min_level: "info" | "warning" | "error";
         };
         Event: {
             time_ms: number;
@@ -1736,6 +1994,25 @@ export interface components {
         };
         FieldChoices: {
             fields: components["schemas"]["FieldChoice"][];
+        };
+        /** @description A time at which a rule fired for a series. */
+        Firing: {
+            id: number;
+            rule_id: number;
+            rule: string;
+            run: string;
+            project: string;
+            key: string;
+            host: string;
+            /** @enum {string} */
+            severity: "info" | "warning" | "error";
+            value: number | null;
+            fired_ms: number;
+            /** @description None while it fires. */
+            ended_ms: number | null;
+            /** @description Who was to be, or why nobody was. */
+            notified: string;
+            notifications: components["schemas"]["FiringNotification"][];
         };
         /** @description A device as it is now. None: not known. */
         FleetDevice: {
@@ -1917,6 +2194,14 @@ export interface components {
                 [key: string]: Json;
             }[];
         };
+        /** @description What a link can mute, named as in the mail. */
+        Mute: {
+            entity: string;
+            project: string;
+            run: string;
+            scopes: ("team" | "project" | "run")[];
+            muted: ("team" | "project" | "run")[];
+        };
         NamedRun: {
             id: string;
             /** @description Where several teams or users have a run of this id. */
@@ -1939,6 +2224,56 @@ export interface components {
                 [key: string]: number | null;
             };
         };
+        /** @description What one receiver was sent by an automation. */
+        Notification: {
+            id: number;
+            automation: number | null;
+            event: string;
+            /** @description By what it is sent. */
+            channel: string;
+            /** @description Whom it is for. */
+            receiver: string;
+            title: string;
+            /** @enum {string} */
+            state: "pending" | "finished" | "failed" | "dropped";
+            tries: number;
+            status: number | null;
+            answer: string | null;
+            error: string | null;
+            created_ms: number;
+            /** @description When it is tried again; None: it is not. */
+            next_ms: number | null;
+            ended_ms: number | null;
+        };
+        /** @description A time at which the rule would have fired. `ended_ms`: None while it would fire. */
+        PastFiring: {
+            run: string;
+            project: string;
+            key: string;
+            host: string;
+            value: number | null;
+            fired_ms: number;
+            ended_ms: number | null;
+        };
+        /** @description What a user is notified. */
+        PersonalAlerts: {
+            events: components["schemas"]["ChosenEvents"];
+            quiet: components["schemas"]["QuietHours"];
+            /** @enum {string} */
+            digest: "off" | "hourly" | "daily";
+            /** @description When the daily digest is sent: `08:00`. */
+            daily_at: string;
+            time_zone: string;
+            /** @description The exceptions of projects. */
+            projects: components["schemas"]["ProjectAlerts"][];
+            exceptions: components["schemas"]["AlertException"][];
+            /** @description The server sends mail. */
+            mail: boolean;
+            /** @description The user's own channel; None: there is none. */
+            slack: components["schemas"]["OwnSlackChannel"] | null;
+            /** @description Channels can be chosen at Slack. */
+            slack_app: boolean;
+        };
         /** @description Who was added to a project: a user, or a service account. */
         ProjectMember: {
             name: string;
@@ -1958,6 +2293,13 @@ export interface components {
             /** @description Start of its newest run, ms UTC. */
             newest_ms: number;
         };
+        /** @description Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are. */
+        QuietHours: {
+            on: boolean;
+            start: string;
+            end: string;
+            errors_pass: boolean;
+        };
         Rank: {
             host: string;
             pid: number;
@@ -1968,6 +2310,19 @@ export interface components {
             signal: number | null;
             out_of_memory: boolean | null;
             ended_ms: number | null;
+        };
+        Rule: {
+            id: number;
+            name: string;
+            /** @description As in a file of rules. */
+            rule: {
+                [key: string]: Json;
+            };
+            enabled: boolean;
+            /** @description None: not muted. */
+            muted_until_ms: number | null;
+            created_ms: number;
+            changed_ms: number;
         };
         /** @description The user whose run it is. */
         RunAuthor: {
@@ -2103,6 +2458,28 @@ export interface components {
             /** @description When one of its keys was used. */
             last_used_ms: number | null;
         };
+        /** @description The app of Slack, without its secret. */
+        SlackApp: {
+            configured: boolean;
+            client_id: string;
+            has_secret: boolean;
+            /** @description What the app needs; None: the server's URL is not known. */
+            redirect_url: string | null;
+            editable: boolean;
+            /** @description What sets the app, so that it cannot be changed here. */
+            enforced_by: string | null;
+        };
+        /** @description A channel of Slack of a team. */
+        SlackDestination: {
+            id: number;
+            /** @description What the team calls it. */
+            channel: string;
+            /** @description What of its URL may be read. */
+            shown: string;
+            created_ms: number;
+            /** @description Since when Slack does not accept it; None: it does. */
+            disabled_ms: number | null;
+        };
         /** @description A number of each run. */
         StatisticRow: {
             /** @description `summary.…`, `system.…`, or `duration` in seconds. */
@@ -2180,6 +2557,26 @@ export interface components {
             /** @description What the user may do with it: `sweep:control`, `sweep:delete`. */
             may: string[];
         };
+        /** @description What a team is notified. */
+        TeamAlerts: {
+            events: components["schemas"]["ChosenEvents"];
+            slack_destination: number | null;
+            slack_destinations: components["schemas"]["AlertDestination"][];
+            routes: components["schemas"]["RuleRoutes"];
+            /** @description Whom rules can notify. */
+            targets: components["schemas"]["RuleTarget"][];
+            editable: boolean;
+        };
+        /** @description A secret without its value. */
+        TeamSecret: {
+            name: string;
+            created_ms: number;
+            changed_ms: number;
+            /** @description None: no user set the value, or the user was deleted. */
+            changed_by: string | null;
+            /** @description The webhooks that use it. */
+            webhooks: string[];
+        };
         View: {
             id: number;
             /** @enum {string} */
@@ -2205,6 +2602,18 @@ export interface components {
             /** @description Always None: a project has few views. */
             next: string | null;
         };
+        Webhook: {
+            id: number;
+            name: string;
+            url: string;
+            /** @description The name of the secret. */
+            access_secret: string | null;
+            /** @description The name of the secret. */
+            signing_secret: string | null;
+            payload: string | null;
+            enabled: boolean;
+            created_ms: number;
+        };
     };
     responses: never;
     parameters: never;
@@ -2216,16 +2625,23 @@ export type About = components['schemas']['About'];
 export type AgentCommand = components['schemas']['AgentCommand'];
 export type AgentReport = components['schemas']['AgentReport'];
 export type Aggregate = components['schemas']['Aggregate'];
+export type AlertDestination = components['schemas']['AlertDestination'];
+export type AlertExceptionChange = components['schemas']['AlertExceptionChange'];
 export type AlertForm = components['schemas']['AlertForm'];
 export type Answer = components['schemas']['Answer'];
+export type AppriseDestinationsPage = components['schemas']['AppriseDestinationsPage'];
 export type Approval = components['schemas']['Approval'];
 export type ArtifactsPage = components['schemas']['ArtifactsPage'];
 export type Assignment = components['schemas']['Assignment'];
 export type AutomationChanges = components['schemas']['AutomationChanges'];
+export type AutomationPreview = components['schemas']['AutomationPreview'];
+export type AutomationTest = components['schemas']['AutomationTest'];
+export type AutomationsPage = components['schemas']['AutomationsPage'];
 export type BulkChange = components['schemas']['BulkChange'];
 export type BulkRunChanges = components['schemas']['BulkRunChanges'];
 export type Cancellation = components['schemas']['Cancellation'];
 export type Choice = components['schemas']['Choice'];
+export type ChosenEvents = components['schemas']['ChosenEvents'];
 export type Code = components['schemas']['Code'];
 export type CollectionsPage = components['schemas']['CollectionsPage'];
 export type ComparedRuns = components['schemas']['ComparedRuns'];
@@ -2247,7 +2663,8 @@ export type EntityProjectChanges = components['schemas']['EntityProjectChanges']
 export type EntriesPage = components['schemas']['EntriesPage'];
 export type ErrorAnswer = components['schemas']['ErrorAnswer'];
 export type EventChoices = components['schemas']['EventChoices'];
-export type Exception = components['schemas']['Exception_'];
+export type FiringNotification = components['schemas']['FiringNotification'];
+export type FiringsPage = components['schemas']['FiringsPage'];
 export type FleetGroup = components['schemas']['FleetGroup'];
 export type FleetPage = components['schemas']['FleetPage'];
 export type FleetTotals = components['schemas']['FleetTotals'];
@@ -2272,6 +2689,7 @@ export type KeyChanges = components['schemas']['KeyChanges'];
 export type KeysPage = components['schemas']['KeysPage'];
 export type LimitForm = components['schemas']['LimitForm'];
 export type LinkStart = components['schemas']['LinkStart'];
+export type ListedRule = components['schemas']['ListedRule'];
 export type Logged = components['schemas']['Logged'];
 export type LoggedGroup = components['schemas']['LoggedGroup'];
 export type Login = components['schemas']['Login'];
@@ -2287,6 +2705,7 @@ export type MetricGroup = components['schemas']['MetricGroup'];
 export type Metrics = components['schemas']['Metrics'];
 export type MlflowName = components['schemas']['MlflowName'];
 export type MlflowUnit = components['schemas']['MlflowUnit'];
+export type MovedRun = components['schemas']['MovedRun'];
 export type NewAppriseDestination = components['schemas']['NewAppriseDestination'];
 export type NewAutomation = components['schemas']['NewAutomation'];
 export type NewCostCentre = components['schemas']['NewCostCentre'];
@@ -2308,6 +2727,7 @@ export type NewTeam = components['schemas']['NewTeam'];
 export type NewView = components['schemas']['NewView'];
 export type NewWebhook = components['schemas']['NewWebhook'];
 export type News = components['schemas']['News'];
+export type NotificationsPage = components['schemas']['NotificationsPage'];
 export type Offer = components['schemas']['Offer'];
 export type OrganisationPeople = components['schemas']['OrganisationPeople'];
 export type Overlay = components['schemas']['Overlay'];
@@ -2318,6 +2738,7 @@ export type OverlayMetric = components['schemas']['OverlayMetric'];
 export type OverlayPlan = components['schemas']['OverlayPlan'];
 export type OverlayRun = components['schemas']['OverlayRun'];
 export type OwnSlack = components['schemas']['OwnSlack'];
+export type OwnSlackChannel = components['schemas']['OwnSlackChannel'];
 export type PasskeyChanges = components['schemas']['PasskeyChanges'];
 export type PasskeyLogin = components['schemas']['PasskeyLogin'];
 export type PasskeysAsked = components['schemas']['PasskeysAsked'];
@@ -2333,6 +2754,7 @@ export type PrintedPiece = components['schemas']['PrintedPiece'];
 export type PrivacyChanges = components['schemas']['PrivacyChanges'];
 export type ProfileChanges = components['schemas']['ProfileChanges'];
 export type ProfileLink = components['schemas']['ProfileLink'];
+export type ProjectAlerts = components['schemas']['ProjectAlerts'];
 export type ProjectChanges = components['schemas']['ProjectChanges'];
 export type ProjectDone = components['schemas']['ProjectDone'];
 export type ProjectMembersPage = components['schemas']['ProjectMembersPage'];
@@ -2342,12 +2764,17 @@ export type Providers = components['schemas']['Providers'];
 export type Quiet = components['schemas']['Quiet'];
 export type RateEnd = components['schemas']['RateEnd'];
 export type Receiver = components['schemas']['Receiver'];
+export type ReceiverResponse = components['schemas']['ReceiverResponse'];
 export type ResetRequest = components['schemas']['ResetRequest'];
 export type Role = components['schemas']['Role'];
 export type RoleChanges = components['schemas']['RoleChanges'];
 export type Rotation = components['schemas']['Rotation'];
 export type RuleChanges = components['schemas']['RuleChanges'];
+export type RuleRoutes = components['schemas']['RuleRoutes'];
+export type RuleTarget = components['schemas']['RuleTarget'];
+export type RuleTest = components['schemas']['RuleTest'];
 export type RulesChange = components['schemas']['RulesChange'];
+export type RulesPage = components['schemas']['RulesPage'];
 export type RunChanges = components['schemas']['RunChanges'];
 export type RunDetail = components['schemas']['RunDetail'];
 export type SavedFilesPage = components['schemas']['SavedFilesPage'];
@@ -2365,6 +2792,8 @@ export type SignOnConfirmation = components['schemas']['SignOnConfirmation'];
 export type SignUp = components['schemas']['SignUp'];
 export type SlackCredentials = components['schemas']['SlackCredentials'];
 export type SlackDestinationChanges = components['schemas']['SlackDestinationChanges'];
+export type SlackDestinationsPage = components['schemas']['SlackDestinationsPage'];
+export type SlackInstallUrl = components['schemas']['SlackInstallUrl'];
 export type SweepAgentSent = components['schemas']['SweepAgentSent'];
 export type SweepConfigurationSent = components['schemas']['SweepConfigurationSent'];
 export type SweepRunsPage = components['schemas']['SweepRunsPage'];
@@ -2379,28 +2808,39 @@ export type TeamMemberChanges = components['schemas']['TeamMemberChanges'];
 export type TeamPeople = components['schemas']['TeamPeople'];
 export type TeamProfileChanges = components['schemas']['TeamProfileChanges'];
 export type TeamRequest = components['schemas']['TeamRequest'];
+export type TeamSecretsPage = components['schemas']['TeamSecretsPage'];
 export type Token = components['schemas']['Token'];
 export type TokenBody = components['schemas']['TokenBody'];
 export type Transfer = components['schemas']['Transfer'];
 export type TrialMessage = components['schemas']['TrialMessage'];
+export type TrialResult = components['schemas']['TrialResult'];
 export type UserCode = components['schemas']['UserCode'];
 export type ViewChanges = components['schemas']['ViewChanges'];
 export type Visibility = components['schemas']['Visibility'];
 export type WebhookChanges = components['schemas']['WebhookChanges'];
 export type WebhookTest = components['schemas']['WebhookTest'];
+export type WebhooksPage = components['schemas']['WebhooksPage'];
 export type AgentCommands = components['schemas']['AgentCommands'];
+export type AlertException = components['schemas']['AlertException'];
+export type AppriseDestination = components['schemas']['AppriseDestination'];
 export type Artifact = components['schemas']['Artifact'];
+export type AutomationFilter = components['schemas']['AutomationFilter'];
+export type Automation = components['schemas']['Automation'];
 export type BulkResult = components['schemas']['BulkResult'];
 export type BulkResults = components['schemas']['BulkResults'];
 export type Collection = components['schemas']['Collection'];
 export type ColumnSummary = components['schemas']['ColumnSummary'];
 export type Difference = components['schemas']['Difference'];
+export type DryRun = components['schemas']['DryRun'];
 export type Ending = components['schemas']['Ending'];
 export type Entry = components['schemas']['Entry'];
+export type EvaluatedMetric = components['schemas']['EvaluatedMetric'];
+export type EventChoice = components['schemas']['EventChoice'];
 export type Event = components['schemas']['Event'];
 export type FactRow = components['schemas']['FactRow'];
 export type FieldChoice = components['schemas']['FieldChoice'];
 export type FieldChoices = components['schemas']['FieldChoices'];
+export type Firing = components['schemas']['Firing'];
 export type FleetDevice = components['schemas']['FleetDevice'];
 export type FleetHost = components['schemas']['FleetHost'];
 export type GuestLink = components['schemas']['GuestLink'];
@@ -2410,12 +2850,18 @@ export type Latest = components['schemas']['Latest'];
 export type ListedRun = components['schemas']['ListedRun'];
 export type MediaKey = components['schemas']['MediaKey'];
 export type MediaRecord = components['schemas']['MediaRecord'];
+export type Mute = components['schemas']['Mute'];
 export type NamedRun = components['schemas']['NamedRun'];
 export type NewRow = components['schemas']['NewRow'];
 export type NewSample = components['schemas']['NewSample'];
+export type Notification = components['schemas']['Notification'];
+export type PastFiring = components['schemas']['PastFiring'];
+export type PersonalAlerts = components['schemas']['PersonalAlerts'];
 export type ProjectMember = components['schemas']['ProjectMember'];
 export type Project = components['schemas']['Project'];
+export type QuietHours = components['schemas']['QuietHours'];
 export type Rank = components['schemas']['Rank'];
+export type Rule = components['schemas']['Rule'];
 export type RunAuthor = components['schemas']['RunAuthor'];
 export type RunGroup = components['schemas']['RunGroup'];
 export type RunGroups = components['schemas']['RunGroups'];
@@ -2425,13 +2871,18 @@ export type RunRow = components['schemas']['RunRow'];
 export type RunServiceAccount = components['schemas']['RunServiceAccount'];
 export type SavedFile = components['schemas']['SavedFile'];
 export type ServiceAccount = components['schemas']['ServiceAccount'];
+export type SlackApp = components['schemas']['SlackApp'];
+export type SlackDestination = components['schemas']['SlackDestination'];
 export type StatisticRow = components['schemas']['StatisticRow'];
 export type Statistics = components['schemas']['Statistics'];
 export type SweepAgent = components['schemas']['SweepAgent'];
 export type SweepRun = components['schemas']['SweepRun'];
 export type Sweep = components['schemas']['Sweep'];
+export type TeamAlerts = components['schemas']['TeamAlerts'];
+export type TeamSecret = components['schemas']['TeamSecret'];
 export type View = components['schemas']['View'];
 export type Views = components['schemas']['Views'];
+export type Webhook = components['schemas']['Webhook'];
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

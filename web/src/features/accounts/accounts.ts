@@ -222,17 +222,6 @@ export interface MailServer {
   problem: string | null;
 }
 
-/** The app of Slack by which users choose channels. */
-export interface SlackAppSettings {
-  configured: boolean;
-  client_id: string;
-  has_secret: boolean;
-  /** What the app at Slack needs; null: this server does not know its own address. */
-  redirect_url: string | null;
-  editable: boolean;
-  enforced_by: string | null;
-}
-
 /** Provisioning of users and teams by an identity provider. */
 export interface Provisioning {
   enabled: boolean;
@@ -324,63 +313,6 @@ export interface CustomRole {
   permissions: string[];
   people: number;
   teams?: number;
-}
-
-/** A secret of a team, without its value. */
-export interface TeamSecret {
-  name: string;
-  created_ms: number;
-  changed_ms: number;
-  /** Null: no user, or a deleted one. */
-  changed_by: string | null;
-  /** Those that use it. */
-  webhooks: string[];
-}
-
-export interface Webhook {
-  id: number;
-  name: string;
-  url: string;
-  /** Names of secrets. */
-  access_secret: string | null;
-  signing_secret: string | null;
-  /** JSON with `${name}` for values. */
-  payload: string | null;
-  enabled: boolean;
-  created_ms: number;
-}
-
-export interface SlackDestination {
-  id: number;
-  channel: string;
-  /** What of the URL may be read. */
-  shown: string;
-  created_ms: number;
-  /** Since when Slack does not accept it. */
-  disabled_ms: number | null;
-}
-
-/** What a receiver said to a test. */
-/** What a team reaches by Apprise; `shown` is the service. */
-export interface AppriseDestination {
-  id: number;
-  name: string;
-  shown: string;
-  created_ms: number;
-}
-
-export interface TestAnswer {
-  status: number | null;
-  answer: string | null;
-  /** Why there was no answer. */
-  error: string | null;
-  took_ms: number;
-}
-
-export function testText(name: string, { status, answer, error, took_ms }: TestAnswer): string {
-  if (status === null) return `${name}: ${error ?? 'no answer'}`;
-  const said = answer ? `: ${answer.slice(0, 200)}` : '';
-  return `${name} answered ${status} within ${took_ms} ms${said}`;
 }
 
 export interface AuditEvent {

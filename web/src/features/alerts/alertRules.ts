@@ -1,72 +1,13 @@
 // Alert rules: their JSON, what they say, and the form that edits them.
 
+import type { ListedRule } from '../../base/wire';
 import type { Level } from './alerts';
 
 export type RuleKind = 'threshold' | 'change' | 'spread' | 'silence' | 'not_finite';
-export type RuleState = 'off' | 'ok' | 'pending' | 'firing';
 
 /** As in a file of rules. */
 export type RuleDefinition = { name: string; description?: string; severity?: Level; condition: Record<string, unknown> } & Record<string, unknown>;
-
-export interface StoredRule {
-  id: number;
-  name: string;
-  rule: RuleDefinition;
-  enabled: boolean;
-  muted_until_ms: number | null;
-  state: RuleState;
-  /** For how many series it fires, and for how many its condition holds, but not for long enough yet. */
-  firing: number;
-  pending: number;
-}
-
-/** What one receiver of a firing got. */
-export interface RuleNotification {
-  id: number;
-  channel: string;
-  receiver: string;
-  state: 'pending' | 'finished' | 'failed' | 'dropped';
-  tries: number;
-  status: number | null;
-  answer: string | null;
-  error: string | null;
-  ended_ms: number | null;
-}
-
-export interface Firing {
-  id: number;
-  rule_id: number;
-  rule: string;
-  run: string;
-  project: string;
-  key: string;
-  host: string;
-  severity: Level;
-  value: number | null;
-  fired_ms: number;
-  ended_ms: number | null;
-  notified: string;
-  notifications: RuleNotification[];
-}
-
-export interface PastFiring {
-  run: string;
-  project: string;
-  key: string;
-  host: string;
-  value: number | null;
-  fired_ms: number;
-  ended_ms: number | null;
-}
-
-export interface DryRun {
-  times: number;
-  runs: number;
-  most_runs: number;
-  from_ms: number;
-  firings: PastFiring[];
-  metrics: { run: string; project: string; key: string; host: string }[];
-}
+export type StoredRule = Omit<ListedRule, 'rule'> & { rule: RuleDefinition };
 
 export const KINDS: readonly (readonly [RuleKind, string])[] = [
   ['threshold', 'A value is beyond a limit'],

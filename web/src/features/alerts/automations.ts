@@ -1,5 +1,7 @@
 // Automations of teams: their JSON, what they are called, and the form that edits them.
 
+import type * as wire from '../../base/wire';
+
 export type RunState = 'running' | 'finished' | 'failed' | 'crashed' | 'stopped' | 'lost';
 export const STATES: readonly RunState[] = ['running', 'finished', 'failed', 'crashed', 'stopped', 'lost'];
 
@@ -33,40 +35,7 @@ export const DIRECTIONS = [
 
 type Event = { kind: string } & Record<string, unknown>;
 export type Action = { kind: string } & Record<string, unknown>;
-
-export interface Automation {
-  id: number;
-  name: string;
-  enabled: boolean;
-  event: Event;
-  filter: { projects: string[]; run_name: string; author: string; tag: string };
-  actions: Action[];
-  cooldown_h: number;
-  /** Null: the user was deleted. */
-  created_by: string | null;
-  created_ms: number;
-  changed_ms: number;
-  /** Why the server switched it off. */
-  problem: string | null;
-}
-
-/** What was sent to one receiver. */
-export interface SentNotification {
-  id: number;
-  automation: number | null;
-  event: string;
-  channel: string;
-  receiver: string;
-  title: string;
-  state: 'pending' | 'finished' | 'failed' | 'dropped';
-  tries: number;
-  status: number | null;
-  answer: string | null;
-  error: string | null;
-  created_ms: number;
-  next_ms: number | null;
-  ended_ms: number | null;
-}
+export type Automation = Omit<wire.Automation, 'event' | 'actions' | 'damaged'> & { event: Event; actions: Action[] };
 
 /** The fields of the form; numbers as they were typed. */
 export interface Form {

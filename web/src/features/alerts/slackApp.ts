@@ -3,11 +3,12 @@
 import { reasonOf, send } from '../../base/api';
 import { notice } from '../../base/notice.svelte';
 import { here } from '../../base/route.svelte';
+import type { SlackInstallUrl } from '../../base/wire';
 
 /** Leave for Slack. `path`: of the API. */
 export async function chooseAtSlack(path: string): Promise<void> {
   try {
-    const { url } = await send<{ url: string }>('POST', path, {});
+    const { url } = await send<SlackInstallUrl>('POST', path, {});
     window.location.assign(url);
   } catch (problem) {
     notice.fail(reasonOf(problem));

@@ -46,13 +46,21 @@ class AlertDestination(ResponseBody):
     channel: str = Field(validation_alias="name")
 
 
+class RuleRoutes(ResponseBody):
+    """By severity, whom rules notify that name nobody."""
+
+    info: list[str]
+    warning: list[str]
+    error: list[str]
+
+
 class TeamAlertsSchema(ResponseBody):
     """What a team is notified."""
 
     events: ChosenEvents
     slack_destination: int | None
     slack_destinations: list[AlertDestination]
-    routes: dict[Level, list[str]] = Field(description="By severity, whom rules notify that name nobody.")
+    routes: RuleRoutes
     targets: list[RuleTarget] = Field(description="Whom rules can notify.")
     editable: bool
 
