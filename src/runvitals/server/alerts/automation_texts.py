@@ -9,8 +9,8 @@ _LEVELS = {"failed": "error", "crashed": "error", "lost": "warning", "stopped": 
 
 def text_of(occurrence: Occurrence, team: str, automation: str) -> str:
     """The title of an event, and which automation reports it."""
-    place = f"[{team}/{occurrence.project}]" if occurrence.project else f"[{team}]"
-    return f"{place} {_what(occurrence)}\nYou get this by the automation “{automation}” of team {team}."
+    prefix = f"[{team}/{occurrence.project}]" if occurrence.project else f"[{team}]"
+    return f"{prefix} {_what(occurrence)}\nYou get this by the automation “{automation}” of team {team}."
 
 
 def level_of(occurrence: Occurrence) -> str:

@@ -335,13 +335,13 @@ def matches(automation: Automation, occurrence: Occurrence) -> bool:
     return _is_meant(automation.event, occurrence) and fits(automation.filter, occurrence)
 
 
-def fits(wanted: AutomationFilter, occurrence: Occurrence) -> bool:
+def fits(automation_filter: AutomationFilter, occurrence: Occurrence) -> bool:
     """Whether a filter lets something through."""
     return (
-        (not wanted.projects or occurrence.project in wanted.projects)
-        and (not wanted.author or occurrence.author == wanted.author)
-        and (not wanted.tag or wanted.tag in occurrence.tags)
-        and _found(wanted.run_name, occurrence.name)
+        (not automation_filter.projects or occurrence.project in automation_filter.projects)
+        and (not automation_filter.author or occurrence.author == automation_filter.author)
+        and (not automation_filter.tag or automation_filter.tag in occurrence.tags)
+        and _found(automation_filter.run_name, occurrence.name)
     )
 
 

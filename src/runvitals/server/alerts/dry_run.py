@@ -90,15 +90,15 @@ def dry_run(
         readable: only runs that the requester may read; None: all.
     """
     entity = None if rule.everywhere else metadata_store.accounts.entity_names([entity_id]).get(entity_id)
-    wanted = Filter(entity=entity, readable=readable, terms=parse(rule.filter) if rule.filter else ())
-    run_ids = metadata_store.runs.ids(wanted, to_ms)[-10 * MAX_RUNS :]
+    run_filter = Filter(entity=entity, readable=readable, terms=parse(rule.filter) if rule.filter else ())
+    run_ids = metadata_store.runs.ids(run_filter, to_ms)[-10 * MAX_RUNS :]
     rows = metadata_store.runs.get(run_ids, to_ms)
     chosen = [
         row
         for row in sorted(rows.values(), key=lambda row: row.started_ms, reverse=True)
         if row.last_ms >= from_ms and (not rule.projects or row.project in rule.projects)
     ][:MAX_RUNS]
-    found: list[PastFiring] = []
+    firings: list[PastFiring] = []
     metrics: list[EvaluatedMetric] = []
     past = _PastSamples(metadata_store, samples, from_ms, to_ms)
     evaluate = {"silence": past.silent, "spread": past.spread}.get(rule.condition.kind, past.beyond)
@@ -113,12 +113,12 @@ def dry_run(
         ]
         ended_ms = None if row.state in ("running", LOST) else row.last_ms
         fired, evaluated = evaluate(rule, wanted_lanes, ended_ms)
-        found += fired
+        firings += fired
         metrics += [
             EvaluatedMetric(lane.uid, lane.project, key, lane.host) for lane, key in evaluated[:MAX_METRICS]
         ]
-    found.sort(key=lambda one: one.fired_ms, reverse=True)
-    return DryRun(found, len(chosen), metrics[:MAX_METRICS])
+    firings.sort(key=lambda firing: firing.fired_ms, reverse=True)
+    return DryRun(firings, len(chosen), metrics[:MAX_METRICS])
 
 
 Evaluated = list[tuple[WatchedLane, str]]
@@ -137,18 +137,18 @@ class _PastSamples:
         self, rule: AlertRule, lanes: Sequence[WatchedLane], ended_ms: int | None
     ) -> tuple[list[PastFiring], Evaluated]:
         """When a rule would have fired that compares the values of one series, and on what."""
-        found: list[PastFiring] = []
+        firings: list[PastFiring] = []
         evaluated: Evaluated = []
         for lane in lanes:
             deadline.check()
             series = WatchedSeries([self._host(rule, lane)])
             transitions: list[Transition] = []
             for batch in self._batches(rule, lane):
-                for one in series.rounds([batch], self._from_ms):
-                    transitions += series.add(one)
-            found += _firings(transitions, [lane])
+                for samples in series.rounds([batch], self._from_ms):
+                    transitions += series.add(samples)
+            firings += _firings(transitions, [lane])
             evaluated += _evaluated(series, [lane])
-        return found, evaluated
+        return firings, evaluated
 
     def spread(
         self, rule: AlertRule, lanes: Sequence[WatchedLane], ended_ms: int | None
@@ -167,8 +167,8 @@ class _PastSamples:
         for start_ms in range(first_ms, last_ms + 1, step_ms):
             deadline.check()
             part = [_between(batch, start_ms, start_ms + step_ms) for batch in batches]
-            for one in watched.rounds(part, self._from_ms):
-                watched.add(one)
+            for samples in watched.rounds(part, self._from_ms):
+                watched.add(samples)
             transitions += comparison.compare(min(start_ms + step_ms, last_ms))
         return _firings(transitions, lanes), _evaluated(watched, lanes)
 
@@ -185,14 +185,14 @@ class _PastSamples:
         gone: set[int] = set()
         if rule.condition.of != "steps":
             gone = self._store.alerts.rules.ended([lane.lane_id for lane in lanes])
-        found: list[PastFiring] = []
+        firings: list[PastFiring] = []
         evaluated: Evaluated = []
         for lane, key, times in heard:
             evaluated += [(lane, key)] if rule.condition.of == "metric" else []
             for begin_ms, end_ms in gaps(times, 0 if lane.lane_id in gone else until_ms, rule.for_ms, busy):
                 ended = None if end_ms >= until_ms and ended_ms is None else end_ms
-                found.append(PastFiring(lane.uid, lane.project, key, lane.host, None, begin_ms, ended))
-        return found, evaluated
+                firings.append(PastFiring(lane.uid, lane.project, key, lane.host, None, begin_ms, ended))
+        return firings, evaluated
 
     def _heard(
         self, rule: AlertRule, lanes: Sequence[WatchedLane]
@@ -221,12 +221,12 @@ class _PastSamples:
         """When the run was busy; None: that does not count."""
         if not rule.condition.busy_metric:
             return None
-        found = [
+        times = [
             t[values > rule.condition.busy_value]
             for lane in lanes
             for _, t, values in self._matching(rule.condition.busy_metric, lane)
         ]
-        return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+        return np.unique(np.concatenate(times)) if times else np.empty(0, np.int64)
 
     def _matching(
         self, metric: str, lane: WatchedLane, most: int | None = None
@@ -296,20 +296,25 @@ def _evaluated(series: WatchedSeries, lanes: Sequence[WatchedLane]) -> Evaluated
     """What values were added to."""
     by_id = {lane.lane_id: lane for lane in lanes}
     heard = (series.evaluation.last_ms > 0).tolist()
-    slots = [slot.series for slot, known in zip(series.evaluation.slots, heard, strict=True) if known]
-    return [(by_id[lane_id], key) for lane_id, key in sorted({(one.lane_id, one.key) for one in slots})]
+    slots = [slot.series for slot, is_heard in zip(series.evaluation.slots, heard, strict=True) if is_heard]
+    return [
+        (by_id[lane_id], key)
+        for lane_id, key in sorted({(series_key.lane_id, series_key.key) for series_key in slots})
+    ]
 
 
 def _firings(transitions: list[Transition], lanes: Sequence[WatchedLane]) -> list[PastFiring]:
     """The times at which it fired, each with its end."""
     by_id = {lane.lane_id: lane for lane in lanes}
-    found: list[PastFiring] = []
+    firings: list[PastFiring] = []
     open_: dict[tuple[int, str], PastFiring] = {}
-    for one in transitions:
-        lane, series = by_id[one.series.lane_id], (one.series.lane_id, one.series.key)
-        if one.firing:
-            fired = PastFiring(lane.uid, lane.project, one.series.key, lane.host, one.value, one.time_ms)
+    for transition in transitions:
+        lane, series = by_id[transition.series.lane_id], (transition.series.lane_id, transition.series.key)
+        if transition.firing:
+            fired = PastFiring(
+                lane.uid, lane.project, transition.series.key, lane.host, transition.value, transition.time_ms
+            )
             open_[series] = fired
         elif series in open_:
-            found.append(replace(open_.pop(series), ended_ms=one.time_ms))
-    return [*found, *open_.values()]
+            firings.append(replace(open_.pop(series), ended_ms=transition.time_ms))
+    return [*firings, *open_.values()]

@@ -138,11 +138,11 @@ class Evaluation:
             return []
         self._last_ms[slots] = times
         results = self._results(slots, times, values)
-        known = ~np.isnan(results)
+        is_used = ~np.isnan(results)
         if self._any_points:
-            known |= self._counts_points[slots]  # a condition about points that has no result is not met
-        if not known.all():
-            slots, results = slots[known], results[known]
+            is_used |= self._counts_points[slots]  # a condition about points that has no result is not met
+        if not is_used.all():
+            slots, results = slots[is_used], results[is_used]
         if not len(slots):
             return []
         self.values[slots] = results
@@ -160,29 +160,29 @@ class Evaluation:
 
     def take_over(self, before: Evaluation) -> None:
         """Continue with the values and windows of slots that were there before."""
-        old = {(slot.series, slot.feature): index for index, slot in enumerate(before.slots)}
+        index_of = {(slot.series, slot.feature): index for index, slot in enumerate(before.slots)}
         pairs = [
-            (index, old[slot.series, slot.feature])
+            (index, index_of[slot.series, slot.feature])
             for index, slot in enumerate(self.slots)
-            if (slot.series, slot.feature) in old
+            if (slot.series, slot.feature) in index_of
         ]
         if not pairs:
             return
-        new, known = np.array(pairs).T
-        self._last_ms[new] = before._last_ms[known]
-        self.values[new] = before.values[known]
+        new, old = np.array(pairs).T
+        self._last_ms[new] = before._last_ms[old]
+        self.values[new] = before.values[old]
         for buckets, windows in self._windows.items():
             its = before._windows.get(buckets)
             chosen = self._buckets_of[new] == buckets
             if its is not None and chosen.any():
-                windows.take_over(self._window_of[new[chosen]], its, before._window_of[known[chosen]])
+                windows.take_over(self._window_of[new[chosen]], its, before._window_of[old[chosen]])
 
     def state(self) -> dict[tuple[int, EvaluatedSeries], InstanceState]:
         """The instances that are pending or firing, or have fired, by rule id and series."""
-        found = {}
+        states = {}
         for index in np.nonzero((self._state != OK) | (self._fired_ms != _NEVER))[0].tolist():
-            found[self._key(index)] = self._instance(index)
-        return found
+            states[self._key(index)] = self._instance(index)
+        return states
 
     def restore(self, states: dict[tuple[int, EvaluatedSeries], InstanceState]) -> None:
         """Continue with the states of instances of before."""
@@ -191,9 +191,9 @@ class Evaluation:
             slots_of.setdefault(about.series, []).append(slot)
         for (rule_id, series), before in states.items():
             for slot in slots_of.get(series, ()):
-                for place, rule in enumerate(self.slots[slot].rules):
+                for position, rule in enumerate(self.slots[slot].rules):
                     if rule.id == rule_id:
-                        self._set(int(self._first[slot]) + place, before)
+                        self._set(int(self._first[slot]) + position, before)
 
     def _set(self, index: int, before: InstanceState) -> None:
         self._state[index] = before.state
@@ -222,11 +222,11 @@ class Evaluation:
         self._first: Integers = np.concatenate((_integers([0]), np.cumsum(counts)))
         self._slot_of: Integers = np.repeat(np.arange(len(self.slots)), counts)
         # Many slots have the same rules: what the arrays of these begin with is computed once.
-        known: dict[int, Floats] = {}
+        parameters: dict[int, Floats] = {}
         for slot in self.slots:
-            if id(slot.rules) not in known:
-                known[id(slot.rules)] = np.array([_numbers(rule) for rule in slot.rules]).reshape(-1, 7)
-        columns = np.concatenate([np.empty((0, 7)), *(known[id(slot.rules)] for slot in self.slots)]).T
+            if id(slot.rules) not in parameters:
+                parameters[id(slot.rules)] = np.array([_numbers(rule) for rule in slot.rules]).reshape(-1, 7)
+        columns = np.concatenate([np.empty((0, 7)), *(parameters[id(slot.rules)] for slot in self.slots)]).T
         self._sign, self._fire, self._clear = (column.copy() for column in columns[:3])
         self._absolute = columns[3] > 0
         self._for_ms, self._cooldown_ms = (column.astype(np.int64) for column in columns[4:6])
@@ -285,8 +285,8 @@ class Evaluation:
             return np.nonzero(fresh[self._slot_of])[0]
         starts, counts = self._first[slots], self._first[slots + 1] - self._first[slots]
         ends = np.cumsum(counts)
-        found: Integers = np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
-        return found
+        instances: Integers = np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
+        return instances
 
     def _begin(self, instances: Integers) -> Integers:
         self._state[instances] = PENDING
@@ -296,9 +296,9 @@ class Evaluation:
 
     def _fire_due(self, instances: Integers) -> list[Transition]:
         times = self._last_ms[self._slot_of[instances]]
-        held = times - self._since_ms[instances] >= self._for_ms[instances]
+        is_long_enough = times - self._since_ms[instances] >= self._for_ms[instances]
         cool = times - self._fired_ms[instances] >= self._cooldown_ms[instances]
-        due = instances[held & cool]
+        due = instances[is_long_enough & cool]
         self._state[due] = FIRING
         self._fired_ms[due] = self._last_ms[self._slot_of[due]]
         return [self._transition(index, True) for index in due.tolist()]

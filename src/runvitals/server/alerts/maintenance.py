@@ -52,31 +52,31 @@ def maintenance_windows(value: Any) -> tuple[Maintenance, ...]:
     """
     if not isinstance(value, (list, tuple)) or len(value) > MAX_WINDOWS:
         raise ValueError(f"expected a list of at most {MAX_WINDOWS} windows")
-    return tuple(_window(one) for one in value)
+    return tuple(_window(item) for item in value)
 
 
-def _window(one: Any) -> Maintenance:
-    if isinstance(one, dict) and set(one) == {"from_ms", "to_ms"}:
-        start, end = one["from_ms"], one["to_ms"]
+def _window(item: Any) -> Maintenance:
+    if isinstance(item, dict) and set(item) == {"from_ms", "to_ms"}:
+        start, end = item["from_ms"], item["to_ms"]
         if type(start) is int and type(end) is int and 0 <= start < end < 2**53:
             return Maintenance(start, end)
         raise ValueError("expected from_ms before to_ms, in ms UTC")
-    if not isinstance(one, dict) or not set(one) <= {"days", "from", "to", "zone"}:
+    if not isinstance(item, dict) or not set(item) <= {"days", "from", "to", "zone"}:
         raise ValueError("expected from_ms and to_ms, or days, from, to and zone")
-    days = one.get("days")
+    days = item.get("days")
     if not isinstance(days, list) or not days or not all(day in DAYS for day in days):
         raise ValueError(f"expected days as a list of {', '.join(DAYS)}")
-    zone = one.get("zone", "UTC")
+    zone = item.get("zone", "UTC")
     if not isinstance(zone, str) or (zone != "UTC" and zone_named(zone) == timezone.utc):
         raise ValueError(f"unknown time zone {str(zone)[:60]!r}")
     numbers = frozenset(DAYS.index(day) for day in days)
     return Maintenance(
-        0, 0, numbers, _minute(one.get("from", "00:00")), _minute(one.get("to", "24:00")), zone
+        0, 0, numbers, _minute(item.get("from", "00:00")), _minute(item.get("to", "24:00")), zone
     )
 
 
 def _minute(text: Any) -> int:
-    found = _TIME.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
+    match = _TIME.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
         raise ValueError("expected a time such as 22:00")
-    return 24 * 60 if found[1] is None else int(found[1]) * 60 + int(found[2])
+    return 24 * 60 if match[1] is None else int(match[1]) * 60 + int(match[2])

@@ -58,14 +58,14 @@ def check_payload(text: str, secrets: Collection[str] = ()) -> None:
         raise ValueError("the payload has too many levels") from None
     if not isinstance(payload, dict):
         raise ValueError("the payload is no JSON object; expected {…}")
-    known = {*NAMES, *secrets}
+    names = {*NAMES, *secrets}
     for is_key, part in _texts(payload):
         if is_key and "${" in part:
             raise ValueError("the payload has ${…} in a name; values belong into values only")
         for name in _PLACE.findall(part):
-            if name not in known:
+            if name not in names:
                 raise ValueError(
-                    f"the payload has an unknown ${{{name[:64]}}}; expected one of {', '.join(sorted(known))}"
+                    f"the payload has an unknown ${{{name[:64]}}}; expected one of {', '.join(sorted(names))}"
                 )
 
 
@@ -96,7 +96,7 @@ def _filled(part: Any, values: Mapping[str, Any]) -> Any:
     whole = _PLACE.fullmatch(part)
     if whole is not None:
         return values.get(whole[1], "")
-    return _PLACE.sub(lambda found: str(values.get(found[1], "")), part)
+    return _PLACE.sub(lambda match: str(values.get(match[1], "")), part)
 
 
 def _no_constant(name: str) -> Any:

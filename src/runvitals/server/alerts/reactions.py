@@ -79,12 +79,12 @@ def notifications_of(
         row.team_id,
         row.id,
     )
-    found = []
+    notifications = []
     for number, action in enumerate(automation.actions):
         for target, more in _targets(action, event):
             key = f"automation:{row.id}:{event.key}:{number}:{target}"
-            found.append(replace(first, dedupe_key=key, target=target, payload={**payload, **more}))
-    return tuple(found)
+            notifications.append(replace(first, dedupe_key=key, target=target, payload={**payload, **more}))
+    return tuple(notifications)
 
 
 def occurrence_of(event: RaisedEvent) -> Occurrence:

@@ -45,22 +45,24 @@ def receivers(event: str, level: str, choices: Choices) -> list[AlertReceiver]:
 
     An exception for the run counts before one for the project, and that before one for the team.
     """
-    found: dict[tuple[int, Channel], AlertReceiver] = {}
+    receivers_by_channel: dict[tuple[int, Channel], AlertReceiver] = {}
     switch = SWITCH_OF[event]
     author = None if choices.author_id is None else choices.personal.get(choices.author_id)
     if choices.author_id is not None and author is not None:
         mode = _mode(choices.modes.get(choices.author_id, {}))
         for channel in CHANNELS:
-            wanted = author.events[switch].wants(channel, level)
+            is_wanted = author.events[switch].wants(channel, level)
             if mode == "all":
-                wanted = channel in _used(author)
-            if wanted and mode != "off":
-                found[choices.author_id, channel] = AlertReceiver(choices.author_id, channel, "author")
+                is_wanted = channel in _used(author)
+            if is_wanted and mode != "off":
+                receivers_by_channel[choices.author_id, channel] = AlertReceiver(
+                    choices.author_id, channel, "author"
+                )
     if choices.team is not None and choices.team.events[switch].wants("email", level):
         for user_id in choices.members:
             if not is_muted(choices.modes.get(user_id, {})):
-                found.setdefault((user_id, "email"), AlertReceiver(user_id, "email", "team"))
-    return list(found.values())
+                receivers_by_channel.setdefault((user_id, "email"), AlertReceiver(user_id, "email", "team"))
+    return list(receivers_by_channel.values())
 
 
 def named_receivers(to: Collection[str], choices: Choices) -> list[AlertReceiver]:
@@ -71,14 +73,14 @@ def named_receivers(to: Collection[str], choices: Choices) -> list[AlertReceiver
     """
     users = [choices.author_id] if "author" in to and choices.author_id is not None else []
     users += choices.members if "members" in to else []
-    found: list[AlertReceiver] = []
+    rule_receivers: list[AlertReceiver] = []
     for user_id in dict.fromkeys(users):
         if is_muted(choices.modes.get(user_id, {})):
             continue
         chosen = choices.personal[user_id].events["findings"]
         channels = [channel for channel in CHANNELS if chosen.wants(channel, "error")] or ["email"]
-        found += [AlertReceiver(user_id, channel, "rule") for channel in channels]
-    return found
+        rule_receivers += [AlertReceiver(user_id, channel, "rule") for channel in channels]
+    return rule_receivers
 
 
 def team_is_notified(event: str, level: str, team: TeamAlerts) -> bool:
@@ -97,5 +99,10 @@ def _mode(modes: Mapping[Scope, str]) -> str | None:
 
 def _used(choices: PersonalAlerts) -> frozenset[Channel]:
     """The channels that a user gets anything by; mail, if there is none."""
-    used = {channel for channel in CHANNELS for one in choices.events.values() if one.wants(channel, "error")}
+    used = {
+        channel
+        for channel in CHANNELS
+        for choice in choices.events.values()
+        if choice.wants(channel, "error")
+    }
     return frozenset(used) or frozenset(("email",))

@@ -67,7 +67,9 @@ class RuleNotices:
             self._ended(stored, rule, transition, lane, f"{text} – over", silenced is None and rule.resolve)
             return
         notifications = [] if silenced else self._notifications(stored, rule, transition, lane, text)
-        reached = {one.target for one in notifications} | {one for one in rule.tell if one in USERS}
+        reached = {notification.target for notification in notifications} | {
+            target for target in rule.tell if target in USERS
+        }
         firing = Firing(
             rule.id,
             lane.run_id,
@@ -86,7 +88,7 @@ class RuleNotices:
             event,
             None if silenced else self._finding(rule, transition, lane, text),
             notifications,
-            found="" if silenced else rule.name,
+            rule_name="" if silenced else rule.name,
             is_silence=rule.condition.kind == "silence",
         )
 
@@ -148,7 +150,7 @@ class RuleNotices:
         """The event by which users are notified: those that the rule names, else those who want to know of
         findings. `RunAlerts` decides when, and by which channel. None: nobody is notified that it is over.
         """
-        to = [one for one in rule.tell if one in USERS]
+        to = [target for target in rule.tell if target in USERS]
         if not transition.firing and not to:
             return None
         series = transition.series
@@ -192,7 +194,7 @@ class RuleNotices:
             or team_may_read(self._directory, place)
             or may_read_run(self._directory, stored.creator_id, place)
         )
-        return list(dict.fromkeys(one for one in rule.tell if one not in USERS)) if may_know else []
+        return list(dict.fromkeys(target for target in rule.tell if target not in USERS)) if may_know else []
 
 
 def _place_text(place: RunPlace) -> str:
@@ -203,27 +205,27 @@ def transition_text(rule: AlertRule, transition: Transition) -> str:
     """What a rule found, in a sentence without a full stop."""
     condition, key = rule.condition, one_line(transition.series.key)
     where = f" on {one_line(transition.series.host)}" if transition.series.host else ""
-    held = f" for {duration_text(rule.for_ms)}" if rule.for_ms else ""
+    duration = f" for {duration_text(rule.for_ms)}" if rule.for_ms else ""
     if condition.kind == "silence":
         what = {
             "host": "nothing was heard",
             "steps": "no step was logged",
             "rank": f"{key} logged nothing, unlike others",
         }.get(condition.of)
-        return f"{what or f'no value of {key} arrived'}{where}{held}"
+        return f"{what or f'no value of {key} arrived'}{where}{duration}"
     if condition.kind == "not_finite":
         return f"{key} is not a number{where}"
     number = f"{transition.value:.4g}"
     if condition.kind == "spread":
-        return f"{key}{where} is {number} % from the median of the run{held}"
+        return f"{key}{where} is {number} % from the median of the run{duration}"
     if condition.kind == "change":
         assert condition.feature is not None
         unit = " %" if condition.feature.relative else ""
-        return f"{key}{where} changed by {number}{unit}{held}"
+        return f"{key}{where} changed by {number}{unit}{duration}"
     assert condition.feature is not None
     statistic = "" if condition.feature.statistic == "last" else f"{condition.feature.statistic} of "
     compared = f"{_COMPARED[condition.operator]} {condition.fire:g}"
-    return f"{statistic}{key}{where} is {number}, {compared}{held}"
+    return f"{statistic}{key}{where} is {number}, {compared}{duration}"
 
 
 def _silenced(stored: StoredRule, rule: AlertRule, now_ms: int) -> str | None:

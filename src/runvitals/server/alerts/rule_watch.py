@@ -118,7 +118,7 @@ class RuleWatch:
         self._add(batches, now_ms)
         if self._due("compare", _COMPARE_MS, now_ms):
             self._heard(self._spread.compare(now_ms))
-            rules = [known for _, known in self._rules.values()]
+            rules = [rule for _, rule in self._rules.values()]
             self._heard(self._silence.look(rules, self._hosts, self._series, now_ms))
         if self._due("save", _SAVE_MS, now_ms):
             self._save()
@@ -149,16 +149,16 @@ class RuleWatch:
         if not self._automations.has_changed() and version == self._version:
             return
         is_first, self._version = self._version is None, version
-        found = {stored.id: (stored, known) for stored, known in self._automations.rules()}
+        rules = {stored.id: (stored, alert_rule) for stored, alert_rule in self._automations.rules()}
         for stored in self._store.alerts.rules.all():
             if not stored.enabled:
                 continue
             try:
-                found[stored.id] = (stored, rule(stored.definition, stored.id))
+                rules[stored.id] = (stored, rule(stored.definition, stored.id))
             except InvalidRule as error:  # written by a later version
                 log.warning("rule %d cannot be evaluated: %s", stored.id, error)
-        self._rules = found
-        self.queue.has_rules = bool(found)
+        self._rules = rules
+        self.queue.has_rules = bool(rules)
         self._ignored.clear()
         self._done_ms.pop("match", None)
         self._done_ms.pop("rebuild", None)
@@ -174,17 +174,17 @@ class RuleWatch:
         kept = {(state.rule_id, state.lane_id, state.key) for state in self._saved}
         self._saved += [
             RuleState(
-                one.rule_id,
-                one.run_id,
-                one.lane_id,
-                one.key,
-                one.host,
+                firing.rule_id,
+                firing.run_id,
+                firing.lane_id,
+                firing.key,
+                firing.host,
                 FIRING,
-                one.fired_ms,
-                one.fired_ms,
+                firing.fired_ms,
+                firing.fired_ms,
             )
-            for one in self._store.alerts.firings.open()
-            if (one.rule_id, one.lane_id, one.key) not in kept
+            for firing in self._store.alerts.firings.open()
+            if (firing.rule_id, firing.lane_id, firing.key) not in kept
         ]
         lanes = {state.lane_id for state in self._saved}
         self._learn(lanes, self._clock())
@@ -207,9 +207,9 @@ class RuleWatch:
                 self._is_old = True
 
     def _learn(self, lane_ids: Iterable[int], now_ms: int) -> None:
-        wanted = set(lane_ids)
-        found = self._store.alerts.rules.lanes(wanted)
-        for lane_id, lane in found.items():
+        ids = set(lane_ids)
+        lanes = self._store.alerts.rules.lanes(ids)
+        for lane_id, lane in lanes.items():
             self._lanes[lane_id] = lane
             self._hosts[lane_id] = WatchedHost(
                 lane_id,
@@ -220,12 +220,12 @@ class RuleWatch:
                 rank=lane.rank,
                 project_id=lane.project_id,
             )
-        self._ignored |= wanted - found.keys()
+        self._ignored |= ids - lanes.keys()
         self._done_ms.pop("match", None)
 
     def _learn_what_others_hear(self, now_ms: int) -> None:
         """A host may fall silent while this server starts, or when the server that heard it ends."""
-        if any(known.condition.of == "host" for _, known in self._rules.values()):
+        if any(rule.condition.of == "host" for _, rule in self._rules.values()):
             heard = self._store.alerts.rules.heard_since(now_ms - FORGET_MS)
             unknown = heard.keys() - self._hosts.keys() - self._resting.keys() - self._ignored
             if unknown:
@@ -240,32 +240,32 @@ class RuleWatch:
         run_ids = {host.run_id for host in self._hosts.values()}
         matching = {
             text: self._store.runs.matching(run_ids, Filter(terms=parse(text)), now_ms)
-            for text in {known.filter for _, known in self._rules.values() if known.filter}
+            for text in {alert_rule.filter for _, alert_rule in self._rules.values() if alert_rule.filter}
         }
         by_owner: dict[int | None, list[AlertRule]] = {}
         of_points: dict[int | None, list[AlertRule]] = {}
         of_all: list[AlertRule] = []
-        for stored, known in self._rules.values():
-            if known.condition.kind == "points":
-                of_points.setdefault(stored.entity_id, []).append(known)
-            elif not known.everywhere:
-                by_owner.setdefault(stored.entity_id, []).append(known)
+        for stored, alert_rule in self._rules.values():
+            if alert_rule.condition.kind == "points":
+                of_points.setdefault(stored.entity_id, []).append(alert_rule)
+            elif not alert_rule.everywhere:
+                by_owner.setdefault(stored.entity_id, []).append(alert_rule)
             elif self._watches_all(stored):
-                of_all.append(known)
+                of_all.append(alert_rule)
         known_rules: dict[tuple[int, ...], tuple[AlertRule, ...]] = {}
         for lane_id, host in (*self._hosts.items(), *self._resting.items()):
             lane = self._lanes[lane_id]
             host.project_id = lane.project_id
             of_host = [*by_owner.get(lane.entity_id, ()), *(of_all if lane.role == MONITOR else ())]
             rules = tuple(
-                known
-                for known in (of_host if lane_id in self._hosts else ())
-                if (not known.projects or lane.project in known.projects)
-                and (not known.hosts or any(fnmatchcase(lane.host, name) for name in known.hosts))
-                and (not known.filter or lane.run_id in matching[known.filter])
+                alert_rule
+                for alert_rule in (of_host if lane_id in self._hosts else ())
+                if (not alert_rule.projects or lane.project in alert_rule.projects)
+                and (not alert_rule.hosts or any(fnmatchcase(lane.host, name) for name in alert_rule.hosts))
+                and (not alert_rule.filter or lane.run_id in matching[alert_rule.filter])
             ) + (() if lane.role == MONITOR else tuple(of_points.get(lane.entity_id, ())))
             # One object for all hosts with the same rules: see `WatchedSeries`.
-            rules = known_rules.setdefault(tuple(known.id for known in rules), rules)
+            rules = known_rules.setdefault(tuple(alert_rule.id for alert_rule in rules), rules)
             if rules is not host.rules and rules != host.rules:
                 self._is_old = True
             host.rules = rules
@@ -279,10 +279,8 @@ class RuleWatch:
         rows = self._store.runs.get(sorted({lane.run_id for lane in self._lanes.values()}), now_ms)
         heard = self._store.alerts.rules.heard_since(now_ms - FORGET_MS)
         ended = self._store.alerts.rules.ended(hosts)
-        patience_ms = FORGET_MS + max((known.for_ms for _, known in self._rules.values()), default=0)
-        teams = {
-            stored.entity_id for stored, known in self._rules.values() if known.condition.kind == "points"
-        }
+        patience_ms = FORGET_MS + max((rule.for_ms for _, rule in self._rules.values()), default=0)
+        teams = {stored.entity_id for stored, rule in self._rules.values() if rule.condition.kind == "points"}
         self._resting = {}
         for lane_id, host in hosts.items():
             lane, row = self._lanes.get(lane_id), rows.get(host.run_id)
@@ -322,7 +320,7 @@ class RuleWatch:
                 (saved.rule_id, series), InstanceState(saved.state, saved.since_ms, saved.fired_ms)
             )
         before = self._series
-        busy = {known.condition.busy_metric for _, known in self._rules.values()} - {""}
+        busy = {rule.condition.busy_metric for _, rule in self._rules.values()} - {""}
         self._series = WatchedSeries(
             [host for host in (*self._hosts.values(), *self._resting.values()) if host.rules],
             map(Feature, sorted(busy)),
@@ -335,8 +333,8 @@ class RuleWatch:
         self._spread = SpreadWatch(self._series, self._comparing)
         self._spread.restore(kept)
         for (rule_id, series), state in kept.items():
-            known = self._rules.get(rule_id)
-            if known is not None and known[1].condition.kind == "silence" and state.state == FIRING:
+            pair = self._rules.get(rule_id)
+            if pair is not None and pair[1].condition.kind == "silence" and state.state == FIRING:
                 self._silence.restore(rule_id, series, state.since_ms)
         self._saved = [
             saved
@@ -347,16 +345,16 @@ class RuleWatch:
 
     def _changed_rules(self, before: WatchedSeries) -> set[int]:
         """The rules whose definition is another one now: their series begin anew."""
-        old = {known.id: known for slot in before.evaluation.slots for known in slot.rules}
+        old = {rule.id: rule for slot in before.evaluation.slots for rule in slot.rules}
         return {
             rule_id
-            for rule_id, known in old.items()
-            if rule_id not in self._rules or self._rules[rule_id][1] != known
+            for rule_id, rule in old.items()
+            if rule_id not in self._rules or self._rules[rule_id][1] != rule
         }
 
     def _comparing(self, slot: Slot) -> tuple[AlertRule, ...]:
         host = self._hosts[slot.series.lane_id]
-        return tuple(known for known in host.rules if known.condition.feature == slot.feature)
+        return tuple(rule for rule in host.rules if rule.condition.feature == slot.feature)
 
     def _fill(self, before: WatchedSeries, batches: Sequence[SampleBatch]) -> None:
         """Fill the windows of new slots with what is stored, so that a rule need not wait for its window.
@@ -366,10 +364,10 @@ class RuleWatch:
         """
         if self._samples is None:
             return
-        known = {(slot.series, slot.feature) for slot in before.evaluation.slots}
+        keys = {(slot.series, slot.feature) for slot in before.evaluation.slots}
         new: dict[int, list[int]] = {}
         for index, slot in enumerate(self._series.evaluation.slots):
-            if slot.feature.window_ms and (slot.series, slot.feature) not in known:
+            if slot.feature.window_ms and (slot.series, slot.feature) not in keys:
                 new.setdefault(slot.series.lane_id, []).append(index)
         next_ms: dict[int, int] = {}
         for batch in batches:
@@ -386,25 +384,25 @@ class RuleWatch:
         reach_ms = max(slot.feature.window_ms + slot.feature.baseline_ms for slot in slots)
         ids = self._store.metrics.find({slot.series.key for slot in slots})
         read = self._samples.read([lane_id], sorted(ids.values()), before_ms - reach_ms, before_ms - 1)
-        stored = {found.metric: found for found in read.series}
+        stored = {samples.metric: samples for samples in read.series}
         for index, slot in zip(indexes, slots, strict=True):
-            found = stored.get(ids.get(slot.series.key, -1))
-            if found is not None:
-                evaluation.fill(index, found.t, found.values)
+            samples = stored.get(ids.get(slot.series.key, -1))
+            if samples is not None:
+                evaluation.fill(index, samples.t, samples.values)
 
     def _add(self, batches: list[SampleBatch], now_ms: int) -> None:
-        for one in self._series.rounds(batches, now_ms - LATE_MS):
-            self._heard(self._series.add(one))
+        for samples in self._series.rounds(batches, now_ms - LATE_MS):
+            self._heard(self._series.add(samples))
 
     def _heard(self, transitions: Iterable[Transition]) -> None:
         for transition in transitions:
             if transition.rule.condition.kind == "points":
                 self._automations.heard(transition)
                 continue
-            found = self._rules.get(transition.rule.id)
+            pair = self._rules.get(transition.rule.id)
             lane = self._lanes.get(transition.series.lane_id)
-            if found is not None and lane is not None:
-                self._on_transition(found[0], transition.rule, transition, lane)
+            if pair is not None and lane is not None:
+                self._on_transition(pair[0], transition.rule, transition, lane)
 
     def _states(self) -> dict[tuple[int, EvaluatedSeries], InstanceState]:
         return {**self._series.evaluation.state(), **self._spread.state(), **self._silence.state()}

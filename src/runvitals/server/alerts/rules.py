@@ -210,7 +210,7 @@ class _Reader:
         if not isinstance(value, (list, tuple)) or len(value) > MAX_LISTED:
             self.wrong(name, f"expected a list of at most {MAX_LISTED} texts")
             return ()
-        if not all(isinstance(one, str) and 0 < len(one) <= longest for one in value):
+        if not all(isinstance(item, str) and 0 < len(item) <= longest for item in value):
             self.wrong(name, f"expected texts of at most {longest} characters")
             return ()
         return tuple(value)
@@ -244,7 +244,7 @@ def rule(definition: Mapping[str, Any], rule_id: int = 0) -> AlertRule:
             reader.wrong(f"tell[{index}]", "expected author, members, slack:ID, webhook:ID or apprise:ID")
     if len(tell) > MAX_TELL:
         reader.wrong("tell", f"expected at most {MAX_TELL} receivers")
-    found = AlertRule(
+    parsed = AlertRule(
         name,
         _condition(reader, definition.get("condition")),
         severity,
@@ -263,11 +263,11 @@ def rule(definition: Mapping[str, Any], rule_id: int = 0) -> AlertRule:
     reader.read |= {"condition", "maintenance"}
     reader.text("description", 1000, "")
     reader.unknown()
-    if found.condition.kind == "silence" and for_ms < 10_000:
+    if parsed.condition.kind == "silence" and for_ms < 10_000:
         reader.wrong("for", "expected at least 10 s: how long the silence lasts")
     if reader.fields:
         raise InvalidRule(reader.fields)
-    return found
+    return parsed
 
 
 def is_target(text: str) -> bool:
@@ -317,9 +317,9 @@ def _condition(outer: _Reader, value: Any) -> RuleCondition:
         return RuleCondition("threshold")
     reader = _Reader(value, "condition.", outer.fields)
     kind = reader.choice("kind", KINDS)
-    found = _CONDITIONS[kind](reader)
+    condition = _CONDITIONS[kind](reader)
     reader.unknown()
-    return found
+    return condition
 
 
 def _metric(reader: _Reader) -> str:

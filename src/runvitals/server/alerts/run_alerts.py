@@ -124,18 +124,20 @@ class RunAlerts:
         """The state of an alert that is not sent now: its title was sent lately, or there are too many."""
         wait_ms = int(event.data.get("wait_s", WAIT_MS / 1000) * 1000)
         since_ms = event.time_ms - max(wait_ms, MINUTE_MS)
-        told = [
+        earlier_told = [
             earlier
             for earlier in self._store.alerts.events.told_since(event.run_id, since_ms)
             if earlier.data.get("told")
         ]
         title = event.data.get("title")
-        for earlier in told:
+        for earlier in earlier_told:
             if earlier.data.get("title") == title and event.time_ms - earlier.time_ms < wait_ms:
                 return DONE
         # By our clock: what a machine without network recorded in a day arrives within a second.
         newest = self._store.alerts.events.newest_told(event.run_id, ALERTS_A_MINUTE)
-        lately = [one for one in newest if abs(self._clock() - one.data.get("told_ms", 0)) < MINUTE_MS]
+        lately = [
+            earlier for earlier in newest if abs(self._clock() - earlier.data.get("told_ms", 0)) < MINUTE_MS
+        ]
         return HELD if len(lately) >= ALERTS_A_MINUTE else None
 
     def _tell_held(self) -> None:
@@ -143,9 +145,9 @@ class RunAlerts:
         by_run: dict[int, list[RunEvent]] = {}
         for event in self._store.alerts.events.in_state(HELD):
             by_run.setdefault(event.run_id, []).append(event)
-        for held in by_run.values():
-            if abs(self._clock() - held[0].time_ms) >= MINUTE_MS:  # the sender's clock may be ahead
-                self._tell(held[-1], [event.id for event in held], further=len(held) - 1)
+        for alerts in by_run.values():
+            if abs(self._clock() - alerts[0].time_ms) >= MINUTE_MS:  # the sender's clock may be ahead
+                self._tell(alerts[-1], [event.id for event in alerts], further=len(alerts) - 1)
 
     def _tell(self, event: RunEvent, ids: Collection[int], further: int = 0) -> None:
         """Put what is notified about an event into the outbox, or let it wait."""
@@ -232,7 +234,7 @@ class _Telling:
             self._store.alerts.settings.modes(users, self._targets(is_team)),
         )
         to = self._event.data.get("to")
-        told = (
+        receivers_told = (
             receivers(self._event.event, self._event.level, choices)
             if to is None
             else named_receivers(to, choices)
@@ -243,12 +245,12 @@ class _Telling:
             and team_is_notified(self._event.event, self._event.level, team)
             and team_may_read(self._directory, self._place)
         )
-        if not told and not to_team:
+        if not receivers_told and not to_team:
             return [], []
         text = self._text()
         notifications: list[Notification] = []
         waiting: list[WaitingAlert] = []
-        for receiver in told:
+        for receiver in receivers_told:
             due = due_ms(personal[receiver.user_id], self._event.level, self._now_ms, self._zone(receiver))
             if due > self._now_ms:
                 waiting.append(self._waiting(receiver, text, due))
@@ -295,8 +297,8 @@ class _Telling:
         else:
             why = f"You get this because the team {self._place.entity} tells its members about its runs."
         link = MuteLink(receiver.user_id, self._place.run_id).text(self._key)
-        told = replace(text, body="\n\n".join(part for part in (text.body, why) if part))
-        return self._notification(target, told, {"mute": link})
+        user_text = replace(text, body="\n\n".join(part for part in (text.body, why) if part))
+        return self._notification(target, user_text, {"mute": link})
 
     def _to_team(self, target: str, text: AlertText) -> Notification:
         return replace(self._notification(target, text, {}), team_id=self._entity.id)

@@ -46,5 +46,5 @@ class SampleQueue:
     def take(self) -> list[SampleBatch]:
         """What was added since the last call, in order."""
         with self._lock:
-            taken, self._batches, self._values = list(self._batches), deque(), 0
-        return taken
+            batches, self._batches, self._values = list(self._batches), deque(), 0
+        return batches

@@ -66,27 +66,27 @@ class SamplesOfOthers:
 
     def _read(self, lanes: Mapping[int, int]) -> list[SampleBatch]:
         since = {lane: self._read_ms.get(lane, t - _FIRST_MS) + 1 for lane, t in lanes.items()}
-        found = self._store.read(list(lanes), None, min(since.values()), max(lanes.values())).series
+        series = self._store.read(list(lanes), None, min(since.values()), max(lanes.values())).series
         self._read_ms.update(lanes)
-        return _batches(found, since)
+        return _batches(series, since)
 
 
 def _batches(series: list[SeriesSamples], since: Mapping[int, int]) -> list[SampleBatch]:
     """Series of the same run and times as one batch."""
     columns: dict[tuple[int, bytes], list[SeriesSamples]] = {}
-    for one in series:
-        new = one.t >= since[one.run]
+    for samples in series:
+        new = samples.t >= since[samples.run]
         if new.any():
-            part = SeriesSamples(one.run, one.metric, one.t[new], one.values[new])
-            columns.setdefault((one.run, part.t.tobytes()), []).append(part)
+            part = SeriesSamples(samples.run, samples.metric, samples.t[new], samples.values[new])
+            columns.setdefault((samples.run, part.t.tobytes()), []).append(part)
     return [
         SampleBatch(
             run,
             0,
             0,
-            tuple(one.metric for one in of_times),
+            tuple(samples.metric for samples in of_times),
             of_times[0].t,
-            np.column_stack([one.values for one in of_times]),
+            np.column_stack([samples.values for samples in of_times]),
         )
         for (run, _), of_times in columns.items()
     ]

@@ -50,18 +50,18 @@ class SilenceWatch:
         now_ms: int,
     ) -> list[Transition]:
         """Which rules begin to find something silent, and for which it is over."""
-        known_rules = [known for known in rules if known.condition.kind == "silence"]
+        known_rules = [rule for rule in rules if rule.condition.kind == "silence"]
         if not known_rules:
             return []
         self._ask_what_others_heard(hosts, now_ms)
-        found: list[Transition] = []
-        for known in known_rules:
-            for one, heard_ms in self._last_heard(known, hosts, series, now_ms):
-                silent = heard_ms is not None and now_ms - heard_ms >= known.for_ms
-                if silent and known.condition.busy_metric:
-                    silent = _is_busy(known, one.run_id, series, now_ms)
-                found += self._set(known, one, silent, now_ms)
-        return found
+        transitions: list[Transition] = []
+        for rule in known_rules:
+            for candidate, heard_ms in self._last_heard(rule, hosts, series, now_ms):
+                silent = heard_ms is not None and now_ms - heard_ms >= rule.for_ms
+                if silent and rule.condition.busy_metric:
+                    silent = _is_busy(rule, candidate.run_id, series, now_ms)
+                transitions += self._set(rule, candidate, silent, now_ms)
+        return transitions
 
     def _ask_what_others_heard(self, hosts: Mapping[int, WatchedHost], now_ms: int) -> None:
         quiet = [lane_id for lane_id, host in hosts.items() if now_ms - host.heard_ms >= _QUIET_MS]
@@ -73,24 +73,24 @@ class SilenceWatch:
                 self._elsewhere.add(lane_id)
 
     def _last_heard(
-        self, known: AlertRule, hosts: Mapping[int, WatchedHost], watched: WatchedSeries, now_ms: int
+        self, rule: AlertRule, hosts: Mapping[int, WatchedHost], watched: WatchedSeries, now_ms: int
     ) -> Iterable[tuple[EvaluatedSeries, int | None]]:
         """The series that a rule is about, and when each was heard last; None: its silence does not count."""
-        of, evaluation = known.condition.of, watched.evaluation
+        of, evaluation = rule.condition.of, watched.evaluation
         if of == "metric":
-            assert known.condition.feature is not None
-            for at in watched.slots_of.get(known.condition.feature, ()):
+            assert rule.condition.feature is not None
+            for at in watched.slots_of.get(rule.condition.feature, ()):
                 series = evaluation.slots[at].series
-                if known in hosts[series.lane_id].rules and series.lane_id not in self._elsewhere:
+                if rule in hosts[series.lane_id].rules and series.lane_id not in self._elsewhere:
                     last_ms = int(evaluation.last_ms[at])
                     yield series, last_ms if last_ms > 0 else None
             return
         if of == "rank":
-            yield from _ranks([host for host in hosts.values() if known in host.rules], known.for_ms, now_ms)
+            yield from _ranks([host for host in hosts.values() if rule in host.rules], rule.for_ms, now_ms)
             return
         by_run: dict[int, tuple[EvaluatedSeries, int]] = {}
         for host in hosts.values():
-            if known not in host.rules:
+            if rule not in host.rules:
                 continue
             series = EvaluatedSeries(host.run_id, host.lane_id, host.host, "")
             if of == "host" and host.role == MONITOR:
@@ -101,15 +101,15 @@ class SilenceWatch:
                     by_run[host.run_id] = (latest[0] if latest else series, host.heard_ms)
         yield from by_run.values()
 
-    def _set(self, known: AlertRule, series: EvaluatedSeries, silent: bool, now_ms: int) -> list[Transition]:
-        key = (known.id, series)
+    def _set(self, rule: AlertRule, series: EvaluatedSeries, silent: bool, now_ms: int) -> list[Transition]:
+        key = (rule.id, series)
         if silent == (key in self._silent):
             return []
         if silent:
             self._silent[key] = now_ms
         else:
             del self._silent[key]
-        return [Transition(known, series, silent, now_ms, float("nan"))]
+        return [Transition(rule, series, silent, now_ms, float("nan"))]
 
 
 def rank_key(rank: int) -> str:
@@ -132,11 +132,11 @@ def _ranks(
         yield series, host.heard_ms if goes_on else None
 
 
-def _is_busy(known: AlertRule, run_id: int, watched: WatchedSeries, now_ms: int) -> bool:
+def _is_busy(rule: AlertRule, run_id: int, watched: WatchedSeries, now_ms: int) -> bool:
     evaluation = watched.evaluation
-    for at in watched.slots_of.get(Feature(known.condition.busy_metric), ()):
+    for at in watched.slots_of.get(Feature(rule.condition.busy_metric), ()):
         fresh = evaluation.last_ms[at] > now_ms - FRESH_MS
-        busy = evaluation.values[at] > known.condition.busy_value
+        busy = evaluation.values[at] > rule.condition.busy_value
         if fresh and busy and evaluation.slots[at].series.run_id == run_id:
             return True
     return False

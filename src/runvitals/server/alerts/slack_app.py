@@ -104,13 +104,13 @@ class SlackApp:
             "until_ms": self._clock() + _STATE_MS,
         }
         sealed = base64.urlsafe_b64encode(self._box.seal(json.dumps(state).encode(), _PURPOSE)).decode()
-        asked = {
+        parameters = {
             "client_id": self.client_id,
             "scope": _SCOPE,
             "redirect_uri": self._callback(),
             "state": sealed,
         }
-        return f"{_AUTHORIZE}?{urlencode(asked)}"
+        return f"{_AUTHORIZE}?{urlencode(parameters)}"
 
     def opened(self, state: str, user_id: int | None, session_id: int | None) -> SlackInstall:
         """What a browser comes back for.
@@ -135,7 +135,7 @@ class SlackApp:
         Raises:
             SlackAppFailed: Slack gives none.
         """
-        asked = {
+        parameters = {
             "client_id": self.client_id,
             "client_secret": self._client_secret(),
             "code": code,
@@ -143,15 +143,15 @@ class SlackApp:
         }
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
         try:
-            response = self._fetcher.post(_ACCESS, urlencode(asked).encode(), headers)
-            answer = json.loads(response.body)
+            response = self._fetcher.post(_ACCESS, urlencode(parameters).encode(), headers)
+            content = json.loads(response.body)
         except (Blocked, FetchFailed, ValueError) as error:
             raise SlackAppFailed(f"Slack could not be asked: {error}") from None
-        found = answer.get("incoming_webhook") if isinstance(answer, dict) else None
-        if not isinstance(found, dict) or answer.get("ok") is not True:
-            reason = answer.get("error") if isinstance(answer, dict) else None
+        webhook = content.get("incoming_webhook") if isinstance(content, dict) else None
+        if not isinstance(webhook, dict) or content.get("ok") is not True:
+            reason = content.get("error") if isinstance(content, dict) else None
             raise SlackAppFailed(f"Slack refused it: {str(reason)[:100]}")
-        return SlackChannelUrl(str(found.get("channel") or "Slack"), str(found.get("url") or ""))
+        return SlackChannelUrl(str(webhook.get("channel") or "Slack"), str(webhook.get("url") or ""))
 
     @property
     def client_id(self) -> str:
@@ -159,8 +159,8 @@ class SlackApp:
         return self._environment.get(ID_ENVIRONMENT) or str(self._settings().get(ID_SETTING) or "")
 
     def _client_secret(self) -> str:
-        if given := self._environment.get(SECRET_ENVIRONMENT):
-            return given
+        if from_environment := self._environment.get(SECRET_ENVIRONMENT):
+            return from_environment
         try:
             sealed = base64.b64decode(str(self._settings().get(SECRET_SETTING) or ""), validate=True)
             return self._box.open(sealed, _SECRET_PURPOSE).decode()

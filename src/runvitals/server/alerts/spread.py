@@ -46,9 +46,9 @@ class SpreadWatch:
 
     def compare(self, now_ms: int) -> list[Transition]:
         """Which rules begin to fire, and for which it is over."""
-        found: list[Transition] = []
+        transitions: list[Transition] = []
         if not self._distances.slots:
-            return found
+            return transitions
         evaluation = self._watched.evaluation
         groups: dict[tuple[int, Feature], list[int]] = {}
         for feature, slots in self._watched.slots_of.items():
@@ -69,11 +69,11 @@ class SpreadWatch:
             distances = 100 * (values - middle) / abs(middle)
             compared = replace(feature, window_ms=0)
             pairs = [
-                (self._index[one, compared], distance)
-                for one, distance in zip(series, distances.tolist(), strict=True)
-                if (one, compared) in self._index
+                (self._index[compared_series, compared], distance)
+                for compared_series, distance in zip(series, distances.tolist(), strict=True)
+                if (compared_series, compared) in self._index
             ]
             at_slots = np.array([slot for slot, _ in pairs], np.int64)
             times = np.full(len(pairs), now_ms)
-            found += self._distances.add(at_slots, times, np.array([number for _, number in pairs]))
-        return found
+            transitions += self._distances.add(at_slots, times, np.array([number for _, number in pairs]))
+        return transitions

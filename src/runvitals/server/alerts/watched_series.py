@@ -119,16 +119,16 @@ class WatchedSeries:
 
     def columns(self, lane_id: int, metrics: tuple[int, ...]) -> tuple[Integers, Integers]:
         """The columns of a batch that rules are about, and the slots that they go to."""
-        known = self._columns.get((lane_id, metrics))
-        if known is None:
+        columns = self._columns.get((lane_id, metrics))
+        if columns is None:
             pairs = [
                 (column, slot)
                 for column, metric_id in enumerate(metrics)
                 for slot in self._of_metric.get((lane_id, metric_id), ())
             ]
             array = np.array(pairs, np.int64).reshape(len(pairs), 2)
-            known = self._columns[lane_id, metrics] = (array[:, 0], array[:, 1])
-        return known
+            columns = self._columns[lane_id, metrics] = (array[:, 0], array[:, 1])
+        return columns
 
     def rounds(self, batches: Sequence[SampleBatch], not_before_ms: int) -> Iterable[Round]:
         """The values of batches in rounds, so that each slot gets its values one after the other.
@@ -170,12 +170,12 @@ class WatchedSeries:
                 np.concatenate([row for _, _, row in parts]),
             )
 
-    def add(self, one: Round) -> list[Transition]:
+    def add(self, samples: Round) -> list[Transition]:
         """Add the values of a round, and of counters their rates."""
-        values = one.values
+        values = samples.values
         if self._has_rates:
-            at = np.nonzero(~np.isnan(self._factors[one.slots]))[0]
-            slots, times, totals = one.slots[at], one.times[at], one.values[at]
+            at = np.nonzero(~np.isnan(self._factors[samples.slots]))[0]
+            slots, times, totals = samples.slots[at], samples.times[at], samples.values[at]
             growth, passed_ms = totals - self._counted[slots], times - self._counted_ms[slots]
             with np.errstate(divide="ignore", invalid="ignore"):
                 rates = growth * 1000 / passed_ms * self._factors[slots]
@@ -183,17 +183,17 @@ class WatchedSeries:
             values[at] = np.where((growth >= 0) & (passed_ms > 0), rates, np.nan)
             newer = passed_ms > 0
             self._counted_ms[slots[newer]], self._counted[slots[newer]] = times[newer], totals[newer]
-        not_finite = self._not_finite[one.slots]
+        not_finite = self._not_finite[samples.slots]
         if not_finite.any():
-            values = np.where(not_finite, self._is_not_finite(one), values)
-        return self.evaluation.add(one.slots, one.times, values)
+            values = np.where(not_finite, self._is_not_finite(samples), values)
+        return self.evaluation.add(samples.slots, samples.times, values)
 
-    def _is_not_finite(self, one: Round) -> Floats:
+    def _is_not_finite(self, samples: Round) -> Floats:
         """1 for values that are no number, else 0; NaN where there is no value. Monitors measure no NaN."""
-        is_gap = one.values.view(np.int64) == GAP_BITS
-        is_gap |= np.isnan(one.values) & self._is_measured[one.slots]
-        found: Floats = np.where(is_gap, np.nan, ~np.isfinite(one.values))
-        return found
+        is_gap = samples.values.view(np.int64) == GAP_BITS
+        is_gap |= np.isnan(samples.values) & self._is_measured[samples.slots]
+        result: Floats = np.where(is_gap, np.nan, ~np.isfinite(samples.values))
+        return result
 
     def _points_of(self, host: WatchedHost, feature: Feature) -> str:
         """Whose points have one window, for a slot of a host; "": those of the slot."""
@@ -214,8 +214,8 @@ class WatchedSeries:
     def _features(
         self, rules: tuple[AlertRule, ...], key: str
     ) -> list[tuple[Feature, tuple[AlertRule, ...]]]:
-        known = self._matches.get((id(rules), key))
-        if known is None:
+        features = self._matches.get((id(rules), key))
+        if features is None:
             by_feature = self._by_feature.get(id(rules))
             if by_feature is None:
                 by_feature = self._by_feature[id(rules)] = {}
@@ -225,12 +225,12 @@ class WatchedSeries:
                         by_feature.setdefault(feature, []).append(rule)
                 for feature in self._extra:
                     by_feature.setdefault(feature, [])
-            known = self._matches[id(rules), key] = [
+            features = self._matches[id(rules), key] = [
                 (feature, tuple(compared(feature_rules)))
                 for feature, feature_rules in by_feature.items()
                 if (feature.metric == key if feature.points else pattern(feature.metric).match(key))
             ]
-        return known
+        return features
 
 
 def _keys(stored: str) -> list[tuple[str, float]]:

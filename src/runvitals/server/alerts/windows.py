@@ -71,8 +71,8 @@ class SeriesWindows:
         self._sums[which, at] += values
         self._counts[which, at] += 1
         statistics = self._statistics[which]
-        known = self._extremes[which, at]
-        extreme = np.where(statistics == MIN, np.fmin(known, values), np.fmax(known, values))
+        extremes = self._extremes[which, at]
+        extreme = np.where(statistics == MIN, np.fmin(extremes, values), np.fmax(extremes, values))
         self._extremes[which, at] = extreme
         return self._results(which, number)
 
@@ -81,10 +81,10 @@ class SeriesWindows:
         numbers: Integers = np.maximum(self._newest[which] + 1, 0)
         return numbers
 
-    def recent_mean(self, one: int) -> float:
+    def recent_mean(self, series: int) -> float:
         """The mean of the window of a series."""
-        behind = (self._newest[one] - np.arange(self._buckets)) % self._buckets < self._recent[one]
-        return float(self._sums[one, behind].sum() / self._counts[one, behind].sum())
+        behind = (self._newest[series] - np.arange(self._buckets)) % self._buckets < self._recent[series]
+        return float(self._sums[series, behind].sum() / self._counts[series, behind].sum())
 
     def take_over(self, which: Integers, before: SeriesWindows, its: Integers) -> None:
         """Copy windows of before."""

@@ -73,16 +73,16 @@ class RunPlan:
         """
         if matches is None and not skip:
             return self.first_page
-        wanted = [one for one in self.series if matches is None or matches(one.key)]
-        return self._page(wanted[skip : skip + MAX_SERIES], len(wanted), skip)
+        series = [planned for planned in self.series if matches is None or matches(planned.key)]
+        return self._page(series[skip : skip + MAX_SERIES], len(series), skip)
 
     def _page(self, series: Iterable[PlannedSeries], total: int, skip: int) -> dict[str, Any]:
-        places: dict[tuple[str, str], int] = {}
+        positions: dict[tuple[str, str], int] = {}
         metrics: dict[str, dict[str, Any]] = {}
         entries: dict[tuple[str, str | None], dict[str, Any]] = {}
         for key, host, role, zero in series:
             deadline.check()
-            place = places.setdefault((host, role), len(places))
+            position = positions.setdefault((host, role), len(positions))
             named = mlflow_name(key, host in self._with_host_memory)
             name = None if named is None else named["name"]
             entry = entries.get((key, name))
@@ -93,19 +93,19 @@ class RunPlan:
                 if named is not None:
                     metric["mlflow"] = {"unit": named["unit"], "factor": named["factor"]}
                 metric["series"].append(entry)
-            entry["places"].append(place)
+            entry["places"].append(position)
             if zero:
-                entry["zero"].append(place)
+                entry["zero"].append(position)
         return {
             "total": total,
             "next": skip + MAX_SERIES if total > skip + MAX_SERIES else None,
-            "places": [{"host": host, "role": role} for host, role in places],
+            "places": [{"host": host, "role": role} for host, role in positions],
             "metrics": list(metrics.values()),
         }
 
     @cached_property
     def _with_host_memory(self) -> frozenset[str]:
-        return frozenset(one.host for one in self.series if one.key == mlflow.OF_HOST)
+        return frozenset(planned.host for planned in self.series if planned.key == mlflow.OF_HOST)
 
 
 def planned_series(host: str, role: str, ranges: Mapping[str, ValueRange]) -> Iterator[PlannedSeries]:
@@ -115,11 +115,13 @@ def planned_series(host: str, role: str, ranges: Mapping[str, ValueRange]) -> It
         ranges: by key; those of gauges are not used.
     """
     for key in sorted(ranges):
-        found = ranges[key]
-        yield PlannedSeries(key, host, role, not is_gauge(key) and found.is_constant and found.low == 0)
+        value_range = ranges[key]
+        yield PlannedSeries(
+            key, host, role, not is_gauge(key) and value_range.is_constant and value_range.low == 0
+        )
         rate = rate_of(key)
-        if rate is not None and found.n > 1:
-            yield PlannedSeries(rate.key, host, role, found.is_constant)
+        if rate is not None and value_range.n > 1:
+            yield PlannedSeries(rate.key, host, role, value_range.is_constant)
 
 
 def is_gauge(key: str) -> bool:

@@ -66,19 +66,19 @@ def metrics(
     problems = view.note_problems()
     position = view.position()
     start, end = time_range(view, selection, t0, t1)
-    answer: dict[str, Any] = {"run": view.run_id, "t0": start, "t1": end, "cursor": cursor(position)}
+    body: dict[str, Any] = {"run": view.run_id, "t0": start, "t1": end, "cursor": cursor(position)}
     if max_points is None:
         raw = view.samples(selection, start, end, MAX_RAW_VALUES)
-        answer |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(raw)}
-        return {**answer, "problems": list(problems)}
+        body |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(raw)}
+        return {**body, "problems": list(problems)}
     on = grid(start, end, max_points)
     chart = view.charted(selection, start, end, on, max_points)
     if chart.buckets is None:
-        answer |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(chart.samples)}
+        body |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(chart.samples)}
     else:
         groups = _bucket_groups(chart.buckets)
-        answer |= {"resolution": "buckets", "bucket_ms": on.width_ms, "groups": groups}
-    return {**answer, "problems": list(problems)}
+        body |= {"resolution": "buckets", "bucket_ms": on.width_ms, "groups": groups}
+    return {**body, "problems": list(problems)}
 
 
 def time_range(view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None) -> tuple[int, int]:
@@ -103,11 +103,11 @@ def _raw_groups(series: Iterable[Series]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str, bytes], dict[str, Any]] = {}
     for item in series:
         deadline.check()
-        place = (item.host, item.role, item.t.tobytes())
-        if place not in groups:
+        key = (item.host, item.role, item.t.tobytes())
+        if key not in groups:
             about = {"host": item.host, "role": item.role, "t": item.t.tolist(), "n": None}
-            groups[place] = {**about, "series": {}, "min": None, "max": None}
-        groups[place]["series"][item.key] = item.values.tolist()
+            groups[key] = {**about, "series": {}, "min": None, "max": None}
+        groups[key]["series"][item.key] = item.values.tolist()
     return list(groups.values())
 
 
@@ -116,11 +116,11 @@ def _bucket_groups(series: Iterable[BucketedSeries]) -> list[dict[str, Any]]:
     for item in series:
         deadline.check()
         buckets = item.buckets
-        place = (item.host, item.role, buckets.t.tobytes(), buckets.n.tobytes())
-        group = groups.get(place)
+        key = (item.host, item.role, buckets.t.tobytes(), buckets.n.tobytes())
+        group = groups.get(key)
         if group is None:
             about = {"host": item.host, "role": item.role, "t": buckets.t.tolist()}
-            group = groups[place] = {**about, **_columns(buckets)}
+            group = groups[key] = {**about, **_columns(buckets)}
         _add(group, item.key, buckets, bucket_values(item.key, buckets))
     return list(groups.values())
 
@@ -202,20 +202,22 @@ class LoggedSelection:
 
     def columns(self, view: RunView) -> list[LoggedColumns]:
         """The selected values, of each process."""
-        found = [columns for columns in view.logged(self.names) if self.rank in (None, columns.rank)]
+        columns_of_ranks = [
+            columns for columns in view.logged(self.names) if self.rank in (None, columns.rank)
+        ]
         if self.first_step is None and self.last_step is None:
-            return found
-        return [replace(process, columns=self._in_range(process.columns)) for process in found]
+            return columns_of_ranks
+        return [replace(process, columns=self._in_range(process.columns)) for process in columns_of_ranks]
 
     def _in_range(self, columns: Mapping[str, LoggedColumn]) -> dict[str, LoggedColumn]:
         low = -math.inf if self.first_step is None else self.first_step
         high = math.inf if self.last_step is None else self.last_step
-        found = {}
+        selected = {}
         for key, (steps, times, values) in columns.items():
-            wanted = (steps >= low) & (steps <= high)
-            if wanted.any():
-                found[key] = (steps[wanted], times[wanted], values[wanted])
-        return found
+            is_in_range = (steps >= low) & (steps <= high)
+            if is_in_range.any():
+                selected[key] = (steps[is_in_range], times[is_in_range], values[is_in_range])
+        return selected
 
 
 def logged(view: RunView, selection: LoggedSelection, max_points: int | None) -> dict[str, Any]:
@@ -296,13 +298,13 @@ def _logged_groups(process: LoggedColumns, max_points: int | None) -> list[dict[
         steps, times, values = _by_step(steps, times, values)
         if max_points is None or len(steps) <= max_points:
             about: dict[str, Any] = {"step": steps.tolist(), "t": times.tolist(), "n": None, "series": {}}
-            place = steps.tobytes() + times.tobytes()
-            group = groups.setdefault(place, {**about, "min": None, "max": None})
+            times_key = steps.tobytes() + times.tobytes()
+            group = groups.setdefault(times_key, {**about, "min": None, "max": None})
             group["series"][key] = values.tolist()
             continue
         buckets, newest = _on_grid(steps, times, values, max_points)
-        place = buckets.t.tobytes() + buckets.n.tobytes() + newest.tobytes()
-        if place not in groups:
-            groups[place] = {"step": buckets.t.tolist(), "t": newest.tolist(), **_columns(buckets)}
-        _add(groups[place], key, buckets, buckets.mean)
+        times_key = buckets.t.tobytes() + buckets.n.tobytes() + newest.tobytes()
+        if times_key not in groups:
+            groups[times_key] = {"step": buckets.t.tolist(), "t": newest.tolist(), **_columns(buckets)}
+        _add(groups[times_key], key, buckets, buckets.mean)
     return list(groups.values())

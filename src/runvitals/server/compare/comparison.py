@@ -105,7 +105,7 @@ def facts_of(run: Run) -> Iterator[Fact]:
 
 def _of_machines(machines: Iterable[Mapping[str, Any]]) -> dict[tuple[Section, str], list[Any]]:
     """The values of each fact, one by host that has it."""
-    found: dict[tuple[Section, str], list[Any]] = {}
+    values: dict[tuple[Section, str], list[Any]] = {}
     for machine in machines:
         for name, value in machine.items():
             if name in _OF_ONE_START or name == "command":
@@ -113,8 +113,8 @@ def _of_machines(machines: Iterable[Mapping[str, Any]]) -> dict[tuple[Section, s
             section = _section_of(name)
             inner = {name: value} if section in ("hardware", "environment") else value
             for leaf, text in leaves(inner if isinstance(inner, dict) else {name: inner}):
-                found.setdefault((section, leaf), []).append(text)
-    return found
+                values.setdefault((section, leaf), []).append(text)
+    return values
 
 
 def _section_of(name: str) -> Section:
@@ -177,23 +177,23 @@ def compared_facts(runs: Sequence[Run]) -> tuple[list[FactRow], int]:
     by_name: dict[tuple[Section, str], dict[int, Any]] = {}
     names_of: Counter[Section] = Counter()
     left_out: set[tuple[Section, str]] = set()
-    for place, run in enumerate(runs):
+    for position, run in enumerate(runs):
         for section, name, value in facts_of(run):
             if (section, name) not in by_name:
                 if names_of[section] == MAX_NAMES:
                     left_out.add((section, name))
                     continue
                 names_of[section] += 1
-            by_name.setdefault((section, name), {})[place] = value
+            by_name.setdefault((section, name), {})[position] = value
     rows = [_fact_row(section, name, values, len(runs)) for (section, name), values in by_name.items()]
     return rows, len(left_out)
 
 
 def _fact_row(section: Section, name: str, values: Mapping[int, Any], runs: int) -> FactRow:
-    absent = [place for place in range(runs) if place not in values]
+    absent = [position for position in range(runs) if position not in values]
     different = {_text(value) if value is not None else "null" for value in values.values()}
     differs = len(different) > 1 or bool(absent)
-    shown = [values.get(place) for place in range(runs)] if differs else [next(iter(values.values()))]
+    shown = [values.get(position) for position in range(runs)] if differs else [next(iter(values.values()))]
     return FactRow(section, name, differs, shown, absent)
 
 
@@ -216,11 +216,11 @@ def statistics(
         system: by run id: the values of `SYSTEM_STATISTICS`.
     """
     by_name: dict[str, list[float | None]] = {}
-    for place, run in enumerate(runs):
+    for position, run in enumerate(runs):
         for name, value in leaves(run.summary):
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if is_number and (name in by_name or len(by_name) < MAX_NAMES):
-                by_name.setdefault(name, [None] * len(runs))[place] = float(value)
+                by_name.setdefault(name, [None] * len(runs))[position] = float(value)
     rows = [_statistic(f"summary.{name}", "", goal_of(name, runs), by_name[name]) for name in sorted(by_name)]
     if runs:
         rows.append(_statistic("duration", "s", None, [run.duration_ms / 1000 for run in runs]))
@@ -236,11 +236,11 @@ def _number(value: float | str | None) -> float | None:
 
 
 def _statistic(name: str, unit: str, goal: Goal | None, values: list[float | None]) -> StatisticRow:
-    known = [value for value in values if value is not None and isfinite(value)]
+    finite_values = [value for value in values if value is not None and isfinite(value)]
     best: list[int] = []
-    if goal is not None and len(set(known)) > 1:
-        wanted = min(known) if goal == "minimize" else max(known)
-        best = [place for place, value in enumerate(values) if value == wanted]
+    if goal is not None and len(set(finite_values)) > 1:
+        best_value = min(finite_values) if goal == "minimize" else max(finite_values)
+        best = [position for position, value in enumerate(values) if value == best_value]
     return StatisticRow(name, unit, goal, values, best)
 
 

@@ -107,7 +107,7 @@ def differences(view: RunView, selection: SeriesSelection, t0: int, t1: int, lim
     window = Window(t0, t1, max(-_LATEST_MS, t0 - reach), min(_LATEST_MS, t1 + reach))
     compared = 0
     left_out = 0
-    found: list[tuple[float, str, str, Difference]] = []
+    scored: list[tuple[float, str, str, Difference]] = []
     for number, series in enumerate(
         chain(_sampled(view, selection, window), _logged(view, selection, window))
     ):
@@ -119,8 +119,11 @@ def differences(view: RunView, selection: SeriesSelection, t0: int, t1: int, lim
         compared += 1
         if difference.score > 0:
             order = (difference.score, difference.key, f"{difference.host} {number}", difference)
-            (heapq.heappush if len(found) < limit else heapq.heappushpop)(found, order)
-    ranked = sorted((difference for *_, difference in found), key=lambda one: (-one.score, one.key, one.host))
+            (heapq.heappush if len(scored) < limit else heapq.heappushpop)(scored, order)
+    ranked = sorted(
+        (difference for *_, difference in scored),
+        key=lambda item: (-item.score, item.key, item.host),
+    )
     return {
         "run": view.run_id,
         **window._asdict(),

@@ -42,18 +42,18 @@ class RunReached(NamedTuple):
 
 def raise_states(connection: Connection, reached: Sequence[RunReached]) -> None:
     """Write that runs reached states; what is written already stays."""
-    teams = _teams(connection, RUN_STATE, {one.run_id for one in reached}) if reached else {}
+    teams = _teams(connection, RUN_STATE, {run_state.run_id for run_state in reached}) if reached else {}
     rows = [
         _row(
-            teams[one.run_id],
+            teams[run_state.run_id],
             RUN_STATE,
-            {"state": one.state},
-            one.time_ms,
-            key=f"{one.run_id}:{one.state}:{one.key}",
-            run_id=one.run_id,
+            {"state": run_state.state},
+            run_state.time_ms,
+            key=f"{run_state.run_id}:{run_state.state}:{run_state.key}",
+            run_id=run_state.run_id,
         )
-        for one in reached
-        if one.run_id in teams
+        for run_state in reached
+        if run_state.run_id in teams
     ]
     add_rows(connection, raised_event, rows)
 
@@ -94,8 +94,8 @@ def raise_tags(connection: Connection, run_ids: Iterable[int], tags: Sequence[Ma
     teams = _teams(connection, RUN_TAG, set(run_ids)) if tags else {}
     if not teams:
         return
-    known = select(run_tag.c.run_id, run_tag.c.tag).where(among(connection, run_tag.c.run_id, teams))
-    before = {(row.run_id, row.tag) for row in connection.execute(known)}
+    statement = select(run_tag.c.run_id, run_tag.c.tag).where(among(connection, run_tag.c.run_id, teams))
+    before = {(row.run_id, row.tag) for row in connection.execute(statement)}
     new = [row for row in tags if row["run_id"] in teams and (row["run_id"], row["tag"]) not in before]
     rows = [_row(teams[row["run_id"]], RUN_TAG, {"tag": row["tag"]}, 0, run_id=row["run_id"]) for row in new]
     add_rows(connection, raised_event, rows)

@@ -197,9 +197,9 @@ class OutboxTable:
             if full:
                 first = first.where(or_(_row.automation_id.is_(None), _row.team_id.not_in(full)))
             ids = first.group_by(_row.target).order_by(func.min(_row.id)).limit(limit)
-            wanted = list(connection.execute(ids).scalars())
-            found = _read(connection, _row.id.in_(wanted))
-        return _within_limit(found, counts)
+            due_ids = list(connection.execute(ids).scalars())
+            notifications = _read(connection, _row.id.in_(due_ids))
+        return _within_limit(notifications, counts)
 
     def claim(self, due: StoredNotification, now_ms: int) -> bool:
         """Begin an attempt; False if another server has begun one, or has sent it."""
@@ -213,24 +213,24 @@ class OutboxTable:
         due: StoredNotification,
         state: Literal["sent", "failed", "dropped"],
         now_ms: int,
-        answer: ChannelResponse | None = None,
+        response: ChannelResponse | None = None,
         error: str | None = None,
     ) -> None:
         """It has arrived, or never will."""
-        values = {"state": state, "ended_ms": now_ms, **_result(answer, error)}
+        values = {"state": state, "ended_ms": now_ms, **_result(response, error)}
         self._set(due, values)
 
     def postpone(
         self,
         due: StoredNotification,
         next_ms: int,
-        answer: ChannelResponse | None,
+        response: ChannelResponse | None,
         error: str,
         *,
         tried: bool = True,
     ) -> None:
         """Try again later. `tried`: whether the attempt counts."""
-        values = {"next_ms": next_ms, **_result(answer, error)}
+        values = {"next_ms": next_ms, **_result(response, error)}
         self._set(due, values if tried else {**values, "tries": due.tries})
 
     def send_again(self, team_id: int | None, notification_id: int, now_ms: int) -> StoredNotification:
@@ -249,19 +249,19 @@ class OutboxTable:
 
         def work(connection: Connection) -> StoredNotification:
             mail = outgoing_mail.c
-            told = delete(outgoing_mail).where(
+            statement = delete(outgoing_mail).where(
                 mail.once_key == mail_key(notification_id), mail.state != "waiting"
             )
             if connection.execute(select(_row.id).where(mine)).first() is not None:
-                connection.execute(told)
+                connection.execute(statement)
             again = update(notification).where(mine, _row.state != "pending").values(**fresh, **empty)
             changed = connection.execute(again).rowcount
-            found = _read(connection, mine)
-            if not found:
+            rows = _read(connection, mine)
+            if not rows:
                 raise NotFound("there is no such notification")
             if not changed:
                 raise ValueError("it is still being sent")
-            return found[0]
+            return rows[0]
 
         return self._database.write(work)
 
@@ -294,17 +294,17 @@ class OutboxTable:
 
     def host_commands(self) -> dict[int, list[tuple[int, str]]]:
         """The commands that hosts are asked to run: by run, the id of each notification and its command."""
-        asked = select(_row.id, _row.target, _row.payload).where(
+        statement = select(_row.id, _row.target, _row.payload).where(
             _row.state == "pending", _begins_with(_row.target, "command:")
         )
-        found: dict[int, list[tuple[int, str]]] = {}
+        commands: dict[int, list[tuple[int, str]]] = {}
         with self._database.read() as connection:
-            for number, target, text in connection.execute(asked.order_by(_row.id)):
+            for number, target, text in connection.execute(statement.order_by(_row.id)):
                 payload = stored_object(text, f"the notification {number}")
                 if payload.get("allowed"):
                     run_id = int(target.partition(":")[2])
-                    found.setdefault(run_id, []).append((number, payload["command"]))
-        return found
+                    commands.setdefault(run_id, []).append((number, payload["command"]))
+        return commands
 
     def set_payload(self, due: StoredNotification, payload: Mapping[str, Any]) -> None:
         """Replace what is known about a notification that is being sent."""
@@ -355,18 +355,18 @@ def _read(connection: Connection, *conditions: Any, newest: int | None = None) -
         .order_by(_row.id if newest is None else _row.id.desc())
         .limit(newest)
     )
-    found = []
+    notifications = []
     for row in connection.execute(statement):
         values = row._asdict()
         mail_state, mail_error = values.pop("mail_state"), values.pop("mail_error")
         if values["state"] == "sent" and mail_state is not None:
             values |= {"state": _MAIL_STATES.get(mail_state, mail_state), "error": mail_error}
-        found.append(
+        notifications.append(
             StoredNotification(
                 **{**values, "payload": stored_object(row.payload, f"the notification {row.id}")}
             )
         )
-    return found
+    return notifications
 
 
 def _begins_with(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]:
@@ -378,12 +378,12 @@ def _begins_with(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]
 
 
 def _within_limit(
-    found: list[StoredNotification], counts: Mapping[int | None, int]
+    notifications: list[StoredNotification], counts: Mapping[int | None, int]
 ) -> list[StoredNotification]:
     """Those with which their teams stay within the limit of deliveries a minute."""
     left = {team: TEAM_A_MINUTE - count for team, count in counts.items()}
     allowed = []
-    for due in found:
+    for due in notifications:
         if due.automation_id is not None:
             left[due.team_id] = left.get(due.team_id, TEAM_A_MINUTE) - 1
             if left[due.team_id] < 0:
@@ -392,10 +392,10 @@ def _within_limit(
     return allowed
 
 
-def _result(answer: ChannelResponse | None, error: str | None) -> dict[str, Any]:
-    answer = answer or ChannelResponse()
+def _result(response: ChannelResponse | None, error: str | None) -> dict[str, Any]:
+    response = response or ChannelResponse()
     return {
-        "status": answer.status,
-        "answer": None if answer.text is None else plain_text(answer.text[:_MAX_ANSWER]),
+        "status": response.status,
+        "answer": None if response.text is None else plain_text(response.text[:_MAX_ANSWER]),
         "error": None if error is None else plain_text(error[:_MAX_ERROR]),
     }

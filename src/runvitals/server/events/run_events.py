@@ -120,31 +120,31 @@ class RunEventTable:
         """
         life = select(func.max(writer.c.id)).where(writer.c.run_id == run.c.id).scalar_subquery()
         key = cast(run.c.alive_until_ms, Text)
-        known = and_(_row.run_id == run.c.id, _row.event == "lost", _row.key == key)
+        is_noted = and_(_row.run_id == run.c.id, _row.event == "lost", _row.key == key)
         silent = (
             select(run.c.id, life, run.c.alive_until_ms)
             .where(
                 run.c.alive_until_ms.between(not_before_ms, silent_since_ms),
                 run.c.settled_state == LOST,
                 run.c.deleted_ms.is_(None),
-                ~exists().where(known),
+                ~exists().where(is_noted),
             )
             .limit(1000)
         )
         with self._database.read() as connection:
-            found = [tuple(row) for row in connection.execute(silent)]
+            rows = [tuple(row) for row in connection.execute(silent)]
         self.add(
             [
                 RunEvent(run_id, newest or 0, "lost", now_ms, str(until_ms), "error", {"since_ms": until_ms})
-                for run_id, newest, until_ms in found
+                for run_id, newest, until_ms in rows
             ]
         )
-        return len(found)
+        return len(rows)
 
     def note_back(self, now_ms: int) -> int:
         """Write that runs are back whose loss was written and that were heard of since; returns how many."""
         back = run_alert_event.alias()
-        known = and_(back.c.run_id == _row.run_id, back.c.event == "back", back.c.key == _row.key)
+        is_noted = and_(back.c.run_id == _row.run_id, back.c.event == "back", back.c.key == _row.key)
         heard = (
             select(_row.run_id, _row.life, _row.key)
             .join(run, run.c.id == _row.run_id)
@@ -152,26 +152,26 @@ class RunEventTable:
                 _row.event == "lost",
                 _row.time_ms > now_ms - _FORGOTTEN_MS,
                 run.c.alive_until_ms >= now_ms,
-                ~exists().where(known),
+                ~exists().where(is_noted),
             )
         )
         with self._database.read() as connection:
-            found = [tuple(row) for row in connection.execute(heard)]
-        self.add([RunEvent(run_id, life, "back", now_ms, key) for run_id, life, key in found])
-        return len(found)
+            rows = [tuple(row) for row in connection.execute(heard)]
+        self.add([RunEvent(run_id, life, "back", now_ms, key) for run_id, life, key in rows])
+        return len(rows)
 
     def in_state(self, state: str, limit: int = 200) -> list[RunEvent]:
         """Events that are new, or held back, the oldest first."""
-        wanted = select(run_alert_event).where(_row.state == state).order_by(_row.id).limit(limit)
+        statement = select(run_alert_event).where(_row.state == state).order_by(_row.id).limit(limit)
         with self._database.read() as connection:
-            return [_event(values._asdict()) for values in connection.execute(wanted)]
+            return [_event(values._asdict()) for values in connection.execute(statement)]
 
     def findings(self, run_ids: Collection[int], keys: Collection[str]) -> dict[tuple[int, str], int]:
         """The ids of findings, by their run and key."""
-        wanted = select(_row.run_id, _row.key, _row.id).where(_row.event == "finding")
+        statement = select(_row.run_id, _row.key, _row.id).where(_row.event == "finding")
         with self._database.read() as connection:
             mine = (among(connection, _row.run_id, run_ids), _row.key.in_(sorted(keys)))
-            return {(row.run_id, row.key): row.id for row in connection.execute(wanted.where(*mine))}
+            return {(row.run_id, row.key): row.id for row in connection.execute(statement.where(*mine))}
 
     def told_since(self, run_id: int, since_ms: int) -> list[RunEvent]:
         """The alerts of a run since a time that were told or are done with, the oldest first."""
@@ -183,9 +183,9 @@ class RunEventTable:
     def newest_told(self, run_id: int, limit: int) -> list[RunEvent]:
         """The newest alerts of a run that were told."""
         mine = (_row.run_id == run_id, _row.event == "custom", _row.state == DONE)
-        told = select(run_alert_event).where(*mine, _row.data.contains('"told_ms"'))
+        statement = select(run_alert_event).where(*mine, _row.data.contains('"told_ms"'))
         with self._database.read() as connection:
-            rows = connection.execute(told.order_by(_row.id.desc()).limit(limit))
+            rows = connection.execute(statement.order_by(_row.id.desc()).limit(limit))
             return [_event(values._asdict()) for values in rows]
 
     def settle(
@@ -229,13 +229,13 @@ class RunEventTable:
 
     def due(self, now_ms: int, limit: int = 1000) -> list[WaitingAlert]:
         """What waited for quiet hours to end or for a digest, and is due now."""
-        wanted = (
+        statement = (
             select(waiting_alert, _row.run_id)
             .outerjoin(run_alert_event, _row.id == waiting_alert.c.event_id)
             .where(waiting_alert.c.due_ms <= now_ms)
         )
         with self._database.read() as connection:
-            rows = connection.execute(wanted.order_by(waiting_alert.c.id).limit(limit))
+            rows = connection.execute(statement.order_by(waiting_alert.c.id).limit(limit))
             return [WaitingAlert(**row._asdict()) for row in rows]
 
     def send_waiting(self, ids: Collection[int], notification: Notification | None) -> None:

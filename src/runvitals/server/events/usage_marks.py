@@ -113,11 +113,11 @@ class UsageMarkTable:
             for first in range(0, len(listed), 200):
                 conditions = [
                     and_(
-                        usage_dirty.c.lane_id == one.lane_id,
-                        usage_dirty.c.day == one.day,
-                        usage_dirty.c.marked_ms == one.marked_ms,
+                        usage_dirty.c.lane_id == mark.lane_id,
+                        usage_dirty.c.day == mark.day,
+                        usage_dirty.c.marked_ms == mark.marked_ms,
                     )
-                    for one in listed[first : first + 200]
+                    for mark in listed[first : first + 200]
                 ]
                 connection.execute(delete(usage_dirty).where(or_(*conditions)))
 

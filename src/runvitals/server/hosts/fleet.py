@@ -63,8 +63,8 @@ def fleet_of_aggregates(
         # An aggregate has no last value; the maximum takes its place and is not returned.
         buckets = Buckets(each.t, each.n, each.min, each.max, each.mean, each.max)
         parts.setdefault(each.group, []).append(buckets)
-    found = [(names[group], combine(each)) for group, each in parts.items()]
-    return [_fleet(name, buckets) for name, buckets in sorted(found, key=_first)]
+    groups = [(names[group], combine(each)) for group, each in parts.items()]
+    return [_fleet(name, buckets) for name, buckets in sorted(groups, key=_first)]
 
 
 def _first(item: tuple[str | None, object]) -> str:

@@ -43,7 +43,7 @@ async def host_series(
         "t1": t1,
         "bucket_ms": on.width_ms,
         "left_out": max(0, len(runs) - MAX_RUNS),
-        "series": [_series(key, combine(found)) for key, found in sorted(parts.items())],
+        "series": [_series(key, combine(buckets_of_runs)) for key, buckets_of_runs in sorted(parts.items())],
     }
 
 

@@ -151,7 +151,7 @@ class HostReading:
 
         Most devices need none: they are busy now, and were never throttled.
         """
-        found: dict[str, int] = {}
+        windows: dict[str, int] = {}
         is_new = now_ms - self.run.started_ms < IDLE_WINDOW_MS
         fresh = self.fresh()
         for key, value in fresh.items():
@@ -159,13 +159,13 @@ class HostReading:
             if about is None:
                 continue
             if about.field == "use" and value < IDLE_PERCENT and not is_new:
-                found[key] = IDLE_WINDOW_MS
+                windows[key] = IDLE_WINDOW_MS
                 active = f"{about.kind}.{about.index}.smActive"
                 if active in fresh:
-                    found[active] = IDLE_WINDOW_MS
+                    windows[active] = IDLE_WINDOW_MS
             elif about.field.startswith("throttled.") and value > 0:
-                found[key] = THROTTLE_WINDOW_MS
-        return found
+                windows[key] = THROTTLE_WINDOW_MS
+        return windows
 
 
 @dataclass(slots=True)
@@ -241,7 +241,7 @@ def fleet(readings: Iterable[HostReading], newest: Mapping[str, HostRun]) -> lis
     by_host: dict[str, list[HostReading]] = {}
     for reading in readings:
         by_host.setdefault(reading.host, []).append(reading)
-    hosts = [_running(name, found) for name, found in by_host.items()]
+    hosts = [_running(name, of_host) for name, of_host in by_host.items()]
     for name, run in newest.items():
         if name in by_host:
             continue
@@ -267,19 +267,19 @@ def _running(name: str, readings: list[HostReading]) -> FleetHost:
         for device, fields in values.items():
             _add(devices.setdefault(device, FleetDevice(*device)), fields, reading, knows_users)
     host.devices = sorted(devices.values(), key=lambda device: (device.kind, natural(device.index)))
-    found = {flag for device in host.devices for flag in device.flags}
-    host.flags = [flag for flag in FLAGS if flag in found]
+    flags = {flag for device in host.devices for flag in device.flags}
+    host.flags = [flag for flag in FLAGS if flag in flags]
     return host
 
 
 def _device_values(fresh: Mapping[str, float]) -> dict[tuple[str, str], dict[str, tuple[str, float]]]:
     """By device and field: key and value."""
-    found: dict[tuple[str, str], dict[str, tuple[str, float]]] = {}
+    values: dict[tuple[str, str], dict[str, tuple[str, float]]] = {}
     for key, value in fresh.items():
         about = device_key(key)
         if about is not None:
-            found.setdefault((about.kind, about.index), {})[about.field] = key, value
-    return found
+            values.setdefault((about.kind, about.index), {})[about.field] = key, value
+    return values
 
 
 _SHOWN = ("use", "memory", "memory_used_bytes", "power", "power_limit", "temperature")

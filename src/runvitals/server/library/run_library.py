@@ -431,7 +431,7 @@ class Library(Protocol):
             UnknownRun: there is no such run.
         """
 
-    async def named(self, ids: Sequence[str], place: Filter) -> list[NamedRun]:
+    async def named(self, ids: Sequence[str], run_filter: Filter) -> list[NamedRun]:
         """The runs with these ids that match a filter, in the requested order.
 
         Raises:

@@ -88,14 +88,14 @@ class Follower:
         return {"run": run_as_dict(run)}
 
     def _samples(self, view: RunView, now: Position) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        samples: list[dict[str, Any]] = []
         for source, host, role, time_ms, values in view.samples_between(self._at, now):
             counters = self._counters.get(source)
             if counters is None:
                 counters = self._counters[source] = view.newest(source, self._at)
             row = {**values, **_rates(values, time_ms, counters)}
-            found.append({"host": host, "role": role, "t": time_ms, "values": row})
-        return found
+            samples.append({"host": host, "role": role, "t": time_ms, "values": row})
+        return samples
 
     def _calls(self, view: RunView, now: Position) -> list[dict[str, Any]]:
         return [
@@ -127,16 +127,16 @@ def _rates(
     values: dict[str, float], time_ms: int, counters: dict[str, tuple[int, float]]
 ) -> dict[str, float]:
     """The rates of one sample's counters, each since the last sample that had it."""
-    found: dict[str, float] = {}
+    rates: dict[str, float] = {}
     for key, value in values.items():
         rate = rate_of(key)
         if rate is None:
             continue
         before = counters.get(key)
         if before is not None:
-            found[rate.key] = between(*before, time_ms, value, rate.factor)
+            rates[rate.key] = between(*before, time_ms, value, rate.factor)
         counters[key] = (time_ms, value)
-    return found
+    return rates
 
 
 def _stable_facts(run: Run) -> bytes:

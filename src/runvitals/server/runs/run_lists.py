@@ -61,9 +61,9 @@ def sparkline(on: Grid, lines: Sequence[Buckets]) -> list[float]:
     total, count = np.zeros(on.count), np.zeros(on.count)
     for line in lines:
         there = line.n > 0
-        places = (line.t[there] - on.t0_ms) // on.width_ms
-        np.add.at(total, places, line.mean[there] * line.n[there])
-        np.add.at(count, places, line.n[there])
+        positions = (line.t[there] - on.t0_ms) // on.width_ms
+        np.add.at(total, positions, line.mean[there] * line.n[there])
+        np.add.at(count, positions, line.n[there])
     values = max((int(line.n.sum()) for line in lines), default=0)
     if not values:
         return []

@@ -33,17 +33,17 @@ def statistics_of(view: RunView, started_ms: int, last_ms: int) -> dict[str, flo
     on = grid(started_ms, max(started_ms, last_ms), _BUCKETS)
     series = view.charted(SeriesSelection(_PATTERNS), started_ms, last_ms, on, 0).buckets or []
     by_metric: dict[str, list[BucketedSeries]] = {}
-    for one in series:
-        match = DEFINITIONS.find(one.key)
+    for item in series:
+        match = DEFINITIONS.find(item.key)
         if match is not None:
-            by_metric.setdefault(match.metric.key, []).append(one)
-    found: dict[str, float] = {}
+            by_metric.setdefault(match.metric.key, []).append(item)
+    statistics: dict[str, float] = {}
     for quantity in QUANTITIES:
         if quantity.kind == "energy":
-            found.update(_energy(quantity, by_metric, last_ms))
+            statistics.update(_energy(quantity, by_metric, last_ms))
         else:
-            found.update(_gauge(quantity, _undoubted(quantity.metric, quantity, by_metric)))
-    return {name: value for name, value in found.items() if isfinite(value)}
+            statistics.update(_gauge(quantity, _undoubted(quantity.metric, quantity, by_metric)))
+    return {name: value for name, value in statistics.items() if isfinite(value)}
 
 
 def _metrics() -> Iterable[str]:
@@ -59,23 +59,23 @@ def _undoubted(
     metric: str, quantity: Quantity, by_metric: Mapping[str, Sequence[BucketedSeries]]
 ) -> list[BucketedSeries]:
     """The series of a metric without the buckets in which they are in doubt."""
-    doubts = {_device(one): one.buckets for one in by_metric.get(quantity.suspect or "", ())}
-    found = []
-    for one in by_metric.get(metric, ()):
-        doubt = doubts.get(_device(one))
+    doubts = {_device(item): item.buckets for item in by_metric.get(quantity.suspect or "", ())}
+    series = []
+    for item in by_metric.get(metric, ()):
+        doubt = doubts.get(_device(item))
         if doubt is None:
-            found.append(one)
+            series.append(item)
             continue
-        part = one.buckets
+        part = item.buckets
         at = ~np.isin(part.t, doubt.t[doubt.n > 0])
         kept = Buckets(part.t[at], part.n[at], part.min[at], part.max[at], part.mean[at], part.last[at])
-        found.append(replace(one, buckets=kept))
-    return found
+        series.append(replace(item, buckets=kept))
+    return series
 
 
 def _gauge(quantity: Quantity, series: Sequence[BucketedSeries]) -> dict[str, float]:
     """Mean, min and max of all values of all series."""
-    parts = [one.buckets for one in series if one.buckets.n.any()]
+    parts = [item.buckets for item in series if item.buckets.n.any()]
     if not parts:
         return {}
     n = np.concatenate([part.n for part in parts])
@@ -93,11 +93,13 @@ def _energy(
     last_ms: int,
 ) -> dict[str, float]:
     """The energy of all devices: by their counters, or by power × time for a device without one."""
-    counted = {_device(one): _growth(one.buckets) / _J_PER_WH for one in by_metric.get(quantity.metric, ())}
+    counted = {
+        _device(item): _growth(item.buckets) / _J_PER_WH for item in by_metric.get(quantity.metric, ())
+    }
     energies = {device: energy for device, energy in counted.items() if isfinite(energy)}
-    for one in _undoubted(quantity.power or "", quantity, by_metric):
-        if _device(one) not in energies and one.buckets.n.any():
-            energies[_device(one)] = _integral(one.buckets, last_ms) / _MS_PER_H
+    for item in _undoubted(quantity.power or "", quantity, by_metric):
+        if _device(item) not in energies and item.buckets.n.any():
+            energies[_device(item)] = _integral(item.buckets, last_ms) / _MS_PER_H
     return {quantity.statistics[0]: sum(energies.values())} if energies else {}
 
 

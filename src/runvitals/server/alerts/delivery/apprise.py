@@ -100,11 +100,11 @@ class AppriseChannel:
         # Who saves a URL does not wait for messages to slow services.
         room = self._room_for_checks if message["check"] else self._room
         with room, ForwardProxy(self._fetcher, TOTAL_S) as proxy:
-            asked = json.dumps({**message, "proxy": proxy.url, "port": proxy.port})
+            request = json.dumps({**message, "proxy": proxy.url, "port": proxy.port})
             try:
                 done = subprocess.run(
                     command,
-                    input=asked,
+                    input=request,
                     capture_output=True,
                     text=True,
                     timeout=TOTAL_S,
@@ -116,8 +116,8 @@ class AppriseChannel:
             problem = proxy.problem
         if done.returncode != 0:
             raise DeliveryFailed(f"Apprise ended with status {done.returncode}")
-        found = json.loads(done.stdout.splitlines()[-1])
-        error = found["error"]
+        result = json.loads(done.stdout.splitlines()[-1])
+        error = result["error"]
         if error is not None and problem is not None:
             error = f"{problem} ({error})"
-        return AppriseResult(found["service"], found["sent"], error)
+        return AppriseResult(result["service"], result["sent"], error)

@@ -72,7 +72,7 @@ def confine(port: int) -> None:
     """Refuse everything but connections to the proxy and reading Python's libraries. It cannot be undone."""
     folders = {sys.prefix, sys.base_prefix, *sys.path, os.environ.get("REQUESTS_CA_BUNDLE", sys.prefix)}
     readable = (
-        *(os.path.realpath(one) for one in folders if one),
+        *(os.path.realpath(folder) for folder in folders if folder),
         *filter(None, folders),
         "/usr/share/zoneinfo",
     )
@@ -111,19 +111,19 @@ def send(message: dict[str, Any]) -> dict[str, Any]:
     url = message["url"]
     service = apprise.Apprise.instantiate(url, asset=_asset(), suppress_exceptions=True)
     if service is None:
-        said = [problem for problem in problems if not problem.startswith("Unparseable URL")]
+        texts = [problem for problem in problems if not problem.startswith("Unparseable URL")]
         return {
             "service": None,
             "sent": False,
-            "error": _safe("; ".join(said) or _UNKNOWN, url),
+            "error": _safe("; ".join(texts) or _UNKNOWN, url),
         }
-    found = {"service": str(service.service_name or ""), "sent": False, "error": None}
+    result = {"service": str(service.service_name or ""), "sent": False, "error": None}
     schemes = service.secure_protocol or ()
     if url.partition("://")[0].lower() not in ((schemes,) if isinstance(schemes, str) else schemes):
-        name = found["service"] or "the service"
-        return {**found, "service": None, "error": f"{name} is not reached by https with this URL"}
+        name = result["service"] or "the service"
+        return {**result, "service": None, "error": f"{name} is not reached by https with this URL"}
     if message["check"]:
-        return found
+        return result
     kinds = {"error": apprise.NotifyType.FAILURE, "warning": apprise.NotifyType.WARNING}
     kind = kinds.get(message["level"], apprise.NotifyType.INFO)
     try:
@@ -134,9 +134,9 @@ def send(message: dict[str, Any]) -> dict[str, Any]:
             body_format=apprise.NotifyFormat.TEXT,
         )
     except OSError as error:
-        return {**found, "error": _safe(str(error), url)}
+        return {**result, "error": _safe(str(error), url)}
     return {
-        **found,
+        **result,
         "sent": bool(sent),
         "error": None if sent else _safe("; ".join(problems) or "not accepted", url),
     }
@@ -163,12 +163,12 @@ def _nowhere(self: object, resp: object) -> str | None:
 
 
 class _Problems(logging.Handler):
-    def __init__(self, found: list[str]) -> None:
+    def __init__(self, texts: list[str]) -> None:
         super().__init__()
-        self._found = found
+        self._texts = texts
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._found.append(record.getMessage())
+        self._texts.append(record.getMessage())
 
 
 def _safe(text: str, url: str) -> str:

@@ -28,9 +28,9 @@ log = logging.getLogger("runvitals.notifications")
 def hold_back_messages(metadata_store: MetadataStore, now_ms: int) -> None:
     """Hold back what is over the organisation's limit of messages of a team in an hour."""
     most = with_defaults(metadata_store.accounts.settings.all())["team_messages_an_hour"]
-    held = metadata_store.alerts.message_limits.hold_back(now_ms, most)
-    if held:
-        log.warning("held back %d messages of teams that sent %d in this hour", held, most)
+    count = metadata_store.alerts.message_limits.hold_back(now_ms, most)
+    if count:
+        log.warning("held back %d messages of teams that sent %d in this hour", count, most)
 
 
 class NotificationDelivery:
@@ -94,14 +94,14 @@ class NotificationDelivery:
         try:
             if channel is None:
                 raise DeliveryFailed(f"this server has no channel for {due.target!r}", "dropped")
-            answer = channel(due)
+            response = channel(due)
         except DeliveryFailed as error:
             self._failed(due, error)
         except Exception as error:
             log.exception("a notification failed", extra={"fields": {"notification": due.id}})
             self._failed(due, DeliveryFailed(f"an error of the server: {type(error).__name__}"))
         else:
-            self._outbox.ended(due, "sent", self._clock(), answer)
+            self._outbox.ended(due, "sent", self._clock(), response)
         return True
 
     def _failed(self, due: StoredNotification, error: DeliveryFailed) -> None:

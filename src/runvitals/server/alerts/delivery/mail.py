@@ -39,13 +39,13 @@ class MailChannel:
         """Mail a member of the team, `member:ada`, while it is one. Raises `DeliveryFailed`."""
         name = due.target.partition(":")[2]
         members = self._accounts.members.of_teams([due.team_id or 0]).get(due.team_id or 0, ())
-        found = next((member.user_id for member in members if member.name == name), None)
-        if found is None:
+        user_id = next((member.user_id for member in members if member.name == name), None)
+        if user_id is None:
             raise DeliveryFailed(f"{name} is no member of the team", "failed")
         project_id = due.payload.get("project_id")
-        if project_id is not None and not may_read(self._directory, found, project_id):
+        if project_id is not None and not may_read(self._directory, user_id, project_id):
             raise DeliveryFailed(f"{name} may not read the project", "failed")
-        return self._mail(due, found)
+        return self._mail(due, user_id)
 
     def _mail(self, due: StoredNotification, user_id: int) -> ChannelResponse:
         if not self._mailer.configured:

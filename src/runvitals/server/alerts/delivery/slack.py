@@ -59,11 +59,11 @@ class SlackChannel:
             raise DeliveryFailed(str(error), "failed") from None
         if destination.disabled_ms is not None:
             raise DeliveryFailed("Slack no longer accepts this destination: replace its URL", "failed")
-        answer = self._post(self._opened(destination.sealed, slack_purpose(team_id)), due)
-        if answer.status in _GONE:
+        response = self._post(self._opened(destination.sealed, slack_purpose(team_id)), due)
+        if response.status in _GONE:
             self._destinations.disable(destination, self._clock())
-            raise _gone(answer)
-        return check_accepted(answer)
+            raise _gone(response)
+        return check_accepted(response)
 
     def deliver_to_user(self, due: StoredNotification) -> ChannelResponse:
         """Post to the channel of a user. Raises `DeliveryFailed`."""
@@ -71,11 +71,11 @@ class SlackChannel:
         destination = self._destinations.of_user(user_id)
         if destination is None or destination.disabled_ms is not None:
             raise DeliveryFailed("the user has connected no channel of Slack", "failed")
-        answer = self._post(self._opened(destination.sealed, user_slack_purpose(user_id)), due)
-        if answer.status in _GONE:
+        response = self._post(self._opened(destination.sealed, user_slack_purpose(user_id)), due)
+        if response.status in _GONE:
             self._destinations.disable(destination, self._clock())
-            raise _gone(answer)
-        return check_accepted(answer)
+            raise _gone(response)
+        return check_accepted(response)
 
     def post_to_team(self, team_id: int, sealed: bytes, title: str, text: str) -> ChannelResponse:
         """Post a text to a Slack destination of a team. Raises `DeliveryFailed`."""

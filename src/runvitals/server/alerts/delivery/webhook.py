@@ -90,16 +90,16 @@ class WebhookChannel:
         access = self._secret(team_id, webhook.settings["access_secret"])
         signing = self._secret(team_id, signing_name)
         secrets = {} if signing_name is None else {signing_name: signing or ""}
-        known = {**values, "ACCESS_TOKEN": access or "", **secrets}
-        body = (json.dumps(everything) if template is None else filled(template, known)).encode()
+        values_by_name = {**values, "ACCESS_TOKEN": access or "", **secrets}
+        body = (json.dumps(everything) if template is None else filled(template, values_by_name)).encode()
         headers = {"Content-Type": "application/json", "User-Agent": f"runvitals/{__version__}"}
         if access is not None:
             headers["Authorization"] = f"Bearer {access}"
         headers |= signed_headers(body, signing, self._clock() // 1000, delivery)
         if signing is not None:
             headers["X-Wandb-Signature"] = wandb_signature(body, signing)
-        answer = post(self._fetcher, webhook.settings["url"], body, headers)
-        return replace(answer, text=_without(answer.text or "", access, signing))
+        response = post(self._fetcher, webhook.settings["url"], body, headers)
+        return replace(response, text=_without(response.text or "", access, signing))
 
     def _secret(self, team_id: int, name: str | None) -> str | None:
         if name is None:

@@ -228,10 +228,14 @@ def test_automation(automation: AutomationId, team: TheTeam, access: TheAccess) 
     """Tell the receivers of an automation about an invented run. No run is stopped or tagged."""
     row = access.metadata_store.alerts.automations.get(team.id, automation)
     parsed = automation_of(row.definition)
-    told = tuple(action for action in parsed.actions if not isinstance(action, (StopRun, TagRun)))
+    actions = tuple(action for action in parsed.actions if not isinstance(action, (StopRun, TagRun)))
     event = _invented(parsed, team, access.clock())
-    wanted = Automation(parsed.event, told, parsed.filter) if told else None
-    sent = [] if wanted is None else list(notifications_of(row, wanted, event, occurrence_of(event)))
+    automation_to_test = Automation(parsed.event, actions, parsed.filter) if actions else None
+    sent = (
+        []
+        if automation_to_test is None
+        else list(notifications_of(row, automation_to_test, event, occurrence_of(event)))
+    )
     for notification in sent:
         new = replace(notification, kind="test", text=f"Test: {notification.text}", subject=event.key)
         access.metadata_store.write(lambda connection, new=new: add(connection, new))  # type: ignore[misc]
@@ -290,7 +294,7 @@ def _check(definition: dict[str, Any], access: AccessControl, team: TeamRow) -> 
         raise InvalidFields({error.field: str(error)}) from None
     accounts, destinations = access.accounts, access.metadata_store.alerts.destinations
     for number, action in enumerate(automation.actions):
-        place = f"actions[{number}]"
+        field = f"actions[{number}]"
         try:
             if isinstance(action, TellSlack):
                 destinations.get("slack", team.id, action.destination)
@@ -299,15 +303,15 @@ def _check(definition: dict[str, Any], access: AccessControl, team: TeamRow) -> 
             elif isinstance(action, CallWebhook):
                 webhook = destinations.get("webhook", team.id, action.webhook)
                 if action.payload is not None:
-                    with checking(f"{place}.payload"):
+                    with checking(f"{field}.payload"):
                         signing_secret = webhook.settings["signing_secret"]
                         check_payload(action.payload, list(filter(None, [signing_secret])))
             elif isinstance(action, MailMembers):
-                known = {member.name for member in accounts.members.of_teams([team.id]).get(team.id, ())}
-                if unknown := sorted(set(action.members) - known):
-                    raise InvalidFields({f"{place}.members": f"{', '.join(unknown)}: no member of the team"})
+                members = {member.name for member in accounts.members.of_teams([team.id]).get(team.id, ())}
+                if unknown := sorted(set(action.members) - members):
+                    raise InvalidFields({f"{field}.members": f"{', '.join(unknown)}: no member of the team"})
         except NotFound as error:
-            raise InvalidFields({place: str(error)}) from None
+            raise InvalidFields({field: str(error)}) from None
     return as_json(automation)
 
 

@@ -241,13 +241,13 @@ def create_apprise_destination(
     """Add a destination by its URL. Apprise says whether it knows it; nothing is sent."""
     address = body.url.strip()
     try:
-        found = channels.apprise.check(address)
+        result = channels.apprise.check(address)
     except DeliveryFailed as error:
         raise InvalidFields({"url": str(error)}) from None
-    if not found.service:
-        raise InvalidFields({"url": found.error or "Apprise does not know this URL"})
+    if not result.service:
+        raise InvalidFields({"url": result.error or "Apprise does not know this URL"})
     sealed = outside.box.seal(address.encode(), apprise_purpose(team.id))
-    url = SealedUrl(sealed, found.service)._asdict()
+    url = SealedUrl(sealed, result.service)._asdict()
     table, by, now_ms = _table(access), requester.actor, access.clock()
     return _store("name", lambda: table.create("apprise", team.id, body.name, url, by, now_ms))
 
@@ -388,11 +388,11 @@ def _show_webhook(row: StoredDestination) -> dict[str, Any]:
 
 def _slack_host(url: str, others: Collection[str]) -> str | None:
     """The host of an incoming webhook of Slack, or of one of the other hosts; None: the URL is none."""
-    found = _SLACK_URL.fullmatch(url)
-    if found is not None:
-        return found[1]
-    found = _OTHER_URL.fullmatch(url)
-    return found[1] if found is not None and found[1].lower() in others else None
+    match = _SLACK_URL.fullmatch(url)
+    if match is not None:
+        return match[1]
+    match = _OTHER_URL.fullmatch(url)
+    return match[1] if match is not None and match[1].lower() in others else None
 
 
 def _check_webhook(values: dict[str, Any], signing_secret: str | None, outside: OutsideServices) -> None:

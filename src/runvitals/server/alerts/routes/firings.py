@@ -88,19 +88,21 @@ def history(
     projects = None if readable is None else readable.projects
     number = None
     if project is not None:
-        found = access.directory.project_named(entity.id, project)
-        number = -1 if found is None else found.id
+        found_project = access.directory.project_named(entity.id, project)
+        number = -1 if found_project is None else found_project.id
     table = access.metadata_store.alerts.firings
     rows = table.of_entity(
         entity.id, page.limit + 1, page.after_id or None, rule, number, projects, only_open=firing
     )
     shown = rows[: page.limit]
     sent = _notifications_of(access, shown)
-    names = _receiver_names(access.metadata_store, [one for of_row in sent for one in of_row])
+    names = _receiver_names(
+        access.metadata_store, [notification for of_row in sent for notification in of_row]
+    )
     manages = access.may(requester, Action.AUTOMATION_MANAGE, entity)
     return {
         "firings": [
-            asdict(row) | {"notifications": [_show(one, names, manages) for one in of_row]}
+            asdict(row) | {"notifications": [_show(notification, names, manages) for notification in of_row]}
             for row, of_row in zip(shown, sent, strict=True)
         ],
         "total": table.count(entity.id, rule, number, projects, only_open=firing),
@@ -122,7 +124,7 @@ def send_firing_again(
     alerts = access.metadata_store.alerts
     row = alerts.firings.get(entity.id, firing, None if readable is None else readable.projects)
     [sent] = _notifications_of(access, [row])
-    if notification not in {one.id for one in sent}:
+    if notification not in {row_sent.id for row_sent in sent}:
         raise NotFound("there is no such notification")
     try:
         again = alerts.outbox.send_again(None, notification, access.clock())
@@ -138,8 +140,11 @@ def _notifications_of(access: AccessControl, rows: Sequence[Firing]) -> list[lis
     prefixes = [
         (row.key_prefix, f"run-event:{events.get((row.run_id, row.finding_key), 0)}:") for row in rows
     ]
-    found = alerts.outbox.beginning_with([prefix for pair in prefixes for prefix in pair])
-    return [[one for one in found if one.dedupe_key.startswith(pair)] for pair in prefixes]
+    notifications = alerts.outbox.beginning_with([prefix for pair in prefixes for prefix in pair])
+    return [
+        [notification for notification in notifications if notification.dedupe_key.startswith(pair)]
+        for pair in prefixes
+    ]
 
 
 def _receiver_names(store: MetadataStore, sent: Iterable[StoredNotification]) -> dict[str, str]:
@@ -160,15 +165,15 @@ def _receiver_names(store: MetadataStore, sent: Iterable[StoredNotification]) ->
     return names
 
 
-def _show(one: StoredNotification, names: dict[str, str], manages: bool) -> dict[str, Any]:
+def _show(row: StoredNotification, names: dict[str, str], manages: bool) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "channel": one.target.partition(":")[0],
-        "receiver": names.get(one.target, ""),
-        "state": _STATES.get(one.state, one.state),
-        "tries": one.tries,
-        "status": one.status,
-        "answer": one.answer if manages else None,
-        "error": one.error if manages else None,
-        "ended_ms": one.ended_ms,
+        "id": row.id,
+        "channel": row.target.partition(":")[0],
+        "receiver": names.get(row.target, ""),
+        "state": _STATES.get(row.state, row.state),
+        "tries": row.tries,
+        "status": row.status,
+        "answer": row.answer if manages else None,
+        "error": row.error if manages else None,
+        "ended_ms": row.ended_ms,
     }

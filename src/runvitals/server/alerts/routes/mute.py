@@ -80,13 +80,13 @@ def _open_link(link: str, access: AccessControl, services: AccountServices) -> t
 
 def _targets(access: AccessControl, place: RunPlace) -> dict[Scope, AlertSubject]:
     assert place.entity_id is not None
-    found: dict[Scope, AlertSubject] = {
+    targets: dict[Scope, AlertSubject] = {
         "run": AlertSubject("run", place.run_id),
         "project": AlertSubject("project", place.project_id),
     }
     if access.directory.entity(place.entity_id).owner_id is None:
-        found["team"] = AlertSubject("team", place.entity_id)
-    return found
+        targets["team"] = AlertSubject("team", place.entity_id)
+    return targets
 
 
 def _to_schema(access: AccessControl, opened: MuteLink, place: RunPlace) -> MuteSchema:

@@ -126,7 +126,9 @@ def change_alerts(
     quiet = before.quiet if body.quiet is None else _quiet(body.quiet)
     daily_at = before.daily_at if body.daily_at is None else _minute("daily_at", body.daily_at)
     listed = [*_exceptions_of(body.projects), *(body.exceptions or [])]
-    targets = [_target(access, requester.principal, index, one) for index, one in enumerate(listed)]
+    targets = [
+        _target(access, requester.principal, index, exception) for index, exception in enumerate(listed)
+    ]
     data = {
         "events": with_changes(before.events, body.events),
         "quiet": {
@@ -141,8 +143,8 @@ def change_alerts(
 
     def change() -> None:
         settings.put_user(owner.id, data, access.clock())
-        for target, one in zip(targets, listed, strict=True):
-            settings.except_from(owner.id, target, _MODES[one.mode])
+        for target, exception in zip(targets, listed, strict=True):
+            settings.except_from(owner.id, target, _MODES[exception.mode])
 
     access.accounts.in_one_transaction(change)
     return _show(access, services, outside, owner.id)
@@ -171,7 +173,11 @@ def _show(
         "digest": chosen.digest,
         "daily_at": _clock_time(chosen.daily_at),
         "time_zone": zone,
-        "projects": [{"project": one.name, "mode": one.mode} for one in exceptions if one.scope == "project"],
+        "projects": [
+            {"project": exception.name, "mode": exception.mode}
+            for exception in exceptions
+            if exception.scope == "project"
+        ],
         "exceptions": exceptions,
         "mail": services.mailer.configured,
         "slack": slack,
@@ -182,35 +188,37 @@ def _show(
 def _exceptions_of(
     projects: list[dict[Literal["project", "mode"], str]] | None,
 ) -> list[AlertExceptionChange]:
-    found = []
-    for index, one in enumerate(projects or []):
-        if one.get("mode") not in _MODES:
+    exceptions = []
+    for index, item in enumerate(projects or []):
+        if item.get("mode") not in _MODES:
             raise InvalidFields({f"projects[{index}].mode": f"expected one of {', '.join(_MODES)}"})
-        mode: Any = one["mode"]
-        found.append(AlertExceptionChange(scope="project", name=one.get("project") or "?", mode=mode))
-    return found
+        mode: Any = item["mode"]
+        exceptions.append(AlertExceptionChange(scope="project", name=item.get("project") or "?", mode=mode))
+    return exceptions
 
 
 def _target(
-    access: AccessControl, principal: Principal, index: int, one: AlertExceptionChange
+    access: AccessControl, principal: Principal, index: int, exception: AlertExceptionChange
 ) -> AlertSubject:
     """The team, project or run that an exception names, if the user may know of it or takes it back."""
-    parts = one.name.split("/")
-    found: AlertSubject | None = None
+    parts = exception.name.split("/")
+    subject: AlertSubject | None = None
     entity = access.directory.entity_named(parts[0])
     if entity is not None:
-        if one.scope == "team" and len(parts) == 1 and entity.owner_id is None:
+        if exception.scope == "team" and len(parts) == 1 and entity.owner_id is None:
             if access.directory.may(principal, Action.TEAM_READ, entity):
-                found = AlertSubject("team", entity.id)
-        elif one.scope == "project" and len(parts) >= 2:
+                subject = AlertSubject("team", entity.id)
+        elif exception.scope == "project" and len(parts) >= 2:
             project = access.directory.project_named(entity.id, "/".join(parts[1:]))
             if project is not None and access.directory.may(principal, Action.PROJECT_READ, project):
-                found = AlertSubject("project", project.id)
-        elif one.scope == "run" and len(parts) >= 3:
-            found = _run(access, principal, parts[0], parts[-1])
-    if found is None:
-        raise InvalidFields({f"exceptions[{index}].name": f"there is no {one.scope} {one.name[:100]!r}"})
-    return found
+                subject = AlertSubject("project", project.id)
+        elif exception.scope == "run" and len(parts) >= 3:
+            subject = _run(access, principal, parts[0], parts[-1])
+    if subject is None:
+        raise InvalidFields(
+            {f"exceptions[{index}].name": f"there is no {exception.scope} {exception.name[:100]!r}"}
+        )
+    return subject
 
 
 def _run(access: AccessControl, principal: Principal, entity: str, uid: str) -> AlertSubject | None:
@@ -226,10 +234,10 @@ def _quiet(quiet: Quiet) -> QuietHours:
 
 
 def _minute(field: str, text: str) -> int:
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         raise InvalidFields({field: f"invalid time {text!r}; expected one such as 22:00"})
-    return int(found[1]) * 60 + int(found[2])
+    return int(match[1]) * 60 + int(match[2])
 
 
 def _clock_time(minute: int) -> str:

@@ -263,14 +263,14 @@ def _checked(definition: Any, access: AccessControl, entity: Entity, requester: 
         InvalidFields: it is invalid, or notifies what its team or user does not have.
         HTTPException: 403 if it looks at all teams, and the requester does not administer the organisation.
     """
-    found = _parsed(definition)
+    parsed = _parsed(definition)
     principal = requester.principal
-    if found.everywhere and not (isinstance(principal, User) and principal.org_admin):
+    if parsed.everywhere and not (isinstance(principal, User) and principal.org_admin):
         raise HTTPException(403, "only administrators of the organisation make rules about all teams")
-    wrong = target_errors(access.metadata_store, entity.id, found.tell, "rule.tell")
+    wrong = target_errors(access.metadata_store, entity.id, parsed.tell, "rule.tell")
     if wrong:
         raise InvalidFields(wrong)
-    return found
+    return parsed
 
 
 def _parsed(definition: Any) -> AlertRule:

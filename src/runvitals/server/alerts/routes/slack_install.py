@@ -108,7 +108,7 @@ def _keep_channel(
     requester: Requester,
     outside: OutsideServices,
     install: SlackInstall,
-    found: SlackChannelUrl,
+    channel: SlackChannelUrl,
 ) -> str:
     """Keep a channel, in place of the one of the same name; returns its name.
 
@@ -118,11 +118,11 @@ def _keep_channel(
     """
     now_ms = access.clock()
     if install.team_id is None:
-        url = sealed_slack_url(found.url, user_slack_purpose(install.user_id), outside)
+        url = sealed_slack_url(channel.url, user_slack_purpose(install.user_id), outside)
         access.metadata_store.alerts.destinations.put_of_user(install.user_id, url, now_ms)
-        return found.channel
-    url = sealed_slack_url(found.url, slack_purpose(install.team_id), outside)
-    printable = "".join(c if c.isprintable() else " " for c in found.channel)
+        return channel.channel
+    url = sealed_slack_url(channel.url, slack_purpose(install.team_id), outside)
+    printable = "".join(c if c.isprintable() else " " for c in channel.channel)
     name = " ".join(printable.split())[: MAX_NAME["slack"]] or "Slack"
     table, by = access.metadata_store.alerts.destinations, requester.actor
     try:

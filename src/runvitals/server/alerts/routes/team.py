@@ -83,8 +83,8 @@ def change_alerts(
     destination = before.slack_destination
     if "slack_destination" in body.model_fields_set:
         destination = body.slack_destination
-        known = {row.id for row in access.metadata_store.alerts.destinations.of_team("slack", team.id)}
-        if destination is not None and destination not in known:
+        ids = {row.id for row in access.metadata_store.alerts.destinations.of_team("slack", team.id)}
+        if destination is not None and destination not in ids:
             raise InvalidFields({"slack_destination": "the team has no such Slack destination"})
     routes = before.routes if body.routes is None else _routes(access, team, body.routes)
     data = {
@@ -112,11 +112,11 @@ def _routes(access: AccessControl, team: TeamRow, routes: Mapping[Level, list[st
 def _show(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any]:
     chosen = team_alerts(access.metadata_store.alerts.settings.of_team(team.id))
     destinations = access.metadata_store.alerts.destinations.of_team("slack", team.id)
-    known = {row.id for row in destinations}
+    ids = {row.id for row in destinations}
     editable = access.may(requester, Action.TEAM_UPDATE, entity_of(access, team))
     return {
         "events": chosen.events,
-        "slack_destination": chosen.slack_destination if chosen.slack_destination in known else None,
+        "slack_destination": chosen.slack_destination if chosen.slack_destination in ids else None,
         "slack_destinations": destinations,
         "routes": {severity: list(chosen.routes.get(severity, ())) for severity in SEVERITIES},
         "targets": targets_of(access.metadata_store, team.id),

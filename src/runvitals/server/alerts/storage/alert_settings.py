@@ -71,8 +71,8 @@ class AlertSettingTable:
         """The choices of a team."""
         with self._database.read() as connection:
             mine = select(team_alerts.c.data).where(team_alerts.c.team_id == team_id)
-            found = connection.execute(mine).scalar()
-        return {} if found is None else json.loads(found)
+            data = connection.execute(mine).scalar()
+        return {} if data is None else json.loads(data)
 
     def put_team(self, team_id: int, data: Mapping[str, Any], by: Actor, now_ms: int) -> None:
         """Raises:
@@ -94,20 +94,20 @@ class AlertSettingTable:
         """What users chose for the given run, its project and its team: the mode by user and scope."""
         table = alert_exception.c
         fits = or_(*[_column(scope) == target_id for scope, target_id in targets.items()])
-        found: dict[int, dict[Scope, str]] = {}
+        modes: dict[int, dict[Scope, str]] = {}
         with self._database.read() as connection:
-            wanted = select(alert_exception).where(among(connection, table.user_id, user_ids), fits)
-            for row in connection.execute(wanted):
+            statement = select(alert_exception).where(among(connection, table.user_id, user_ids), fits)
+            for row in connection.execute(statement):
                 scope = next(scope for scope in SCOPES if getattr(row, f"{scope}_id") is not None)
-                found.setdefault(row.user_id, {})[scope] = row.mode
-        return found
+                modes.setdefault(row.user_id, {})[scope] = row.mode
+        return modes
 
     def exceptions(self, user_id: int) -> list[AlertException]:
         """All exceptions of a user, by name."""
         table = alert_exception.c
         of_run = project.alias()
         owner, run_owner, team = entity.alias(), entity.alias(), entity.alias()
-        wanted = (
+        statement = (
             select(alert_exception, team.c.name, owner.c.name, project.c.name)
             .add_columns(run_owner.c.name, of_run.c.name, run.c.uid)
             .outerjoin(team, team.c.id == table.team_id)
@@ -118,18 +118,18 @@ class AlertSettingTable:
             .outerjoin(run_owner, run_owner.c.id == of_run.c.entity_id)
             .where(table.user_id == user_id)
         )
-        found = []
+        exceptions = []
         with self._database.read() as connection:
-            for _, _, team_id, project_id, run_id, mode, *names in connection.execute(wanted):
+            for _, _, team_id, project_id, run_id, mode, *names in connection.execute(statement):
                 if team_id is not None:
-                    found.append(AlertException("team", team_id, mode, names[0]))
+                    exceptions.append(AlertException("team", team_id, mode, names[0]))
                 elif project_id is not None:
-                    found.append(
+                    exceptions.append(
                         AlertException("project", project_id, mode, "/".join(filter(None, names[1:3])))
                     )
                 else:
-                    found.append(AlertException("run", run_id, mode, "/".join(filter(None, names[3:]))))
-        return sorted(found, key=lambda exception: (exception.scope, exception.name))
+                    exceptions.append(AlertException("run", run_id, mode, "/".join(filter(None, names[3:]))))
+        return sorted(exceptions, key=lambda exception: (exception.scope, exception.name))
 
     def except_from(self, user_id: int, target: AlertSubject, mode: Mode | None) -> None:
         """Set what a user wants to be notified of one team, project or run; None: what the settings say.

@@ -218,9 +218,9 @@ class AutomationTable:
         lost = select(run.c.id, run.c.alive_until_ms).where(*between, run.c.settled_state == LOST)
 
         def work(connection: Connection) -> None:
-            found = connection.execute(lost.where(run.c.deleted_ms.is_(None))).all()
+            rows = connection.execute(lost.where(run.c.deleted_ms.is_(None))).all()
             raise_states(
-                connection, [RunReached(row.id, LOST, f"{row.alive_until_ms}", until_ms) for row in found]
+                connection, [RunReached(row.id, LOST, f"{row.alive_until_ms}", until_ms) for row in rows]
             )
 
         if self.of_kinds((RUN_STATE,)):
@@ -355,10 +355,10 @@ def _read(connection: Connection, *conditions: Any) -> list[AutomationRow]:
 
 
 def _automation(connection: Connection, team_id: int, automation_id: int) -> AutomationRow:
-    found = _read(connection, automation.c.id == automation_id, automation.c.team_id == team_id)
-    if not found:
+    rows = _read(connection, automation.c.id == automation_id, automation.c.team_id == team_id)
+    if not rows:
         raise NotFound("the team has no such automation")
-    return found[0]
+    return rows[0]
 
 
 def _columns(definition: Mapping[str, Any]) -> dict[str, Any]:

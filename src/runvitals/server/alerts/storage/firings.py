@@ -74,14 +74,14 @@ class FiringTable:
         event: StoredEvent,
         finding: RunEvent | None,
         notifications: Sequence[Notification],
-        found: str = "",
+        rule_name: str = "",
         is_silence: bool = False,
     ) -> None:
         """Write that a rule fired, with an event of the run and notifications. Nothing if either is gone, or
-        if it fires for the series already: another server found it, or this one before it was killed.
+        if it fires for the series already: another server wrote it, or this one before it was killed.
 
         Args:
-            found: the name of the rule for automations; "": they are not told.
+            rule_name: the name of the rule for automations; "": they are not told.
             is_silence: the rule found that something sends nothing any more.
         """
 
@@ -106,9 +106,9 @@ class FiringTable:
             add_event(connection, event)
             if finding is not None:
                 add_events(connection, [finding])
-            if found:
+            if rule_name:
                 key = f"{firing.rule_id}:{firing.lane_id}:{firing.key}:{firing.fired_ms}"
-                data = {"finding": found, "host": firing.host, "metric_name": firing.key}
+                data = {"finding": rule_name, "host": firing.host, "metric_name": firing.key}
                 for kind in (FINDING, DEVICE_SILENT) if is_silence else (FINDING,):
                     raise_for_run(connection, kind, firing.run_id, data, firing.fired_ms, key)
             for notification in notifications:
@@ -165,8 +165,8 @@ class FiringTable:
         conditions = _conditions(entity_id, rule_id, project_id, project_ids, only_open)
         if before is not None:
             conditions.append(alert_firing.c.id < before)
-        wanted = select(*_FIRINGS).where(*conditions).order_by(alert_firing.c.id.desc()).limit(limit)
-        return self._firings(wanted)
+        statement = select(*_FIRINGS).where(*conditions).order_by(alert_firing.c.id.desc()).limit(limit)
+        return self._firings(statement)
 
     def count(
         self,
@@ -178,9 +178,9 @@ class FiringTable:
     ) -> int:
         """How many `of_entity` has without `limit` and `before`."""
         conditions = _conditions(entity_id, rule_id, project_id, project_ids, only_open)
-        wanted = _joined(select(func.count())).where(*conditions)
+        statement = _joined(select(func.count())).where(*conditions)
         with self._database.read() as connection:
-            return int(connection.execute(wanted).scalar_one())
+            return int(connection.execute(statement).scalar_one())
 
     def forget(self, before_ms: int) -> int:
         """Remove what fired and ended before a time; returns how many."""
@@ -196,10 +196,10 @@ class FiringTable:
             NotFound: there is none, or it is of a run in another project.
         """
         conditions = [*_conditions(entity_id, None, None, project_ids, False), alert_firing.c.id == firing_id]
-        found = self._firings(select(*_FIRINGS).where(*conditions))
-        if not found:
+        firings = self._firings(select(*_FIRINGS).where(*conditions))
+        if not firings:
             raise NotFound("there is no such firing of a rule")
-        return found[0]
+        return firings[0]
 
     def counts(self, entity_id: int, project_ids: Collection[int] | None = None) -> dict[int, RuleCounts]:
         """For how many series the rules of a team or user fire now, or are about to; without those at rest.
@@ -230,9 +230,9 @@ class FiringTable:
             for rule_id in fire.keys() | wait.keys()
         }
 
-    def _firings(self, wanted: Select[Any]) -> list[Firing]:
+    def _firings(self, statement: Select[Any]) -> list[Firing]:
         with self._database.read() as connection:
-            return [Firing(**row._asdict()) for row in connection.execute(_joined(wanted))]
+            return [Firing(**row._asdict()) for row in connection.execute(_joined(statement))]
 
 
 _SHOWN: Final = ("id", "rule", "run", "project")
@@ -245,9 +245,9 @@ _FIRINGS: Final = (
 )
 
 
-def _joined(wanted: Select[Any]) -> Select[Any]:
+def _joined(statement: Select[Any]) -> Select[Any]:
     return (
-        wanted.select_from(alert_firing)
+        statement.select_from(alert_firing)
         .join(alert_rule, alert_rule.c.id == alert_firing.c.rule_id)
         .join(run, run.c.id == alert_firing.c.run_id)
         .join(project, project.c.id == run.c.project_id)

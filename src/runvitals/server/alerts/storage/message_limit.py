@@ -48,12 +48,12 @@ class MessageLimitTable:
             return 0
 
         def work(connection: Connection) -> int:
-            held = 0
+            count = 0
             for team_id in sorted(over):
                 assert most is not None
-                held += _hold_team(connection, team_id, now_ms, most)
+                count += _hold_team(connection, team_id, now_ms, most)
             _write_summaries(connection, now_ms)
-            return held
+            return count
 
         return self._database.write(work)
 
@@ -90,15 +90,15 @@ def _hold_team(connection: Connection, team_id: int, now_ms: int, most: int) -> 
     if left is None:
         return 0
     waiting = select(_row.id, _row.target).where(*_due(now_ms), _row.team_id == team_id).order_by(_row.id)
-    held = list(connection.execute(waiting.offset(left)))
+    rows = list(connection.execute(waiting.offset(left)))
     text = f"{HELD_BACK}the team had sent {most} messages in this hour; a summary says so"
     ended = {"state": "dropped", "ended_ms": now_ms, "error": text}
-    for first in range(0, len(held), 500):
-        ids = [number for number, _ in held[first : first + 500]]
+    for first in range(0, len(rows), 500):
+        ids = [number for number, _ in rows[first : first + 500]]
         connection.execute(update(notification).where(_row.id.in_(ids)).values(ended))
-    for target in sorted({target for _, target in held}):
+    for target in sorted({target for _, target in rows}):
         _announce(connection, team_id, target, hour_ms)
-    return len(held)
+    return len(rows)
 
 
 def _announce(connection: Connection, team_id: int, target: str, hour_ms: int) -> None:
@@ -118,8 +118,8 @@ def _empty_summaries(now_ms: int) -> tuple[Any, ...]:
 
 
 def _write_summaries(connection: Connection, now_ms: int) -> None:
-    wanted = select(_row.id, _row.team_id, _row.target, _row.created_ms).where(*_empty_summaries(now_ms))
-    for number, team_id, target, hour_ms in list(connection.execute(wanted)):
+    statement = select(_row.id, _row.team_id, _row.target, _row.created_ms).where(*_empty_summaries(now_ms))
+    for number, team_id, target, hour_ms in list(connection.execute(statement)):
         text = _summary(connection, team_id, target, hour_ms)
         connection.execute(update(notification).where(_row.id == number).values(text=text))
 
@@ -127,14 +127,14 @@ def _write_summaries(connection: Connection, now_ms: int) -> None:
 def _summary(connection: Connection, team_id: int, target: str, hour_ms: int) -> str:
     """What one receiver did not get in an hour: how often which title."""
     team = connection.execute(select(entity.c.name).where(entity.c.id == team_id)).scalar() or "deleted"
-    held = select(_row.text).where(
+    statement = select(_row.text).where(
         _row.team_id == team_id,
         _row.ended_ms.between(hour_ms, hour_ms + HOUR_MS - 1),
         _row.target == target,
         _row.state == "dropped",
         _row.error.startswith(HELD_BACK),
     )
-    titles = Counter(text.partition("\n")[0] for (text,) in connection.execute(held.order_by(_row.id)))
+    titles = Counter(text.partition("\n")[0] for (text,) in connection.execute(statement.order_by(_row.id)))
     lines = [f"{title} ({count} times)" if count > 1 else title for title, count in titles.most_common()]
     if len(lines) > _MAX_TITLES:
         lines[_MAX_TITLES:] = [f"… and {len(lines) - _MAX_TITLES} others"]

@@ -45,30 +45,30 @@ def _of_runs(
     connection: Connection, team_id: int, kind: str, since_ms: int, now_ms: int
 ) -> list[RaisedEvent]:
     columns = [run.c.settled_state, run.c.alive_until_ms, run.c.last_ms.label("time_ms"), *_of_run()]
-    wanted = (
+    statement = (
         _with_authors(select(*columns).join(project, project.c.id == run.c.project_id))
         .where(run.c.entity_id == team_id, run.c.last_ms >= since_ms, run.c.deleted_ms.is_(None))
         .order_by(run.c.last_ms.desc())
         .limit(MOST)
     )
-    rows = connection.execute(wanted).all()
+    rows = connection.execute(statement).all()
     tags = _tags(connection, {row.run_number for row in rows})
-    found = []
+    events = []
     for row in reversed(rows):
         of_run = tags.get(row.run_number, ())
         if kind == RUN_TAG:
-            found += [_event(row, team_id, kind, {"tag": tag}, of_run) for tag in of_run]
+            events += [_event(row, team_id, kind, {"tag": tag}, of_run) for tag in of_run]
             continue
-        found.append(_event(row, team_id, kind, {"state": "running"}, of_run))
+        events.append(_event(row, team_id, kind, {"state": "running"}, of_run))
         if row.alive_until_ms is None or row.alive_until_ms < now_ms:
-            found.append(_event(row, team_id, kind, {"state": row.settled_state}, of_run))
-    return found
+            events.append(_event(row, team_id, kind, {"state": row.settled_state}, of_run))
+    return events
 
 
 def _of_artifacts(connection: Connection, team_id: int, kind: str, since_ms: int) -> list[RaisedEvent]:
     membership, collection = artifact_membership.c, artifact_collection.c
     columns = [membership.created_ms.label("time_ms"), membership.number, collection.name.label("collection")]
-    wanted = (
+    statement = (
         _with_authors(
             select(*columns, collection.type, *_of_run())
             .select_from(artifact_membership)
@@ -82,7 +82,7 @@ def _of_artifacts(connection: Connection, team_id: int, kind: str, since_ms: int
         .order_by(membership.created_ms.desc())
         .limit(MOST)
     )
-    rows = connection.execute(wanted).all()
+    rows = connection.execute(statement).all()
     tags = _tags(connection, {row.run_number for row in rows if row.run_number is not None})
     return [
         _event(
@@ -121,11 +121,11 @@ def _with_authors(statement: Select[Any]) -> Select[Any]:
 
 
 def _tags(connection: Connection, run_ids: set[int]) -> dict[int, tuple[str, ...]]:
-    found: dict[int, tuple[str, ...]] = {}
+    tags: dict[int, tuple[str, ...]] = {}
     theirs = among(connection, run_tag.c.run_id, run_ids)
     for run_id, tag in connection.execute(select(run_tag.c.run_id, run_tag.c.tag).where(theirs)):
-        found[run_id] = (*found.get(run_id, ()), tag)
-    return found
+        tags[run_id] = (*tags.get(run_id, ()), tag)
+    return tags
 
 
 def _event(row: Any, team_id: int, kind: str, data: dict[str, Any], tags: Sequence[str]) -> RaisedEvent:

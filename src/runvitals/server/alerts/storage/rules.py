@@ -98,10 +98,10 @@ class AlertRuleTable:
         NotFound: the team or user has no such rule.
         """
         mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.id == rule_id)
-        found = self._read(select(alert_rule).where(mine))
-        if not found:
+        rules = self._read(select(alert_rule).where(mine))
+        if not rules:
             raise NotFound("there is no such rule")
-        return found[0]
+        return rules[0]
 
     def create(
         self, entity_id: int, definition: Mapping[str, Any], enabled: bool, by: Actor, now_ms: int
@@ -197,7 +197,7 @@ class AlertRuleTable:
 
     def lanes(self, lane_ids: Collection[int]) -> dict[int, WatchedLane]:
         """The hosts and runs of lanes; those of runs in the trash are left out."""
-        wanted = (
+        statement = (
             select(
                 writer.c.lane_id,
                 run.c.id,
@@ -214,7 +214,7 @@ class AlertRuleTable:
         )
         with self._database.read() as connection:
             mine = (among(connection, writer.c.lane_id, lane_ids), run.c.deleted_ms.is_(None))
-            return {row[0]: WatchedLane(*row) for row in connection.execute(wanted.where(*mine))}
+            return {row[0]: WatchedLane(*row) for row in connection.execute(statement.where(*mine))}
 
     def states(self) -> list[RuleState]:
         """The states of all series that are not at rest."""
@@ -266,9 +266,9 @@ class AlertRuleTable:
 
         self._database.write(work, durable=False)
 
-    def _read(self, wanted: Select[Any]) -> list[StoredRule]:
+    def _read(self, statement: Select[Any]) -> list[StoredRule]:
         with self._database.read() as connection:
-            return [_rule(row) for row in connection.execute(wanted)]
+            return [_rule(row) for row in connection.execute(statement)]
 
 
 def _rule(row: Row[Any]) -> StoredRule:

@@ -114,10 +114,10 @@ class TeamSecretTable:
             team_secret.c.team_id == team_id, team_secret.c.name == name
         )
         with self._database.read() as connection:
-            found: bytes | None = connection.execute(mine).scalar()
-        if found is None:
+            sealed: bytes | None = connection.execute(mine).scalar()
+        if sealed is None:
             raise NotFound(f"the team has no secret {name!r}")
-        return found
+        return sealed
 
     def delete(self, team_id: int, name: str, by: Actor, now_ms: int, *, force: bool = False) -> None:
         """Delete a secret. `force`: though webhooks use it, which are then disabled.
@@ -149,13 +149,13 @@ class TeamSecretTable:
 
 def _id_of(connection: Connection, team_id: int, name: str) -> int | None:
     mine = select(team_secret.c.id).where(team_secret.c.team_id == team_id, team_secret.c.name == name)
-    found: int | None = connection.execute(mine).scalar()
-    return found
+    secret_id: int | None = connection.execute(mine).scalar()
+    return secret_id
 
 
 def _using(connection: Connection, secret_id: int) -> list[tuple[int, str, bool]]:
     """Id, name and whether it is enabled, of each webhook that uses a secret; by name."""
     columns = destination.c
     uses = or_(columns.access_secret_id == secret_id, columns.signing_secret_id == secret_id)
-    found = select(columns.id, columns.name, columns.enabled).where(uses).order_by(columns.name)
-    return [(row.id, row.name, row.enabled) for row in connection.execute(found)]
+    statement = select(columns.id, columns.name, columns.enabled).where(uses).order_by(columns.name)
+    return [(row.id, row.name, row.enabled) for row in connection.execute(statement)]

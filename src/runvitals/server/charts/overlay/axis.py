@@ -87,8 +87,8 @@ class Scale:
         """Where these buckets begin."""
         if self.width is None:
             assert self.places is not None
-            found: Floats = self.places[indices]
-            return found
+            positions: Floats = self.places[indices]
+            return positions
         return indices.astype(np.float64) * self.width
 
 
@@ -106,9 +106,9 @@ def scale_of(axis: Axis, columns: Sequence[Floats], part: Extract) -> Scale:
         check_count(low, high, part.width)
         return Scale(part.width)
     if max(map(len, filled)) <= part.points:
-        places = np.unique(np.concatenate(filled))
-        if len(places) <= part.points:
-            return Scale(None, places)
+        positions = np.unique(np.concatenate(filled))
+        if len(positions) <= part.points:
+            return Scale(None, positions)
     low, high = low if part.first is None else part.first, high if part.last is None else part.last
     return Scale(_width(axis, low, high, part.points))
 

@@ -43,18 +43,18 @@ class KeyLines(NamedTuple):
 COLUMNS = ("key", "run", "name", "x", "value", "min", "max", "n")
 
 
-def rows_of(found: KeyLines, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def rows_of(lines: KeyLines, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """The points of lines as rows of a table with these columns.
 
     Args:
         names: of the runs, by id.
     """
-    for line in found.lines:
+    for line in lines.lines:
         deadline.check()
         columns = (line.x, line.y, line.low, line.high, line.n)
         for x, value, low, high, n in zip(*(column.tolist() for column in columns), strict=True):
             numbers = (value, low, high) if n else (None, None, None)
-            point = (found.key, line.run, names.get(line.run, line.run), x, *numbers, n)
+            point = (lines.key, line.run, names.get(line.run, line.run), x, *numbers, n)
             yield dict(zip(COLUMNS, point, strict=True))
 
 
@@ -67,7 +67,7 @@ def reduced(parts: Sequence[LinePart]) -> LinePart:
         return parts[0]
     t = np.unique(np.concatenate([part.buckets.t for part in parts]))
     n = np.zeros(len(t), np.int64)
-    known = np.zeros(len(t), np.int64)
+    counts = np.zeros(len(t), np.int64)
     total = np.zeros(len(t))
     low, high, least, most = (np.full(len(t), np.nan) for _ in range(4))
     for part in parts:
@@ -75,12 +75,12 @@ def reduced(parts: Sequence[LinePart]) -> LinePart:
         at = np.searchsorted(t, part.buckets.t)
         has_value = ~np.isnan(part.values)
         n[at] += part.buckets.n
-        known[at] += has_value
+        counts[at] += has_value
         total[at] += np.where(has_value, part.values, 0.0)
         low[at], high[at] = np.fmin(low[at], part.buckets.min), np.fmax(high[at], part.buckets.max)
         least[at], most[at] = np.fmin(least[at], part.values), np.fmax(most[at], part.values)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        mean = total / known
+        mean = total / counts
     mean = np.minimum(np.maximum(mean, least), most)  # summation rounds, and may overflow
     return LinePart(Buckets(t, n, low, high, mean, mean), mean)
 
@@ -90,11 +90,11 @@ def grouped_lines(lines: Iterable[Line], extremes: bool) -> list[dict[str, Any]]
     groups: dict[bytes, dict[str, Any]] = {}
     for line in lines:
         deadline.check()
-        place = line.x.tobytes()
-        if place not in groups:
-            groups[place] = {"x": line.x.tolist(), "lines": []}
-        found: dict[str, Any] = {"run": line.run, "y": line.y.tolist(), "min": None, "max": None, "n": None}
+        key = line.x.tobytes()
+        if key not in groups:
+            groups[key] = {"x": line.x.tolist(), "lines": []}
+        group: dict[str, Any] = {"run": line.run, "y": line.y.tolist(), "min": None, "max": None, "n": None}
         if extremes and bool((line.n > 1).any()):
-            found |= {"min": line.low.tolist(), "max": line.high.tolist(), "n": line.n.tolist()}
-        groups[place]["lines"].append(found)
+            group |= {"min": line.low.tolist(), "max": line.high.tolist(), "n": line.n.tolist()}
+        groups[key]["lines"].append(group)
     return list(groups.values())

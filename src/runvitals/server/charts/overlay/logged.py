@@ -30,13 +30,13 @@ def read_logged(
     """By name, what each process of a run logged."""
     names = [*keys, axis.metric] if axis.kind == "metric" else keys
     by_process = joined(view.logged(dict.fromkeys(names)))
-    found: dict[str, list[LoggedPoints]] = {}
+    points: dict[str, list[LoggedPoints]] = {}
     for columns in by_process:
         for key in keys:
             if key in columns:
                 deadline.check()
-                found.setdefault(key, []).append(_values(run, columns, key, axis))
-    return found
+                points.setdefault(key, []).append(_values(run, columns, key, axis))
+    return points
 
 
 def joined(processes: Sequence[LoggedColumns]) -> list[dict[str, Columns]]:
@@ -45,14 +45,14 @@ def joined(processes: Sequence[LoggedColumns]) -> list[dict[str, Columns]]:
     Where a later process resumed its work, perhaps from an earlier step, its values replace those of the one
     before.
     """
-    found: dict[str, dict[str, Columns]] = {}
+    by_label: dict[str, dict[str, Columns]] = {}
     for process in processes:
         label = process.host if process.rank is None else f"rank {process.rank}"
-        of_rank = found.setdefault(label, {})
+        of_rank = by_label.setdefault(label, {})
         for key, columns in process.columns.items():
             columns = _by_step(columns)
             of_rank[key] = _resumed(of_rank[key], columns) if key in of_rank else columns
-    return list(found.values())
+    return list(by_label.values())
 
 
 def _by_step(columns: Columns) -> Columns:
@@ -76,8 +76,8 @@ def _values(run: NamedRun, columns: Mapping[str, Columns], key: str, axis: Axis)
         x = _at_steps(columns.get(axis.metric), steps)
     else:
         x = times - run.started_ms if axis.kind == "relative" else times
-    known = np.flatnonzero(np.isfinite(x))
-    order = known[np.argsort(x[known], kind="stable")]
+    rows = np.flatnonzero(np.isfinite(x))
+    order = rows[np.argsort(x[rows], kind="stable")]
     return LoggedPoints(x[order], values[order])
 
 
@@ -85,9 +85,9 @@ def _at_steps(other: Columns | None, steps: Floats) -> Floats:
     """The values that another name has at these steps; NaN where it has none."""
     if other is None or not len(other[0]):
         return np.full(len(steps), np.nan)
-    place = np.searchsorted(other[0], steps, side="right") - 1
-    found = np.where(other[0][place] == steps, other[2][place], np.nan)
-    return np.where(place >= 0, found, np.nan)
+    position = np.searchsorted(other[0], steps, side="right") - 1
+    values = np.where(other[0][position] == steps, other[2][position], np.nan)
+    return np.where(position >= 0, values, np.nan)
 
 
 def logged_lines(

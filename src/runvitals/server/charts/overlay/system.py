@@ -54,7 +54,7 @@ class SystemQuery:
         for series in view.bucketed(self._selection, on):
             for key in self._requested(series.key):
                 parts.setdefault(key, []).append(_part(series))
-        return {key: self._line(run, reduced(found)) for key, found in parts.items()}
+        return {key: self._line(run, reduced(of_key)) for key, of_key in parts.items()}
 
     def _zero(self, run: NamedRun) -> int:
         return run.started_ms // self.width * self.width if self.axis.kind == "relative" else 0
@@ -73,11 +73,11 @@ class SystemQuery:
 
     def _requested(self, key: str) -> list[str]:
         """The requested keys that match this one."""
-        found = self._matches.get(key)
-        if found is None:
-            found = [wanted for wanted, matches in self._filters.items() if matches(key)]
-            self._matches[key] = found
-        return found
+        keys = self._matches.get(key)
+        if keys is None:
+            keys = [requested for requested, matches in self._filters.items() if matches(key)]
+            self._matches[key] = keys
+        return keys
 
     def _line(self, run: NamedRun, part: LinePart) -> Line:
         buckets = part.buckets

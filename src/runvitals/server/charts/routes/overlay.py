@@ -67,7 +67,9 @@ class RequestedRuns:
 
     async def find(self) -> list[NamedRun]:
         """Look the runs up."""
-        self.found = await self._library.named([one for one in self._ids if _can_be_id(one)], self._place)
+        self.found = await self._library.named(
+            [run_id for run_id in self._ids if _can_be_id(run_id)], self._place
+        )
         return self.found
 
     async def read(self, work: Callable[[NamedRun, RunView], T], quick: bool = False) -> dict[str, T]:
@@ -100,10 +102,10 @@ class RequestedRuns:
     def as_json(self) -> dict[str, Any]:
         """The fields `runs` and `missing`."""
         names = ("id", "name", "state", "started_ms", "end_ms")
-        known = {run.id for run in self.found}
+        ids = {run.id for run in self.found}
         return {
             "runs": [{name: getattr(run, name) for name in names} for run in self.found],
-            "missing": [one for one in self._ids if one not in known],
+            "missing": [run_id for run_id in self._ids if run_id not in ids],
         }
 
 
@@ -206,22 +208,22 @@ async def overlay_logged(
 
     def read(run: NamedRun, view: RunView) -> dict[str, list[LoggedPoints]]:
         nonlocal total
-        found = read_logged(run, view, keys, axis)
-        total += sum(len(values.y) for processes in found.values() for values in processes)
+        points = read_logged(run, view, keys, axis)
+        total += sum(len(values.y) for processes in points.values() for values in processes)
         if total > MAX_VALUES:
             raise TooMuch(
                 f"more than {MAX_VALUES:,} logged values would have to be read: request fewer runs or keys"
             )
-        return found
+        return points
 
     values = await runs.read(read)
 
-    def found() -> Iterator[KeyLines]:
+    def read_lines() -> Iterator[KeyLines]:
         for key in dict.fromkeys(keys):
             by_run = {run: of_run[key] for run, of_run in values.items() if key in of_run}
             yield logged_lines(key, by_run, axis, part)
 
-    return await _response(request, runs, found, x, extremes, format)
+    return await _response(request, runs, read_lines, x, extremes, format)
 
 
 @router.get("/system", response_model=models.Overlay, dependencies=[needs("filtered run:read")])
@@ -259,18 +261,18 @@ async def overlay_system(
         raise HTTPException(422, str(error)) from None
     lines = await runs.read(query.lines)
 
-    def found() -> Iterator[KeyLines]:
+    def read_lines() -> Iterator[KeyLines]:
         for key in query.keys:
             of_key = [of_run[key] for of_run in lines.values() if key in of_run]
             yield KeyLines(key, query.width, of_key)
 
-    return await _response(request, runs, found, x, extremes, format)
+    return await _response(request, runs, read_lines, x, extremes, format)
 
 
 async def _response(
     request: Request,
     runs: RequestedRuns,
-    found: Callable[[], Iterable[KeyLines]],
+    read_lines: Callable[[], Iterable[KeyLines]],
     x: str,
     extremes: bool,
     format: Literal["json", "csv"],
@@ -280,13 +282,13 @@ async def _response(
     def encode() -> bytes:
         keys = [
             {"key": key, "width": width, "groups": grouped_lines(lines, extremes)}
-            for key, width, lines in found()
+            for key, width, lines in read_lines()
         ]
         return json_bytes({"x": x, **runs.as_json(), "keys": keys, "problems": list(runs.problems)})
 
     def table() -> Response:
         names = {run.id: run.name for run in runs.found}
-        return csv_response(COLUMNS, (row for lines in found() for row in rows_of(lines, names)))
+        return csv_response(COLUMNS, (row for lines in read_lines() for row in rows_of(lines, names)))
 
     try:
         if format == "csv":

@@ -69,6 +69,6 @@ async def _system_statistics(
         return {}
     ids = Term(Labelled("id", tuple(TextPattern(run.id) for run in runs)))
     shown = ShownColumns(tuple(SYSTEM_STATISTICS))
-    wanted = replace(place, terms=(ids,))
-    page = await library.page(wanted, RunSort(), MAX_RUNS, None, lambda key: False, shown)
+    run_filter = replace(place, terms=(ids,))
+    page = await library.page(run_filter, RunSort(), MAX_RUNS, None, lambda key: False, shown)
     return {run.id: columns for run, columns in zip(page.runs, page.columns, strict=True)}

@@ -67,13 +67,13 @@ async def hosts(
 ) -> Response:
     """The hosts of the last 7 days with their devices as they are now."""
     begin = _offset(after)
-    found = await library.hosts(readable)
+    fleet = await library.hosts(readable)
 
     def encode() -> bytes:
         words = text.casefold().split()
         matching = [
             host
-            for host in found
+            for host in fleet
             if (not state or host.state in state)
             and (not flag or not set(flag).isdisjoint(host.flags))
             and _has_words(host, words)
@@ -207,12 +207,12 @@ _ORDERS: dict[str, Callable[[FleetHost], Any]] = {
 """How hosts are sorted. By use the least used come first: they are what one looks for."""
 
 
-def _totals(found: Sequence[FleetHost]) -> dict[str, Any]:
-    devices = [device for host in found for device in host.devices]
+def _totals(hosts: Sequence[FleetHost]) -> dict[str, Any]:
+    devices = [device for host in hosts for device in host.devices]
     used = [device.use for device in devices if device.use is not None]
     power = [device.power for device in devices if device.power is not None]
     totals: dict[str, Any] = {"running": 0, "lost": 0, "ended": 0}
-    for host in found:
+    for host in hosts:
         totals[host.state] += 1
     totals |= {"devices": len(devices), "use": sum(used) / len(used) if used else None}
     totals["power"] = sum(power) if power else None

@@ -14,8 +14,8 @@ from runvitals.server.hosts.hosts import SEEN_MS, HostReading, HostRun, Recent
 
 def host_runs(runs: Iterable[Run]) -> list[tuple[Run, Host, HostRun]]:
     """Each host of each run, the newest record first."""
-    found = [(run, host, _host_run(run, host)) for run in runs for host in run.hosts]
-    return sorted(found, key=lambda item: item[2].last_ms, reverse=True)
+    triples = [(run, host, _host_run(run, host)) for run in runs for host in run.hosts]
+    return sorted(triples, key=lambda item: item[2].last_ms, reverse=True)
 
 
 def newest_runs(runs: Iterable[Run], now_ms: int) -> dict[str, HostRun]:
@@ -48,13 +48,13 @@ def readings(runs: Iterable[Run]) -> list[HostReading]:
 
 def recent_of(series: Iterable[Series], windows: Mapping[str, int], now_ms: int) -> dict[str, Recent]:
     """The mean and growth of series over their windows."""
-    found = {}
+    recent = {}
     for item in series:
         values = item.values[item.t >= now_ms - windows.get(item.key, 0)]
         values = values[values == values]
         if len(values):
-            found[item.key] = Recent(float(values.mean()), float(values.max() - values.min()))
-    return found
+            recent[item.key] = Recent(float(values.mean()), float(values.max() - values.min()))
+    return recent
 
 
 def _host_run(run: Run, host: Host) -> HostRun:

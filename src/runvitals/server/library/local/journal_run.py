@@ -77,8 +77,8 @@ class JournalView:
     def _selected(self, selection: SeriesSelection) -> tuple[Groups, Callable[[str], bool]]:
         """The writers and the keys of a selection, for `RunSamples`."""
         groups = {
-            place: [name for name in names if self._is_selected(name, selection)]
-            for place, names in self.reader.groups().items()
+            source: [name for name in names if self._is_selected(name, selection)]
+            for source, names in self.reader.groups().items()
         }
         matches = selection.matches_key
         device = selection.device
@@ -130,9 +130,9 @@ class JournalView:
     def samples(
         self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
     ) -> list[Series]:
-        found = [within(item, t0, t1) for item in self._each(selection)]
-        check_value_count(at_most, sum(len(item) for item in found))
-        return [item for item in found if len(item)]
+        series = [within(item, t0, t1) for item in self._each(selection)]
+        check_value_count(at_most, sum(len(item) for item in series))
+        return [item for item in series if len(item)]
 
     def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
         few: list[Series] | None = []
@@ -156,19 +156,19 @@ class JournalView:
         return keys | {rate.key for rate in map(rate_of, keys) if rate is not None}
 
     def logged(self, names: Iterable[str]) -> list[LoggedColumns]:
-        wanted = set(names)
+        requested = set(names)
         return [
-            self._logged_columns(name, history, wanted) for name, history in self.reader.histories.items()
+            self._logged_columns(name, history, requested) for name, history in self.reader.histories.items()
         ]
 
     def logged_names(self) -> set[str]:
         return {key for history in self.reader.histories.values() for key in history.keys}
 
-    def _logged_columns(self, name: str, history: History, wanted: set[str]) -> LoggedColumns:
+    def _logged_columns(self, name: str, history: History, names: set[str]) -> LoggedColumns:
         writer = self.reader.facts.writer(name)
         columns = {}
         for key in history.keys:
-            if not wanted or key in wanted:
+            if not names or key in names:
                 steps, times, values = (np.array(column, np.float64) for column in history.column(key))
                 columns[key] = (steps, times, values)
         return LoggedColumns(writer.host, writer.rank, columns)
@@ -193,10 +193,10 @@ class JournalView:
     def media(self, selection: MediaSelection) -> MediaPage:
         first = -inf if selection.first_step is None else selection.first_step
         last = inf if selection.last_step is None else selection.last_step
-        found = [
+        records = [
             media for media in self.reader.logged_media(selection.key) if first <= media.order[0] <= last
         ]
-        return MediaPage(found[selection.skip : selection.skip + selection.limit], len(found))
+        return MediaPage(records[selection.skip : selection.skip + selection.limit], len(records))
 
     def media_steps(self, key: str) -> list[float]:
         return sorted({media.step for media in self.reader.logged_media(key) if media.step is not None})
@@ -208,14 +208,16 @@ class JournalView:
         if not self.reader.media.artifacts():
             return RunArtifactPage([], 0)
         directory = os.path.dirname(os.path.dirname(self.reader.folder))
-        found = [
-            RunArtifact(one.version, None)
-            for one in LocalArtifacts(directory).versions()
+        artifacts = [
+            RunArtifact(local.version, None)
+            for local in LocalArtifacts(directory).versions()
             if (
-                one.version.run == self.run_id if relation == "logged" else self.run_id in one.version.used_by
+                local.version.run == self.run_id
+                if relation == "logged"
+                else self.run_id in local.version.used_by
             )
         ]
-        return RunArtifactPage(found[skip : skip + limit], len(found))
+        return RunArtifactPage(artifacts[skip : skip + limit], len(artifacts))
 
     def content(
         self, sha256: str, check_artifact: Callable[[int], None] | None = None
@@ -264,10 +266,10 @@ def summary(series: Series) -> SeriesSummary:
 
 
 def _buckets(series: Iterable[Series], on: Grid) -> list[BucketedSeries]:
-    found = [
+    series_in_buckets = [
         BucketedSeries(item.key, item.host, item.role, reduce(on, item.t, item.values)) for item in series
     ]
-    return [item for item in found if len(item.buckets.t)]
+    return [item for item in series_in_buckets if len(item.buckets.t)]
 
 
 def within(series: Series, t0: int, t1: int) -> Series:

@@ -115,7 +115,7 @@ def _sparkline(view: RunView, key: str, started_ms: int, last_ms: int) -> list[f
     on = sparkline_grid(started_ms, last_ms)
     if is_glob(key) or DEFINITIONS.find(key) is not None:
         buckets = view.charted(SeriesSelection((key,)), started_ms, last_ms, on, 0).buckets or []
-        return sparkline(on, [one.buckets for one in buckets])
+        return sparkline(on, [series.buckets for series in buckets])
     lines: list[Buckets] = []
     for process in view.logged([key]):
         for _, times, values in process.columns.values():

@@ -121,14 +121,14 @@ class JournalLibrary:
         Args:
             readable: not used; who serves journals may read all of them.
         """
-        found: dict[str, dict[str, Any]] = {}
+        projects: dict[str, dict[str, Any]] = {}
         for run in await self.runs():
-            project = found.setdefault(
+            project = projects.setdefault(
                 run.project, {"name": run.project, "runs": 0, "running": 0, "newest_ms": run.started_ms}
             )
             project["runs"] += 1
             project["running"] += run.state == "running"
-        return list(found.values())
+        return list(projects.values())
 
     async def page(
         self,
@@ -177,11 +177,11 @@ class JournalLibrary:
             names.update(statistics.get(run.id, ()))
         return sorted(names)
 
-    async def named(self, ids: Sequence[str], place: Filter) -> list[NamedRun]:
+    async def named(self, ids: Sequence[str], run_filter: Filter) -> list[NamedRun]:
         """Those of these runs that match a filter, in the requested order."""
-        wanted = set(ids)
-        runs = matching([run for run in await self.runs() if run.id in wanted], place)
-        found = {
+        requested = set(ids)
+        runs = matching([run for run in await self.runs() if run.id in requested], run_filter)
+        runs_by_id = {
             run.id: NamedRun(
                 run.id,
                 run.name,
@@ -192,7 +192,7 @@ class JournalLibrary:
             )
             for run in runs
         }
-        return [found[run_id] for run_id in dict.fromkeys(ids) if run_id in found]
+        return [runs_by_id[run_id] for run_id in dict.fromkeys(ids) if run_id in runs_by_id]
 
     async def choices(self, run_filter: Filter) -> list[FieldChoice]:
         """What a filter of these runs can name, with frequent values."""
@@ -207,8 +207,8 @@ class JournalLibrary:
             TooManyGroups: there are too many.
         """
         statistics, _ = await self._statistics((*run_filter.fields, *by, *columns))
-        found = matching(await self.runs(), run_filter, statistics)
-        return groups_of(found, by, columns, statistics)
+        matching_runs = matching(await self.runs(), run_filter, statistics)
+        return groups_of(matching_runs, by, columns, statistics)
 
     async def _matching(self, run_filter: Filter) -> list[Run]:
         statistics, _ = await self._statistics(run_filter.fields)
@@ -247,20 +247,20 @@ class JournalLibrary:
 
     async def latest(self, run_filter: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
         """The newest sample of each host of the running runs that match a filter."""
-        found = []
+        latest = []
         for run in await self._matching(replace(run_filter, states=("running",))):
             times = {host.name: host.last_ms for host in run.hosts}
             for host, values in run.last.items():
                 shown = {key: value for key, value in values.items() if keys(key) and value == value}
                 t = dict.fromkeys(shown, times.get(host, run.started_ms))
-                found.append(LatestValues(run.id, run.project, host, t, shown))
-        return found
+                latest.append(LatestValues(run.id, run.project, host, t, shown))
+        return latest
 
     async def hosts(self, readable: ReadableRuns | None = None) -> list[FleetHost]:
         """The hosts with a record of the last 7 days."""
         runs, now_ms = await self.runs(), self.clock()
-        found = [await self._with_recent(reading, now_ms) for reading in readings(runs)]
-        return fleet(found, newest_runs(runs, now_ms))
+        hosts = [await self._with_recent(reading, now_ms) for reading in readings(runs)]
+        return fleet(hosts, newest_runs(runs, now_ms))
 
     async def _with_recent(self, reading: HostReading, now_ms: int) -> HostReading:
         """The same with the series of the last minutes that it asks for."""
@@ -268,18 +268,18 @@ class JournalLibrary:
         if not windows:
             return reading
         opened = await self.open(reading.run.id)
-        wanted, since_ms = SeriesSelection(tuple(windows), host=reading.host), now_ms - max(windows.values())
-        series = await opened.use(lambda view: view.samples(wanted, since_ms, now_ms))
+        request, since_ms = SeriesSelection(tuple(windows), host=reading.host), now_ms - max(windows.values())
+        series = await opened.use(lambda view: view.samples(request, since_ms, now_ms))
         return replace(reading, recent=recent_of(series, windows, now_ms))
 
     async def host_runs(
         self, host: str, t0: int, t1: int, limit: int, readable: ReadableRuns | None = None
     ) -> list[HostRun] | None:
         """The newest runs on a host that overlap a time range; None: there is no such host."""
-        found = [run for _, part, run in host_runs(await self.runs()) if part.name == host]
-        if not found:
+        runs_on_host = [run for _, part, run in host_runs(await self.runs()) if part.name == host]
+        if not runs_on_host:
             return None
-        return [run for run in found if run.last_ms >= t0 and run.started_ms <= t1][:limit]
+        return [run for run in runs_on_host if run.last_ms >= t0 and run.started_ms <= t1][:limit]
 
     async def aggregate(
         self, metric: str, run_filter: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
@@ -324,9 +324,9 @@ def _columns(run: Run, names: Sequence[str], statistics: SystemStatistics) -> di
     }
 
 
-def _with_last(run: Run, wanted: Callable[[str], bool]) -> Run:
+def _with_last(run: Run, is_requested: Callable[[str], bool]) -> Run:
     last = {
-        host: {key: value for key, value in values.items() if wanted(key)}
+        host: {key: value for key, value in values.items() if is_requested(key)}
         for host, values in run.last.items()
     }
     return replace(run, last=last)

@@ -59,11 +59,11 @@ class ValueRanges:
 
     def of(self, writers: Iterable[WriterSamples]) -> dict[str, ValueRange]:
         """The ranges by key, of several writers together."""
-        found: dict[str, ValueRange] = {}
+        by_key: dict[str, ValueRange] = {}
         for writer in writers:
             for keys in writer.tables:
                 ranges = self._tables[writer.writer, keys]
                 columns = zip(keys, ranges.n.tolist(), ranges.low.tolist(), ranges.high.tolist(), strict=True)
                 for key, n, low, high in columns:
-                    found[key] = found.get(key, NO_VALUES).joined(n, low, high)
-        return found
+                    by_key[key] = by_key.get(key, NO_VALUES).joined(n, low, high)
+        return by_key

@@ -59,18 +59,18 @@ class StoredHosts:
         """Implements `HostLibrary.hosts`."""
         with self._lock:
             now_ms = self._clock()
-            made = self._made.get(readable)
-            if made is None or not 0 <= now_ms - made.made_ms < _FRESH_MS:
-                made = self._made[readable] = _MadeList(now_ms, self._list(readable, now_ms))
-            return made.hosts
+            listing = self._made.get(readable)
+            if listing is None or not 0 <= now_ms - listing.made_ms < _FRESH_MS:
+                listing = self._made[readable] = _MadeList(now_ms, self._list(readable, now_ms))
+            return listing.hosts
 
     def runs_on(
         self, host: str, t0: int, t1: int, limit: int, readable: ReadableRuns | None
     ) -> list[HostRun] | None:
         """Implements `HostLibrary.host_runs`."""
-        now_ms, found = self._clock(), self._metadata_store.host_runs
-        ids = found.on_host(host, t0, t1, limit, now_ms, readable)
-        if not ids and not found.on_host(host, 0, 2**62, 1, now_ms, readable):
+        now_ms, runs = self._clock(), self._metadata_store.host_runs
+        ids = runs.on_host(host, t0, t1, limit, now_ms, readable)
+        if not ids and not runs.on_host(host, 0, 2**62, 1, now_ms, readable):
             return None
         rows = self._metadata_store.runs.get(ids, now_ms)
         writers = self._metadata_store.writers.of_runs(ids)
@@ -91,14 +91,14 @@ class StoredHosts:
         writers = self._metadata_store.writers.of_runs(ids)
         parts = {run_id: {part.name: part for part in hosts(writers[run_id], now_ms)} for run_id in ids}
         devices = self._devices_of(running, now_ms)
-        found = {
+        newest_runs = {
             host: _host_run(rows[run_id], parts[run_id][host], ())
             for host, run_id in newest.items()
             if run_id in rows and host in parts[run_id]
         }
         alive = [run_id for run_id in running if run_id in rows]
         readings = self._readings(alive, rows, writers, parts, devices)
-        return fleet(self._with_recent(readings, writers, now_ms), found)
+        return fleet(self._with_recent(readings, writers, now_ms), newest_runs)
 
     def _readings(
         self,
@@ -112,7 +112,7 @@ class StoredHosts:
         of_running = [writer for run_id in running for writer in writers[run_id]]
         numbers = self._metrics.numbers(shown_keys())
         values = last_values(of_running, self._metadata_store, self._store, numbers)
-        found = []
+        host_readings = []
         for run_id in running:
             for host, part in parts[run_id].items():
                 if part.ending.state != RUNNING:
@@ -120,8 +120,8 @@ class StoredHosts:
                 seen = [device for device in devices.get(run_id, ()) if device.host == host]
                 about = _host_run(rows[run_id], part, seen)
                 newest = values.get(run_id, {}).get(host, {})
-                found.append((run_id, HostReading(host, about, part.interval_s, newest, seen)))
-        return found
+                host_readings.append((run_id, HostReading(host, about, part.interval_s, newest, seen)))
+        return host_readings
 
     def _with_recent(
         self,
@@ -130,34 +130,34 @@ class StoredHosts:
         now_ms: int,
     ) -> list[HostReading]:
         """The same with the series of the last minutes that they ask for."""
-        found = []
+        hosts = []
         if not 0 <= now_ms - self._recent_ms < _RECENT_FRESH_MS:
             self._recent, self._recent_ms = {}, now_ms
-        wanted = []
+        requests = []
         for run_id, reading in readings:
             lanes = [
                 writer.lane_id
                 for writer in writers[run_id]
                 if writer.host == reading.host and writer.role != TRAIN
             ]
-            wanted.append((reading, lanes, reading.windows(now_ms)))
-        self._read_recent(wanted, now_ms)
-        for reading, lanes, windows in wanted:
+            requests.append((reading, lanes, reading.windows(now_ms)))
+        self._read_recent(requests, now_ms)
+        for reading, lanes, windows in requests:
             recent = {
                 key: value
                 for key in windows
                 for lane in lanes
                 if (value := self._recent.get((key, lane))) is not None
             }
-            found.append(replace(reading, recent=recent) if recent else reading)
-        return found
+            hosts.append(replace(reading, recent=recent) if recent else reading)
+        return hosts
 
     def _read_recent(
-        self, wanted: Iterable[tuple[HostReading, Sequence[int], Mapping[str, int]]], now_ms: int
+        self, requests: Iterable[tuple[HostReading, Sequence[int], Mapping[str, int]]], now_ms: int
     ) -> None:
         """Read the series of the last minutes, unless that was done a moment ago."""
         missing: dict[tuple[str, int], list[int]] = {}
-        for _, lanes, windows in wanted:
+        for _, lanes, windows in requests:
             for key, window_ms in windows.items():
                 new = [lane for lane in lanes if (key, lane) not in self._recent]
                 missing.setdefault((key, window_ms), []).extend(new)
@@ -167,12 +167,12 @@ class StoredHosts:
             if key not in numbers or not lanes:
                 continue
             by_lane = {lane: lane for lane in lanes}
-            answer = self._store.aggregate(
+            result = self._store.aggregate(
                 numbers[key], sorted(by_lane), now_ms - window_ms, now_ms, None, by_lane
             )
-            for one in answer.series:
-                growth = float(one.max[0]) - float(one.min[0])
-                self._recent[key, one.group] = Recent(float(one.mean[0]), growth)
+            for series in result.series:
+                growth = float(series.max[0]) - float(series.min[0])
+                self._recent[key, series.group] = Recent(float(series.mean[0]), growth)
 
     def _devices_of(self, run_ids: Sequence[int], now_ms: int) -> Mapping[int, Sequence[RunDevice]]:
         """The devices of runs; they rarely change, and reading those of a thousand hosts takes a while."""

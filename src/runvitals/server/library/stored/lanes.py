@@ -65,13 +65,13 @@ def lanes(
     of_lane: dict[int, list[StoredWriter]] = {}
     for writer in sorted(writers, key=lambda w: (w.role != MONITOR, w.started_ms, w.name)):
         of_lane.setdefault(writer.lane_id, []).append(writer)
-    known = {lane.id: lane for lane in before}
+    lanes_by_id = {lane.id: lane for lane in before}
     return [
         _lane(
             metadata_store,
             lane_writers,
             [key_list for w in lane_writers for key_list in lists.get(w.id, ())],
-            known.get(number),
+            lanes_by_id.get(number),
         )
         for number, lane_writers in of_lane.items()
     ]

@@ -31,13 +31,13 @@ def logged_extents(
         return {}
     writers = metadata_store.writers.of_runs(run_ids)
     run_of = {writer.lane_id: run_id for run_id, of_run in writers.items() for writer in of_run}
-    found: dict[int, LoggedExtent] = {}
+    extents: dict[int, LoggedExtent] = {}
     for series in store.read_buckets(sorted(run_of), [step], _ALWAYS).series:
         rows = int(series.buckets.n.sum())
         if rows:
-            known = found.get(run_of[series.run], LoggedExtent())
+            extent = extents.get(run_of[series.run], LoggedExtent())
             last = float(np.nanmax(series.buckets.max))
-            if known.last_step is not None:
-                last = max(last, known.last_step)
-            found[run_of[series.run]] = LoggedExtent(known.rows + rows, last)
-    return found
+            if extent.last_step is not None:
+                last = max(last, extent.last_step)
+            extents[run_of[series.run]] = LoggedExtent(extent.rows + rows, last)
+    return extents

@@ -36,26 +36,26 @@ class MetricSelection:
         self._metadata_store = metadata_store
         self._cached: dict[tuple[str, ...], _MatchedMetrics] = {}
 
-    def numbers(self, wanted: Callable[[str], bool]) -> frozenset[int] | None:
+    def numbers(self, matches: Callable[[str], bool]) -> frozenset[int] | None:
         """The numbers of the matching metrics; None means all."""
-        if not isinstance(wanted, KeyFilter):
-            return self._update(_MatchedMetrics(), wanted)
-        if not wanted.patterns:
+        if not isinstance(matches, KeyFilter):
+            return self._update(_MatchedMetrics(), matches)
+        if not matches.patterns:
             return None
-        matched = self._cached.pop(wanted.patterns, None) or _MatchedMetrics()
-        self._cached[wanted.patterns] = matched  # the least recently used is dropped first
+        matched = self._cached.pop(matches.patterns, None) or _MatchedMetrics()
+        self._cached[matches.patterns] = matched  # the least recently used is dropped first
         while len(self._cached) > _MAX_CACHED:
             self._cached.pop(next(iter(self._cached)), None)
         with matched.lock:
-            return self._update(matched, wanted)
+            return self._update(matched, matches)
 
-    def _update(self, matched: _MatchedMetrics, wanted: Callable[[str], bool]) -> frozenset[int]:
+    def _update(self, matched: _MatchedMetrics, matches: Callable[[str], bool]) -> frozenset[int]:
         upto = max(matched.recent)
         # In PostgreSQL a number may become visible shortly after a higher one.
         newest = self._metadata_store.metrics.added_after(max(0, upto - _NEAR))
         new = {number: key for number, key in newest.items() if number not in matched.recent}
         if new:
-            matched.numbers |= {number for number, key in new.items() if wanted(key)}
+            matched.numbers |= {number for number, key in new.items() if matches(key)}
             upto = max(upto, *new)
             matched.recent = frozenset(number for number in (*matched.recent, *new) if number >= upto - _NEAR)
         return matched.numbers

@@ -73,10 +73,10 @@ class StoredPlan:
             elif before.n < 2 or before.is_constant:
                 constant.append(metric)
         for metrics, from_ms in ((new, 0), (constant, upto + 1)):
-            found = read(lane, metrics, from_ms) if metrics and newest_ms >= from_ms else {}
+            values = read(lane, metrics, from_ms) if metrics and newest_ms >= from_ms else {}
             for metric in metrics:
                 before = self._ranges.get((lane.id, metric), NO_VALUES)
-                self._ranges[lane.id, metric] = _joined(before, found.get(metric))
+                self._ranges[lane.id, metric] = _joined(before, values.get(metric))
         self._upto[lane.id] = max(upto, newest_ms)
         self._keys[lane.id] = lane.sampled
 

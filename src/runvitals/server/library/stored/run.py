@@ -162,30 +162,30 @@ class StoredRun:
             if name in (device.uuid, device.pci_address) and device.position is not None
         }
 
-    def _limited(self, wanted: list[RequestedSeries], skip: int = 0) -> list[RequestedSeries]:
+    def _limited(self, series: list[RequestedSeries], skip: int = 0) -> list[RequestedSeries]:
         """As many series as one response may hold; a problem is noted if there are more."""
-        page = wanted[skip : skip + _MAX_SERIES]
-        if len(wanted) > skip + len(page):
-            left = len(wanted) - skip - len(page)
+        page = series[skip : skip + _MAX_SERIES]
+        if len(series) > skip + len(page):
+            left = len(series) - skip - len(page)
             self._series.noted[f"{left:,} more series are left out: select some with `keys`"] = None
         return page
 
     def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
-        wanted = self._limited(self._requested(selection), skip)
-        extents = self._series.extents(wanted, self._started_ms) if wanted else {}
-        rates = [item for item in wanted if item.rate is not None and item.stored in extents]
+        series = self._limited(self._requested(selection), skip)
+        extents = self._series.extents(series, self._started_ms) if series else {}
+        rates = [item for item in series if item.rate is not None and item.stored in extents]
         small = sum(extents[rate.stored].n for rate in rates) <= _MAX_RATE_VALUES
         derived = self._series.samples(rates, 0, END_OF_TIME_MS - 1) if small else []
         exact = {(item.key, item.host, item.role): summary(item) for item in derived}
-        found = []
-        for item in wanted:
+        summaries = []
+        for item in series:
             extent = extents.get(item.stored)
             if item.place in exact and item.rate is not None:
-                found.append(exact[item.place])
+                summaries.append(exact[item.place])
             elif extent is None:
-                found.append(SeriesSummary(*item.place, 0, 0, 0, None, None, None))
+                summaries.append(SeriesSummary(*item.place, 0, 0, 0, None, None, None))
             elif item.rate is None:
-                found.append(
+                summaries.append(
                     SeriesSummary(
                         *item.place,
                         extent.n,
@@ -198,8 +198,8 @@ class StoredRun:
                 )
             else:
                 span = (extent.n - 1, extent.first_ms, extent.last_ms)
-                found.append(SeriesSummary(*item.place, *span, None, None, None))
-        return found
+                summaries.append(SeriesSummary(*item.place, *span, None, None, None))
+        return summaries
 
     def plan(self) -> RunPlan:
         plan = self._plans.of(self._number)
@@ -214,20 +214,22 @@ class StoredRun:
 
     def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
         last_times = self._last_times()
-        known = self._extents.get(selection)
-        if known is None or known[0] != last_times:  # nothing is older than what was read, or it came late
-            known = self._extents[selection] = last_times, self._read_extent(selection)
-        return known[1]
+        cached = self._extents.get(selection)
+        if cached is None or cached[0] != last_times:  # nothing is older than what was read, or it came late
+            cached = self._extents[selection] = last_times, self._read_extent(selection)
+        return cached[1]
 
     def _read_extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
-        wanted = self._limited(self._requested(selection))
-        extents = self._series.extents(wanted, self._started_ms) if wanted else {}
+        requested = self._limited(self._requested(selection))
+        extents = self._series.extents(requested, self._started_ms) if requested else {}
         if not extents:
             return None
         first = [
-            extents[item.stored].first_ms for item in wanted if item.rate is None and item.stored in extents
+            extents[item.stored].first_ms
+            for item in requested
+            if item.rate is None and item.stored in extents
         ]
-        rates = [item for item in wanted if item.rate is not None and item.stored in extents]
+        rates = [item for item in requested if item.rate is not None and item.stored in extents]
         if rates:  # a rate starts with the second sample of its counter
             begin = min(extents[rate.stored].first_ms for rate in rates)
             starts = self._series.samples(rates, begin, begin + _LOOK_BACK_MS)
@@ -237,28 +239,28 @@ class StoredRun:
     def samples(
         self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
     ) -> list[Series]:
-        wanted = self._requested(selection)
+        requested = self._requested(selection)
         if at_most is not None:
-            if len(wanted) > _MAX_SERIES:
+            if len(requested) > _MAX_SERIES:
                 raise TooMuch(
-                    f"{len(wanted):,} series; a response holds at most {_MAX_SERIES:,}: "
+                    f"{len(requested):,} series; a response holds at most {_MAX_SERIES:,}: "
                     "select some with `keys`"
                 )
-            counts = self._series.counts(wanted, t0, t1)
-            check_value_count(at_most, sum(counts.get(item.stored, 0) for item in wanted))
-        return [series for series in self._series.samples(wanted, t0, t1) if len(series)]
+            counts = self._series.counts(requested, t0, t1)
+            check_value_count(at_most, sum(counts.get(item.stored, 0) for item in requested))
+        return [series for series in self._series.samples(requested, t0, t1) if len(series)]
 
     def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
-        wanted = self._limited(self._requested(selection))
-        buckets = self._series.buckets([item for item in wanted if item.rate is None], on)
+        requested = self._limited(self._requested(selection))
+        buckets = self._series.buckets([item for item in requested if item.rate is None], on)
         if all(int(item.buckets.n.sum()) <= max_points for item in buckets):
             # Maybe few enough: these counts are without gaps, and the grid begins before t0.
-            samples = [series for series in self._series.samples(wanted, t0, t1) if len(series)]
+            samples = [series for series in self._series.samples(requested, t0, t1) if len(series)]
             if all(len(series) <= max_points for series in samples):
                 return ChartData(samples)
-        rates = self._series.buckets([item for item in wanted if item.rate is not None], on)
+        rates = self._series.buckets([item for item in requested if item.rate is not None], on)
         by_place = {(item.key, item.host, item.role): item for item in (*buckets, *rates)}
-        return ChartData([], [by_place[item.place] for item in wanted if item.place in by_place])
+        return ChartData([], [by_place[item.place] for item in requested if item.place in by_place])
 
     def bucketed(self, selection: SeriesSelection, on: Grid) -> list[BucketedSeries]:
         return self._series.buckets(self._limited(self._requested(selection)), on)
@@ -270,13 +272,15 @@ class StoredRun:
     # Logged values and console output
 
     def logged(self, names: Iterable[str]) -> list[LoggedColumns]:
-        wanted = set(names)
-        found = []
+        requested = set(names)
+        columns = []
         for lane in self._lanes:
             if STEP in lane.logged:
-                keys = [key for key in lane.logged if key not in RESERVED and (not wanted or key in wanted)]
-                found.append(LoggedColumns(lane.host, lane.rank, self._logged(lane, keys, 0)))
-        return found
+                keys = [
+                    key for key in lane.logged if key not in RESERVED and (not requested or key in requested)
+                ]
+                columns.append(LoggedColumns(lane.host, lane.rank, self._logged(lane, keys, 0)))
+        return columns
 
     def logged_names(self) -> set[str]:
         logged = {key for lane in self._lanes if STEP in lane.logged for key in lane.logged}
@@ -287,23 +291,23 @@ class StoredRun:
     ) -> dict[str, tuple[Floats, Floats, Floats]]:
         """Name → (steps, times, values) of the rows from `t0` to `t1`."""
         numbers = [lane.logged[key] for key in (*RESERVED, *keys) if key in lane.logged]
-        answer = self._store.read([lane.id], numbers, t0, t1)
-        self._series.note(answer.damaged)
-        columns = {item.metric: (item.t, item.values) for item in answer.series}
+        result = self._store.read([lane.id], numbers, t0, t1)
+        self._series.note(result.damaged)
+        columns = {item.metric: (item.t, item.values) for item in result.series}
         if lane.logged[STEP] not in columns:
             return {}
         rows, steps = columns[lane.logged[STEP]]
         times = true_times(rows, columns.get(lane.logged.get(TRUE_TIME, -1)))
-        found = {}
+        by_name = {}
         for key in keys:
             t, values = columns.get(lane.logged[key], _NOTHING)
-            place = np.searchsorted(rows, t)
-            place = np.minimum(place, len(rows) - 1)
+            position = np.searchsorted(rows, t)
+            position = np.minimum(position, len(rows) - 1)
             # A client may send the same key as a series too, and stored steps may be out of range.
-            is_row = (rows[place] == t) & (np.abs(steps[place]) <= MAX_STEP)
+            is_row = (rows[position] == t) & (np.abs(steps[position]) <= MAX_STEP)
             if is_row.any():
-                found[key] = steps[place[is_row]], times[place[is_row]], values[is_row]
-        return found
+                by_name[key] = steps[position[is_row]], times[position[is_row]], values[is_row]
+        return by_name
 
     def console(self, max_bytes: int) -> tuple[bool, list[ConsolePiece]]:
         output = self._metadata_store.console.tail(self._number, max_bytes)
@@ -331,9 +335,9 @@ class StoredRun:
     def _news(self, before: Position, now: Position) -> Iterator[tuple[Lane, int, int]]:
         """The lanes with news, and the times of the first and the last."""
         for lane in self._lanes:
-            known, newest = before.get(str(lane.id), -1), now.get(str(lane.id), -1)
-            if newest > known:
-                yield lane, known + 1, newest
+            seen, newest = before.get(str(lane.id), -1), now.get(str(lane.id), -1)
+            if newest > seen:
+                yield lane, seen + 1, newest
 
     def media_keys(self) -> list[MediaKey]:
         return self._metadata_store.media.keys(self._number)
@@ -353,20 +357,20 @@ class StoredRun:
         artifacts = self._metadata_store.artifacts
         read = artifacts.versions.made_by if relation == "logged" else artifacts.lineage.used_by
         rows, total = read(self._number, skip, limit)
-        places = artifacts.collections.memberships(row.id for row in rows)
+        memberships = artifacts.collections.memberships(row.id for row in rows)
         makers = {row.run_id for row in rows if row.run_id not in (None, self._number)}
         made_by = {number: self._metadata_store.runs.place(number) for number in makers if number is not None}
-        found = []
+        run_artifacts = []
         for row in rows:
-            if not places[row.id]:  # it was deleted a moment ago
+            if not memberships[row.id]:  # it was deleted a moment ago
                 continue
             maker = None if row.run_id is None else made_by.get(row.run_id)
             if maker is not None and maker.deleted:
                 maker = None
             run = self.run_id if row.run_id == self._number else None if maker is None else maker.uid
-            version = places[row.id][0].as_read(run)
-            found.append(RunArtifact(version, row.collection.project_id, maker))
-        return RunArtifactPage(found, total)
+            version = memberships[row.id][0].as_read(run)
+            run_artifacts.append(RunArtifact(version, row.collection.project_id, maker))
+        return RunArtifactPage(run_artifacts, total)
 
     def content(
         self, sha256: str, check_artifact: Callable[[int], None] | None = None
@@ -382,8 +386,8 @@ class StoredRun:
         total = 0
         for lane, t0, t1 in self._news(before, now):
             on = Grid(t0, t1 - t0 + 1, 1)
-            answer = self._store.read_buckets([lane.id], None, on)
-            total += max((int(item.buckets.n.sum()) for item in answer.series), default=0)
+            result = self._store.read_buckets([lane.id], None, on)
+            total += max((int(item.buckets.n.sum()) for item in result.series), default=0)
         return total
 
     def samples_between(self, before: Position, now: Position) -> Iterator[NewSample]:

@@ -39,7 +39,7 @@ def listed_runs(
     rows: Sequence[RunRow],
     metadata_store: MetadataStore,
     store: SampleStore,
-    wanted: Collection[int] | None,
+    metrics: Collection[int] | None,
     now_ms: int,
 ) -> list[Run]:
     """Runs for lists. Fields that lists do not have are empty."""
@@ -47,7 +47,7 @@ def listed_runs(
     writers = metadata_store.writers.of_runs(ids)
     sections = metadata_store.sections.read(ids, _SHOWN_IN_LISTS)
     last = last_values(
-        [writer for of_run in writers.values() for writer in of_run], metadata_store, store, wanted
+        [writer for of_run in writers.values() for writer in of_run], metadata_store, store, metrics
     )
     return [
         _run(row, writers[row.id], sections[row.id], _values(last.get(row.id, {})), now_ms) for row in rows
@@ -160,7 +160,7 @@ def _event(event: StoredEvent, writers: Mapping[int, StoredWriter], authors: Eve
 
 def _ranks(processes: Sequence[StoredProcess], writers: Sequence[StoredWriter]) -> list[Rank]:
     """The processes that attached to a monitor, and those known only from their writers."""
-    found = {
+    ranks = {
         (process.host, process.pid): Rank(
             process.host,
             process.pid,
@@ -176,31 +176,31 @@ def _ranks(processes: Sequence[StoredProcess], writers: Sequence[StoredWriter]) 
     }
     for writer in writers:
         if writer.role != MONITOR and writer.pid is not None:
-            found.setdefault((writer.host, writer.pid), Rank(writer.host, writer.pid, writer.rank))
-    return sorted(found.values(), key=lambda r: (r.rank is None, r.rank or 0, r.host, r.pid))
+            ranks.setdefault((writer.host, writer.pid), Rank(writer.host, writer.pid, writer.rank))
+    return sorted(ranks.values(), key=lambda r: (r.rank is None, r.rank or 0, r.host, r.pid))
 
 
 def last_values(
     writers: Iterable[StoredWriter],
     metadata_store: MetadataStore,
     store: SampleStore,
-    wanted: Collection[int] | None,
+    metrics: Collection[int] | None,
 ) -> dict[int, LastValues]:
     """By run: the newest values of these metrics (None means all) from its monitors and other clients."""
     sampled = {writer.lane_id: writer for writer in writers if writer.role != "train"}
-    found: dict[int, LastValues] = {}
-    answers = store.latest(sorted(sampled), wanted)
-    numbers = {number for answer in answers for number in answer.metrics.tolist()}
+    by_run: dict[int, LastValues] = {}
+    results = store.latest(sorted(sampled), metrics)
+    numbers = {number for result in results for number in result.metrics.tolist()}
     keys = metadata_store.metrics.keys(numbers)
-    for answer in answers:
-        writer = sampled[answer.run]
-        values = found.setdefault(writer.run_id, {}).setdefault(writer.host, {})
+    for result in results:
+        writer = sampled[result.run]
+        values = by_run.setdefault(writer.run_id, {}).setdefault(writer.host, {})
         for number, t, value in zip(
-            answer.metrics.tolist(), answer.t.tolist(), answer.values.tolist(), strict=True
+            result.metrics.tolist(), result.t.tolist(), result.values.tolist(), strict=True
         ):
             if number in keys and not keys[number].startswith("_"):
                 values[keys[number]] = (t, value)
-    return found
+    return by_run
 
 
 def _values(last: LastValues) -> dict[str, dict[str, float]]:

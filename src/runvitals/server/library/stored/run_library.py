@@ -146,7 +146,7 @@ class StoredLibrary(StoredChanges):
 
     async def page(
         self,
-        wanted: Filter,
+        run_filter: Filter,
         sort: RunSort,
         limit: int,
         after: str | None,
@@ -160,11 +160,11 @@ class StoredLibrary(StoredChanges):
             ValueError: `after` is not the `next` of a previous page.
         """
         workers = self._thorough if shown.sparklines else self._quick
-        return await workers.run(lambda: self._page(wanted, sort, limit, after, last, shown, skip))
+        return await workers.run(lambda: self._page(run_filter, sort, limit, after, last, shown, skip))
 
     def _page(
         self,
-        wanted: Filter,
+        run_filter: Filter,
         sort: RunSort,
         limit: int,
         after: str | None,
@@ -173,12 +173,12 @@ class StoredLibrary(StoredChanges):
         skip: int,
     ) -> RunsPage:
         now_ms = self.clock()
-        page = self._metadata_store.runs.page(wanted, sort, now_ms, limit, after, skip)
+        page = self._metadata_store.runs.page(run_filter, sort, now_ms, limit, after, skip)
         runs = listed_runs(
             page.runs, self._metadata_store, self._store, self._selection.numbers(last), now_ms
         )
         complete = after is None and not skip and page.next is None
-        total = len(runs) if complete else self._metadata_store.runs.count(wanted, now_ms)
+        total = len(runs) if complete else self._metadata_store.runs.count(run_filter, now_ms)
         ids = [row.id for row in page.runs]
         values = self._metadata_store.runs.field_values(ids, shown.fields) if shown.fields else {}
         lines = self._sparklines(page.runs, shown.sparklines) if shown.sparklines else {}
@@ -195,22 +195,24 @@ class StoredLibrary(StoredChanges):
         numbers = {key: self._metrics(key) for key in keys}
         return {row.id: sparklines_of(self._store, row, writers[row.id], numbers) for row in rows}
 
-    async def fields(self, wanted: Filter) -> list[str]:
+    async def fields(self, run_filter: Filter) -> list[str]:
         """The configuration, summary and system fields of the runs that match a filter."""
-        return await self._quick.run(lambda: self._metadata_store.runs.fields(wanted, self.clock()))
+        return await self._quick.run(lambda: self._metadata_store.runs.fields(run_filter, self.clock()))
 
-    async def choices(self, wanted: Filter) -> list[FieldChoice]:
+    async def choices(self, run_filter: Filter) -> list[FieldChoice]:
         """What a filter of these runs can name, with frequent values."""
-        return await self._quick.run(lambda: self._metadata_store.runs.choices(wanted, self.clock()))
+        return await self._quick.run(lambda: self._metadata_store.runs.choices(run_filter, self.clock()))
 
-    async def groups(self, wanted: Filter, by: tuple[str, ...], columns: tuple[str, ...]) -> list[RunGroup]:
+    async def groups(
+        self, run_filter: Filter, by: tuple[str, ...], columns: tuple[str, ...]
+    ) -> list[RunGroup]:
         """The groups of the runs that match a filter, unordered.
 
         Raises:
             TooManyGroups: there are too many.
         """
         runs = self._metadata_store.runs
-        return await self._quick.run(lambda: runs.groups(wanted, by, columns, self.clock()))
+        return await self._quick.run(lambda: runs.groups(run_filter, by, columns, self.clock()))
 
     async def open(self, run_id: str, number: int | None = None) -> OpenedStoredRun:
         """A run by its full id, or by its number in the metadata store.
@@ -220,14 +222,14 @@ class StoredLibrary(StoredChanges):
         """
         return self._open(await self._quick.run(lambda: self._row(run_id, number)))
 
-    async def named(self, ids: Sequence[str], place: Filter) -> list[NamedRun]:
+    async def named(self, ids: Sequence[str], run_filter: Filter) -> list[NamedRun]:
         """Those of these runs that match a filter, in the requested order.
 
         Raises:
             AmbiguousName: several teams have a run with one of these ids.
         """
         runs = self._metadata_store.runs
-        found = await self._quick.run(lambda: runs.named(ids, place, self.clock()))
+        rows = await self._quick.run(lambda: runs.named(ids, run_filter, self.clock()))
         return [
             NamedRun(
                 row.uid,
@@ -237,7 +239,7 @@ class StoredLibrary(StoredChanges):
                 row.started_ms + row.duration_ms,
                 self._open(row),
             )
-            for row in found
+            for row in rows
         ]
 
     def _open(self, row: RunRow) -> OpenedStoredRun:
@@ -265,13 +267,13 @@ class StoredLibrary(StoredChanges):
         of_runs = [writer for of_run in writers for writer in of_run]
         return last_values(of_runs, self._metadata_store, self._store, None)
 
-    async def latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
+    async def latest(self, run_filter: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
         """The newest values of all running runs that match a filter."""
-        return await self._thorough.run(lambda: self._latest(wanted, keys))
+        return await self._thorough.run(lambda: self._latest(run_filter, keys))
 
-    def _latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
+    def _latest(self, run_filter: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
         now_ms = self.clock()
-        ids = self._metadata_store.runs.ids(replace(wanted, states=(RUNNING,)), now_ms)
+        ids = self._metadata_store.runs.ids(replace(run_filter, states=(RUNNING,)), now_ms)
         rows = self._metadata_store.runs.get(ids, now_ms)
         writers = [
             writer for of_run in self._metadata_store.writers.of_runs(ids).values() for writer in of_run
@@ -301,20 +303,20 @@ class StoredLibrary(StoredChanges):
         return await self._quick.run(lambda: self._hosts.runs_on(host, t0, t1, limit, readable))
 
     async def aggregate(
-        self, metric: str, wanted: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
+        self, metric: str, run_filter: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
     ) -> list[AggregatedSeries]:
         """One metric over all runs that match a filter.
 
         Raises:
             ValueError: too many runs or keys match.
         """
-        return await self._thorough.run(lambda: self._aggregate(metric, wanted, t0, t1, bucket_ms, by))
+        return await self._thorough.run(lambda: self._aggregate(metric, run_filter, t0, t1, bucket_ms, by))
 
     def _aggregate(
-        self, metric: str, wanted: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
+        self, metric: str, run_filter: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
     ) -> list[AggregatedSeries]:
         now_ms = self.clock()
-        started = replace(wanted, where=(*wanted.where, Predicate("started_ms", "<=", float(t1))))
+        started = replace(run_filter, where=(*run_filter.where, Predicate("started_ms", "<=", float(t1))))
         ids = self._metadata_store.runs.ids(started, now_ms)
         if len(ids) > MAX_FLEET:
             raise ValueError(
@@ -350,17 +352,17 @@ class StoredLibrary(StoredChanges):
         Raises:
             ValueError: too many match.
         """
-        wanted = KeyFilter([metric])
+        key_filter = KeyFilter([metric])
         prefix = metric[
             : min(
                 (metric.find(wildcard) for wildcard in _WILDCARDS if wildcard in metric), default=len(metric)
             )
         ]
-        found = self._metadata_store.metrics.with_prefix(prefix) if prefix != metric else {}
-        found |= self._metadata_store.metrics.find({metric, canonical(metric)})
+        candidates = self._metadata_store.metrics.with_prefix(prefix) if prefix != metric else {}
+        candidates |= self._metadata_store.metrics.find({metric, canonical(metric)})
         if (match := mlflow.from_mlflow(metric)) is not None:  # a name without an index means all GPUs
-            found |= self._metadata_store.metrics.with_prefix(match.key.partition(".")[0] + ".")
-        numbers = sorted(number for key, number in found.items() if wanted(key))
+            candidates |= self._metadata_store.metrics.with_prefix(match.key.partition(".")[0] + ".")
+        numbers = sorted(number for key, number in candidates.items() if key_filter(key))
         if len(numbers) > MAX_FLEET_METRICS:
             raise ValueError(
                 f"metric={metric} matches {len(numbers)} keys; at most {MAX_FLEET_METRICS} are allowed"

@@ -58,16 +58,16 @@ class RequestedSeries(NamedTuple):
 
 def requested_series(lanes: Iterable[Lane], matches: Callable[[Lane, str], bool]) -> list[RequestedSeries]:
     """The stored series and rates that match, each rate after its counter."""
-    found: list[RequestedSeries] = []
+    series: list[RequestedSeries] = []
     for lane in lanes:
         for key, metric in lane.sampled.items():
             deadline.check()
             if matches(lane, key):
-                found.append(RequestedSeries(lane, key, metric, None))
+                series.append(RequestedSeries(lane, key, metric, None))
             rate = rate_of(key)
             if rate is not None and matches(lane, rate.key):
-                found.append(RequestedSeries(lane, key, metric, rate))
-    return found
+                series.append(RequestedSeries(lane, key, metric, rate))
+    return series
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,192 +110,190 @@ class StoredSeries:
         self.names = {
             (lane.id, metric): (key, lane.host)
             for lane in lanes
-            for known in (lane.sampled, lane.logged)
-            for key, metric in known.items()
+            for metrics in (lane.sampled, lane.logged)
+            for key, metric in metrics.items()
         }
 
-    def samples(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> list[Series]:
+    def samples(self, requested: Sequence[RequestedSeries], t0: int, t1: int) -> list[Series]:
         """The samples from `t0` to `t1`, both included, of every requested series."""
-        stored = self._read_with_gaps([item for item in wanted if item.rate is None], t0, t1)
-        counters = self._counters([item for item in wanted if item.rate is not None], t0, t1)
-        found = []
-        for item in wanted:
+        stored = self._read_with_gaps([item for item in requested if item.rate is None], t0, t1)
+        counters = self._counters([item for item in requested if item.rate is not None], t0, t1)
+        samples = []
+        for item in requested:
             deadline.check()
             t, values = (stored if item.rate is None else counters).get(item.stored, _NOTHING)
             if item.rate is not None:
                 t, values = derive(t, values, item.rate.factor)
             series = Series(*item.place, t, values)
-            found.append(series if item.rate is None else within(series, t0, t1))
-        return found
+            samples.append(series if item.rate is None else within(series, t0, t1))
+        return samples
 
-    def buckets(self, wanted: Sequence[RequestedSeries], on: Grid) -> list[BucketedSeries]:
+    def buckets(self, requested: Sequence[RequestedSeries], on: Grid) -> list[BucketedSeries]:
         """Every requested series on a grid. Series without samples there are left out."""
         end = on.t0_ms + on.count * on.width_ms - 1
-        plain = [item for item in wanted if item.rate is None]
+        plain = [item for item in requested if item.rate is None]
         stored = self._read_buckets(plain, on)
         for item in plain:
             if item.stored in stored:
                 gaps = [t for t in self._gaps_of(item) if on.t0_ms <= t <= end]
                 stored[item.stored] = _with_empty(stored[item.stored], on, gaps)
-        derived = self.samples([item for item in wanted if item.rate is not None], on.t0_ms, end)
+        derived = self.samples([item for item in requested if item.rate is not None], on.t0_ms, end)
         of_rates = {
             (series.key, series.host, series.role): reduce(on, series.t, series.values) for series in derived
         }
-        found = []
-        for item in wanted:
+        in_buckets = []
+        for item in requested:
             buckets = stored.get(item.stored) if item.rate is None else of_rates.get(item.place)
             if buckets is not None and len(buckets.t):
-                found.append(BucketedSeries(*item.place, buckets))
-        return found
+                in_buckets.append(BucketedSeries(*item.place, buckets))
+        return in_buckets
 
-    def counts(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> dict[tuple[int, int], int]:
+    def counts(self, requested: Sequence[RequestedSeries], t0: int, t1: int) -> dict[tuple[int, int], int]:
         """About how many samples the requested series have from `t0` to `t1`, without gaps."""
         on = Grid(t0, t1 - t0 + 1, 1)
-        return {place: int(buckets.n.sum()) for place, buckets in self._read_buckets(wanted, on).items()}
+        return {key: int(buckets.n.sum()) for key, buckets in self._read_buckets(requested, on).items()}
 
-    def extents(self, wanted: Sequence[RequestedSeries], from_ms: int) -> dict[tuple[int, int], Extent]:
+    def extents(self, requested: Sequence[RequestedSeries], from_ms: int) -> dict[tuple[int, int], Extent]:
         """The extents of stored series; `from_ms` is about the start of the run."""
         # Buckets of four weeks, one of which begins with the run: most chunks are inside one bucket, so
         # they need not be decoded.
         first = from_ms % _WIDE_MS
         on = Grid(first, _WIDE_MS, (END_OF_TIME_MS - first) // _WIDE_MS)
         there = {
-            place: buckets
-            for place, buckets in self._read_buckets(wanted, on).items()
-            if int(buckets.n.sum())
+            key: buckets for key, buckets in self._read_buckets(requested, on).items() if int(buckets.n.sum())
         }
         newest = self._newest(there)
         self._find_first(there, on.width_ms)
         # If the first bucket cannot be read, the best known time is the start of the run.
-        began = {place: self._first.get(place, from_ms) for place in there}
+        began = {key: self._first.get(key, from_ms) for key in there}
         return {
-            place: Extent(
+            key: Extent(
                 n=int(buckets.n.sum()),
-                first_ms=began[place],
-                last_ms=newest.get(place, began[place]),
+                first_ms=began[key],
+                last_ms=newest.get(key, began[key]),
                 min=float(np.nanmin(buckets.min)),
                 max=float(np.nanmax(buckets.max)),
                 last=float(buckets.last[np.flatnonzero(buckets.n)[-1]]),
             )
-            for place, buckets in there.items()
+            for key, buckets in there.items()
         }
 
     def values_since(self, lane: Lane, metrics: Sequence[int], from_ms: int) -> dict[int, Buckets]:
         """The values of some series of a lane from a time on, in buckets of four weeks."""
         on = Grid(from_ms, _WIDE_MS, -(-(END_OF_TIME_MS - from_ms) // _WIDE_MS))
-        answer = self._store.read_buckets([lane.id], metrics, on)
-        self._note(answer)
-        return {item.metric: item.buckets for item in answer.series}
+        result = self._store.read_buckets([lane.id], metrics, on)
+        self._note(result)
+        return {item.metric: item.buckets for item in result.series}
 
-    def _newest(self, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], int]:
-        if not places:
+    def _newest(self, keys: Collection[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        if not keys:
             return {}
         return {
             (latest.run, metric): t
-            for latest in self._store.latest(*_ids(places))
+            for latest in self._store.latest(*_ids(keys))
             for metric, t in zip(latest.metrics.tolist(), latest.t.tolist(), strict=True)
         }
 
     def _find_first(self, there: dict[tuple[int, int], Buckets], width_ms: int) -> None:
         """Find the time of the first value of each series: search its first bucket with narrower ones."""
-        places: dict[int, list[tuple[int, int]]] = {}
-        for place, buckets in there.items():
+        keys_by_start: dict[int, list[tuple[int, int]]] = {}
+        for key, buckets in there.items():
             start = int(buckets.t[np.flatnonzero(buckets.n)[0]])
-            if not start <= self._first.get(place, -1) < start + width_ms:
-                places.setdefault(start, []).append(place)
-        for start, starting in places.items():
+            if not start <= self._first.get(key, -1) < start + width_ms:
+                keys_by_start.setdefault(start, []).append(key)
+        for start, starting in keys_by_start.items():
             if width_ms <= _NARROW_MS:
-                for place, (t, values) in self._read(starting, start, start + width_ms - 1).items():
+                for key, (t, values) in self._read(starting, start, start + width_ms - 1).items():
                     there_are = np.flatnonzero(~np.isnan(values))
                     if len(there_are):
-                        self._first[place] = int(t[there_are[0]])
+                        self._first[key] = int(t[there_are[0]])
                 continue
             narrower = max(_NARROW_MS, width_ms // 500)
             on = Grid(start, narrower, -(-width_ms // narrower))
-            found = self._collect(self._store.read_buckets(*_ids(starting), on), set(starting))
+            buckets_by_key = self._collect(self._store.read_buckets(*_ids(starting), on), set(starting))
             self._find_first(
-                {place: buckets for place, buckets in found.items() if buckets.n.any()}, narrower
+                {key: buckets for key, buckets in buckets_by_key.items() if buckets.n.any()}, narrower
             )
 
-    def _counters(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> Columns:
+    def _counters(self, requested: Sequence[RequestedSeries], t0: int, t1: int) -> Columns:
         """Samples of counters, from the last one before `t0` on."""
-        found = self._read_with_gaps(wanted, t0, t1)
+        columns = self._read_with_gaps(requested, t0, t1)
         start = t0
-        missing = {item.stored: item for item in wanted}
+        missing = {item.stored: item for item in requested}
         for back_ms in _LOOK_BACK_MS:
             end, start = start - 1, max(0, t0 - back_ms)
             if not missing or end < start:
                 break
-            for place, (t, values) in self._read_with_gaps(list(missing.values()), start, end).items():
+            for key, (t, values) in self._read_with_gaps(list(missing.values()), start, end).items():
                 if len(t):
-                    later = found.get(place, _NOTHING)
-                    found[place] = np.append(t[-1:], later[0]), np.append(values[-1:], later[1])
-                    del missing[place]
-        return found
+                    later = columns.get(key, _NOTHING)
+                    columns[key] = np.append(t[-1:], later[0]), np.append(values[-1:], later[1])
+                    del missing[key]
+        return columns
 
-    def _read_with_gaps(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> Columns:
-        found = self._read([item.stored for item in wanted], t0, t1)
-        for item in wanted:
+    def _read_with_gaps(self, requested: Sequence[RequestedSeries], t0: int, t1: int) -> Columns:
+        columns = self._read([item.stored for item in requested], t0, t1)
+        for item in requested:
             gaps = [t for t in self._gaps_of(item) if t0 <= t <= t1]
             if gaps:
-                t, values = found.get(item.stored, _NOTHING)
+                t, values = columns.get(item.stored, _NOTHING)
                 rows = np.searchsorted(t, gaps)
-                found[item.stored] = np.insert(t, rows, gaps), np.insert(values, rows, np.nan)
-        return found
+                columns[item.stored] = np.insert(t, rows, gaps), np.insert(values, rows, np.nan)
+        return columns
 
-    def _gaps_of(self, wanted: RequestedSeries) -> list[int]:
+    def _gaps_of(self, requested: RequestedSeries) -> list[int]:
         """Times halfway between the last sample of a monitor and the first one after its restart."""
-        writers = wanted.lane.writers
+        writers = requested.lane.writers
         if len(writers) < 2:
             return []
-        found = set()
+        gaps = set()
         for before, writer in itertools.pairwise(writers):
-            place = (wanted.lane.id, writer.started_ms)
-            if (*wanted.stored, writer.started_ms) not in self._gaps and place not in self._searched:
-                self._searched.add(place)
-                self._find_gaps(wanted.lane, min(before.last_ms, writer.started_ms), writer.started_ms)
-            found.add(self._gaps.get((*wanted.stored, writer.started_ms)))
-        return sorted(t for t in found if t is not None)
+            key = (requested.lane.id, writer.started_ms)
+            if (*requested.stored, writer.started_ms) not in self._gaps and key not in self._searched:
+                self._searched.add(key)
+                self._find_gaps(requested.lane, min(before.last_ms, writer.started_ms), writer.started_ms)
+            gaps.add(self._gaps.get((*requested.stored, writer.started_ms)))
+        return sorted(t for t in gaps if t is not None)
 
     def _find_gaps(self, lane: Lane, last_ms: int, start_ms: int) -> None:
         """Find the gaps of all series of a lane between two writers. Some may be found only later."""
-        answer = self._store.read(
+        result = self._store.read(
             [lane.id], list(lane.sampled.values()), last_ms - _NEAR_MS, start_ms + _NEAR_MS
         )
-        for series in answer.series:
+        for series in result.series:
             row = int(np.searchsorted(series.t, start_ms))
             if 0 < row < len(series.t):
                 middle = (int(series.t[row - 1]) + int(series.t[row])) // 2
                 self._gaps[lane.id, series.metric, start_ms] = middle
 
-    def _read(self, places: Iterable[tuple[int, int]], t0: int, t1: int) -> Columns:
-        requested = set(places)
+    def _read(self, keys: Iterable[tuple[int, int]], t0: int, t1: int) -> Columns:
+        requested = set(keys)
         if not requested or t1 < t0:
             return {}
-        answer = self._store.read(*_ids(requested), t0, t1)
-        self._note(answer)
+        result = self._store.read(*_ids(requested), t0, t1)
+        self._note(result)
         return {
             (item.run, item.metric): (item.t, item.values)
-            for item in answer.series
+            for item in result.series
             if (item.run, item.metric) in requested
         }
 
-    def _read_buckets(self, wanted: Sequence[RequestedSeries], on: Grid) -> dict[tuple[int, int], Buckets]:
-        requested = {item.stored for item in wanted}
-        return self._collect(self._store.read_buckets(*_ids(requested), on), requested) if requested else {}
+    def _read_buckets(self, requested: Sequence[RequestedSeries], on: Grid) -> dict[tuple[int, int], Buckets]:
+        pairs = {item.stored for item in requested}
+        return self._collect(self._store.read_buckets(*_ids(pairs), on), pairs) if pairs else {}
 
     def _collect(
-        self, answer: ReadResult[SeriesBuckets], requested: set[tuple[int, int]]
+        self, result: ReadResult[SeriesBuckets], requested: set[tuple[int, int]]
     ) -> dict[tuple[int, int], Buckets]:
-        self._note(answer)
+        self._note(result)
         return {
             (item.run, item.metric): item.buckets
-            for item in answer.series
+            for item in result.series
             if (item.run, item.metric) in requested
         }
 
-    def _note(self, answer: ReadResult[SeriesSamples] | ReadResult[SeriesBuckets]) -> None:
-        self.note(answer.damaged)
+    def _note(self, result: ReadResult[SeriesSamples] | ReadResult[SeriesBuckets]) -> None:
+        self.note(result.damaged)
 
     def note(self, damaged: Iterable[DamagedData]) -> None:
         """Record unreadable data, to report it."""
@@ -322,9 +320,9 @@ def _moment(t_ms: int) -> str:
 _NOTHING: tuple[Integers, Floats] = (np.empty(0, np.int64), np.empty(0))
 
 
-def _ids(places: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
+def _ids(keys: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
     """The lanes and the metrics of some places."""
-    lanes, metrics = zip(*places, strict=True)
+    lanes, metrics = zip(*keys, strict=True)
     return sorted(set(lanes)), sorted(set(metrics))
 
 

@@ -25,13 +25,13 @@ def sparklines_of(
     """
     deadline.check()
     on = sparkline_grid(row.started_ms, row.last_ms)
-    wanted = sorted({number for of_key in numbers.values() for number in of_key})
+    metrics = sorted({number for of_key in numbers.values() for number in of_key})
     lanes = {writer.lane_id: writer.role for writer in writers}
-    if not wanted or not lanes:
+    if not metrics or not lanes:
         return {}
-    found: dict[int, list[tuple[str, Buckets]]] = {}
-    for series in store.read_buckets(sorted(lanes), wanted, on).series:
-        found.setdefault(series.metric, []).append((lanes[series.run], series.buckets))
+    by_metric: dict[int, list[tuple[str, Buckets]]] = {}
+    for series in store.read_buckets(sorted(lanes), metrics, on).series:
+        by_metric.setdefault(series.metric, []).append((lanes[series.run], series.buckets))
     lines = {}
     for key, of_key in numbers.items():
         sampled = is_glob(key) or DEFINITIONS.find(key) is not None
@@ -40,7 +40,7 @@ def sparklines_of(
             [
                 buckets
                 for number in of_key
-                for role, buckets in found.get(number, ())
+                for role, buckets in by_metric.get(number, ())
                 if not (sampled and role == TRAIN)
             ],
         )

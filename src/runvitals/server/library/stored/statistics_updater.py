@@ -81,7 +81,7 @@ class StatisticsUpdater:
         computed = self._computed(due)
         table.put(computed)
         if len(computed) == len(due) < _AT_ONCE:  # otherwise the next turn goes on with what is still due
-            self._newest = max((self._newest, *(one.id for one in due)))
+            self._newest = max((self._newest, *(run.id for run in due)))
             self._running = running
             if full:
                 self._full_check_ms = now_ms + _FULL_CHECK_MS
@@ -89,12 +89,12 @@ class StatisticsUpdater:
     def _computed(self, due: Sequence[DueRun]) -> list[ComputedStatistics]:
         """The statistics of runs, of as many as there is time for."""
         until_s = self._monotonic() + _WORK_S
-        found = []
-        for one in due:
+        statistics = []
+        for due_run in due:
             if self._monotonic() > until_s or self.thread.closing.is_set():
                 break
-            run = StoredRun(one.uid, one.id, self._store, self._metadata_store)
+            run = StoredRun(due_run.uid, due_run.id, self._store, self._metadata_store)
             run.refresh()
-            values = statistics_of(run, one.started_ms, one.last_ms)
-            found.append(ComputedStatistics(one.id, one.last_ms, values))
-        return found
+            values = statistics_of(run, due_run.started_ms, due_run.last_ms)
+            statistics.append(ComputedStatistics(due_run.id, due_run.last_ms, values))
+        return statistics

@@ -17,20 +17,20 @@ def storage_of(
         for run_id, writers in metadata_store.writers.of_runs([place.run_id for place in places]).items()
     }
     sizes = store.sizes(sorted({lane for of_run in lanes.values() for lane in of_run}))
-    found: dict[int, ProjectStorage] = {}
+    projects: dict[int, ProjectStorage] = {}
     for place in places:
-        project = found.setdefault(place.project_id, ProjectStorage(place.project_id, place.project))
+        project = projects.setdefault(place.project_id, ProjectStorage(place.project_id, place.project))
         samples = sum(sizes.get(lane, 0) for lane in lanes.get(place.run_id, ()))
         project.runs += 1
         project.samples += samples
         project.console += place.console_bytes
         project.trash += samples + place.console_bytes if place.in_trash else 0
     for project_id, files in metadata_store.accounts.file_storage(entity_id).items():
-        if project_id in found:  # otherwise its first run arrived between the two queries
-            project = found[project_id]
+        if project_id in projects:  # otherwise its first run arrived between the two queries
+            project = projects[project_id]
             project.files, project.media, project.artifacts = files.files, files.media, files.artifacts
             project.trash += files.trash
-    return sorted(found.values(), key=lambda project: (-project.bytes, project.project))
+    return sorted(projects.values(), key=lambda project: (-project.bytes, project.project))
 
 
 def run_storage_of(
@@ -41,7 +41,7 @@ def run_storage_of(
     writers = metadata_store.writers.of_runs([place.run_id for place in places])
     lanes = {run_id: {writer.lane_id for writer in of_run} for run_id, of_run in writers.items()}
     sizes = store.sizes(sorted({lane for of_run in lanes.values() for lane in of_run}))
-    found = [
+    runs = [
         RunStorage(place, sum(sizes.get(lane, 0) for lane in lanes.get(place.run_id, ()))) for place in places
     ]
-    return sorted(found, key=lambda one: (-one.bytes, one.place.uid))
+    return sorted(runs, key=lambda run: (-run.bytes, run.place.uid))

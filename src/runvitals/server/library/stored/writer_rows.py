@@ -48,8 +48,8 @@ def stored_rows(store: SampleStore, metadata_store: MetadataStore, run_id: int) 
 def _rows_of(store: SampleStore, lane: Lane) -> WriterRows:
     metrics = [lane.logged[key] for key in RESERVED if key in lane.logged]
     series = {
-        one.metric: (one.t, one.values)
-        for one in store.read([lane.id], metrics, 0, END_OF_TIME_MS - 1).series
+        column.metric: (column.t, column.values)
+        for column in store.read([lane.id], metrics, 0, END_OF_TIME_MS - 1).series
     }
     nothing = np.empty(0, np.int64), np.empty(0)
     t, steps = series.get(lane.logged[STEP], nothing)

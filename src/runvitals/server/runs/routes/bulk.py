@@ -95,16 +95,16 @@ async def _changed(
     request: Request, library: EditableLibrary, run: NamedRunSchema, change: BulkChange
 ) -> str | None:
     """Change one run; returns why it was not changed."""
-    one = _request_for(request, run, change.do)
+    single_request = _request_for(request, run, change.do)
     try:
         access = route_check(request)
         if access is not None:
-            await access.check_route(one, _PERMISSIONS[change.do])
-        number: int | None = getattr(one.state, "run_number", None)
+            await access.check_route(single_request, _PERMISSIONS[change.do])
+        number: int | None = getattr(single_request.state, "run_number", None)
         if change.changes is not None:
-            await _update(one, library, run.id, number, change.changes)
+            await _update(single_request, library, run.id, number, change.changes)
         else:
-            await _OTHERS[change.do](one, library, run.id, number)
+            await _OTHERS[change.do](single_request, library, run.id, number)
     except HTTPException as error:
         if error.status_code == 401:
             raise
@@ -128,14 +128,14 @@ def _request_for(request: Request, run: NamedRunSchema, do: str) -> Request:
 
 
 async def _update(
-    one: Request, library: EditableLibrary, run: str, number: int | None, changes: BulkRunChanges
+    request: Request, library: EditableLibrary, run: str, number: int | None, changes: BulkRunChanges
 ) -> None:
     add, remove = changes.add_tags, changes.remove_tags
     sent = changes.model_dump(exclude_unset=True, exclude={"add_tags", "remove_tags"})
     if sent:
-        await runs.edit(one, library, run, number, models.RunChanges(**sent))
+        await runs.edit(request, library, run, number, models.RunChanges(**sent))
     if add or remove:
-        await library.tag(run, add, remove, number, recording(one, "run.update", fields=["tags"]))
+        await library.tag(run, add, remove, number, recording(request, "run.update", fields=["tags"]))
 
 
 Route = Callable[[Request, EditableLibrary, str, int | None], Awaitable[Any]]

@@ -45,7 +45,7 @@ async def defined_metrics(library: TheLibrary, run_filter: TheFilter) -> Any:
     choice for a name counts.
     """
     page = await library.page(run_filter, RunSort("started_ms", True), _RUNS, None, lambda key: False)
-    found: dict[str, Any] = {}
+    metrics: dict[str, Any] = {}
     for run in reversed(page.runs):
-        found.update(run.defined_metrics)
-    return found
+        metrics.update(run.defined_metrics)
+    return metrics

@@ -199,7 +199,7 @@ def requested_terms(
 
 
 def requested_filter(
-    place: Annotated[Filter, Depends(requested_place)],
+    place_filter: Annotated[Filter, Depends(requested_place)],
     state: Annotated[list[State] | None, Query(description="Only in these states.")] = None,
     tag: Annotated[
         list[str] | None, Query(description="Only with all of these tags.", max_length=100)
@@ -239,7 +239,7 @@ def requested_filter(
     except ValueError as error:
         raise HTTPException(422, f"where: {error}") from None
     return replace(
-        place,
+        place_filter,
         states=tuple(state or ()),
         tags=tuple(tag or ()),
         text=text,

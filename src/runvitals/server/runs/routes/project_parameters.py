@@ -31,10 +31,10 @@ def the_entity(entity: EntityName, access: TheAccess, requester: TheRequester) -
     Raises:
         HTTPException: 404 if there is none.
     """
-    found = access.directory.entity_named(entity)
-    if found is None:
+    resource = access.directory.entity_named(entity)
+    if resource is None:
         access.hide(requester, f"team or user {entity!r}")
-    return found
+    return resource
 
 
 TheEntity = Annotated[Entity, Depends(the_entity)]
@@ -54,8 +54,8 @@ def the_project(
     """
     if number is None:  # on a server without accounts, where no right is checked
         owner = access.directory.entity_named(entity)
-        found = None if owner is None else access.directory.project_named(owner.id, project)
-        number = None if found is None else found.id
+        resource = None if owner is None else access.directory.project_named(owner.id, project)
+        number = None if resource is None else resource.id
     if number is None:
         access.hide(requester, f"project {f'{entity}/{project}'!r}")
     return access.accounts.owned_projects.get(number)

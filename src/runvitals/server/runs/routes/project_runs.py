@@ -33,7 +33,7 @@ router = Router()
 @router.post("/runs/{run}/move", response_model=MovedRun, dependencies=[needs("run:move")])
 def move_run(
     run: str,
-    place: ProjectOfRun,
+    body: ProjectOfRun,
     number: RunNumber,
     access: TheAccess,
     requester: TheRequester,
@@ -44,9 +44,9 @@ def move_run(
     if number is None or number not in rows:
         raise HTTPException(404, f"there is no run {run!r}")
     source = access.directory.project(rows[number].project_id)
-    owner = access.directory.entity_named(place.entity)
-    target = None if owner is None else access.directory.project_named(owner.id, place.project)
-    what = f"project {f'{place.entity}/{place.project}'!r}"
+    owner = access.directory.entity_named(body.entity)
+    target = None if owner is None else access.directory.project_named(owner.id, body.project)
+    what = f"project {f'{body.entity}/{body.project}'!r}"
     if target is None:
         access.hide(requester, what)
     access.require(requester, Action.RUN_CREATE, target, what)
@@ -55,4 +55,4 @@ def move_run(
     access.accounts.owned_projects.move_run(number, target.id, requester.actor, access.clock())
     access.rights_changed()
     refresh_runs(request)
-    return MovedRun(run=run, entity=place.entity, project=place.project)
+    return MovedRun(run=run, entity=body.entity, project=body.project)

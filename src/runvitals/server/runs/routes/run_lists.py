@@ -119,15 +119,15 @@ def _group(group: RunGroup, names: tuple[str, ...], fields: dict[str, str]) -> d
     responses={**INVALID_PARAMETER, 200: {"content": {"text/csv": {}}}},
     dependencies=[needs("filtered run:read")],
 )
-async def runs_as_csv(library: TheLibrary, run_filter: TheFilter, wanted: TheList) -> Response:
+async def runs_as_csv(library: TheLibrary, run_filter: TheFilter, requested: TheList) -> Response:
     """The runs that match, one a row, with the chosen columns: at most 100,000. Text that a spreadsheet would
     run as a formula gets a leading apostrophe.
     """
-    if wanted.sparklines:
+    if requested.sparklines:
         raise InvalidFields({"sparklines": "a table in CSV has no sparklines"})
 
     async def page(after: str | None) -> RunsPage:
-        return await library.page(run_filter, wanted.sort, _ROWS_AT_ONCE, after, _nothing, wanted.shown)
+        return await library.page(run_filter, requested.sort, _ROWS_AT_ONCE, after, _nothing, requested.shown)
 
     try:
         first = await page(None)
@@ -135,10 +135,10 @@ async def runs_as_csv(library: TheLibrary, run_filter: TheFilter, wanted: TheLis
         raise HTTPException(422, str(error)) from None
 
     async def rows() -> AsyncIterator[str]:
-        yield csv_text([*_CSV_COLUMNS, *wanted.fields], ())
+        yield csv_text([*_CSV_COLUMNS, *requested.fields], ())
         current, sent = first, 0
         while True:
-            yield _csv_rows(current, wanted)
+            yield _csv_rows(current, requested)
             sent += len(current.runs)
             if current.next is None or sent >= MAX_CSV_ROWS:
                 return
@@ -152,11 +152,11 @@ def _nothing(key: str) -> bool:
     return False
 
 
-def _csv_rows(page: RunsPage, wanted: RequestedList) -> str:
-    names = [*_CSV_COLUMNS, *wanted.fields]
+def _csv_rows(page: RunsPage, requested: RequestedList) -> str:
+    names = [*_CSV_COLUMNS, *requested.fields]
     rows = []
     for run, values in zip(page.runs, page.columns, strict=True):
-        chosen = {name: values.get(field) for name, field in wanted.fields.items()}
+        chosen = {name: values.get(field) for name, field in requested.fields.items()}
         rows.append({**_csv_row(run), **chosen})
     return csv_text(None, ([row[name] for name in names] for row in rows))
 
@@ -176,8 +176,8 @@ def _csv_row(run: Run) -> dict[str, Any]:
 )
 async def field_values(library: TheLibrary, run_filter: TheFilter) -> Any:
     """What a filter can name, with the most frequent values in the newest runs that match: for completion."""
-    found = {choice.name: choice for choice in await library.choices(run_filter)}
-    fixed = [choice for choice in FIXED_CHOICES if choice.name not in found]
-    system = [choice for choice in system_choices() if choice.name not in found]
-    choices = [*fixed, *found.values(), *system]
+    choices_by_name = {choice.name: choice for choice in await library.choices(run_filter)}
+    fixed = [choice for choice in FIXED_CHOICES if choice.name not in choices_by_name]
+    system = [choice for choice in system_choices() if choice.name not in choices_by_name]
+    choices = [*fixed, *choices_by_name.values(), *system]
     return {"fields": [finite(asdict(choice)) for choice in choices]}

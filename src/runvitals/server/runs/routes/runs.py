@@ -56,7 +56,7 @@ async def list_runs(
     request: Request,
     library: TheLibrary,
     run_filter: TheFilter,
-    wanted: TheList,
+    requested: TheList,
     last: Annotated[
         list[str] | None, Query(description="Keys or globs whose newest values are returned.")
     ] = None,
@@ -66,7 +66,7 @@ async def list_runs(
 ) -> Response:
     """Runs, newest first. Pages are stable: a run that starts meanwhile moves no run to another page."""
     access, cursors = route_check(request), services_of(request).cursors
-    if wanted.sparklines and limit > MAX_SPARKLINE_RUNS:
+    if requested.sparklines and limit > MAX_SPARKLINE_RUNS:
         raise InvalidFields(
             {"sparklines": f"expected a limit of at most {MAX_SPARKLINE_RUNS} with sparklines"}
         )
@@ -74,35 +74,35 @@ async def list_runs(
         if after is not None and cursors is not None:
             after = await run_in_threadpool(cursors.opened, request, after)
         keys = KeyFilter(last or DEFAULT_LAST)
-        page = await library.page(run_filter, wanted.sort, limit, after, keys, wanted.shown, skip)
+        page = await library.page(run_filter, requested.sort, limit, after, keys, requested.shown, skip)
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
 
     def encode() -> bytes:
-        rows = _rows(page, wanted)
+        rows = _rows(page, requested)
         following = page.next
         if access is not None:
             may = access.may_of_runs(request, page.runs, run_filter.deleted)
             rows = [{**row, "may": actions} for row, actions in zip(rows, may, strict=True)]
         if following is not None and cursors is not None:
             following = cursors.bound(request, following)
-        answer = {"runs": rows, "total": page.total, "next": following, "pending": page.pending}
-        return json_bytes(answer)
+        body = {"runs": rows, "total": page.total, "next": following, "pending": page.pending}
+        return json_bytes(body)
 
     return await json_response(request, await run_in_threadpool(encode))
 
 
-def _rows(page: RunsPage, wanted: RequestedList) -> list[dict[str, Any]]:
+def _rows(page: RunsPage, requested: RequestedList) -> list[dict[str, Any]]:
     runs = [run_as_dict(run) for run in page.runs]
     rows: list[dict[str, Any]] = [{name: run[name] for name in _ROW_FIELDS} for run in runs]
     for row, run in zip(rows, runs, strict=True):
         row["notes"] = run["notes"].partition("\n")[0][:_NOTE_CHARACTERS]
-    if wanted.fields:
+    if requested.fields:
         for row, values in zip(rows, page.columns, strict=True):
-            row["columns"] = {name: values.get(field) for name, field in wanted.fields.items()}
-    if wanted.sparklines:
+            row["columns"] = {name: values.get(field) for name, field in requested.fields.items()}
+    if requested.sparklines:
         for row, lines in zip(rows, page.sparklines, strict=True):
-            row["sparklines"] = {key: lines.get(key, []) for key in wanted.sparklines}
+            row["sparklines"] = {key: lines.get(key, []) for key in requested.sparklines}
     return rows
 
 
@@ -128,9 +128,9 @@ async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Respons
     access = route_check(request)
 
     def read(view: RunView) -> bytes:
-        found = view.run(library.clock())
-        may = [] if access is None else access.may_of_runs(request, [found])[0]
-        return json_bytes({**run_as_dict(found), "may": may})
+        details = view.run(library.clock())
+        may = [] if access is None else access.may_of_runs(request, [details])[0]
+        return json_bytes({**run_as_dict(details), "may": may})
 
     return await json_response(request, await run.use(read, quick=True))
 

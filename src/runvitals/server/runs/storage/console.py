@@ -142,10 +142,10 @@ def _rewrite(
     grown = 0
     numbers = sorted(pieces)
     for first in range(0, len(numbers), _PIECES_PER_QUERY):
-        wanted = numbers[first : first + _PIECES_PER_QUERY]
-        mine = console.c.writer_id == of_writer.scalar_subquery(), console.c.seq.in_(wanted)
-        found = select(console.c.id, console.c.seq, console.c.size, console.c.text).where(*mine)
-        for row in connection.execute(found).all():
+        part = numbers[first : first + _PIECES_PER_QUERY]
+        mine = console.c.writer_id == of_writer.scalar_subquery(), console.c.seq.in_(part)
+        statement = select(console.c.id, console.c.seq, console.c.size, console.c.text).where(*mine)
+        for row in connection.execute(statement).all():
             text = plain_text(pieces[row.seq].text)
             if text == row.text:
                 continue
@@ -158,13 +158,13 @@ def _rewrite(
 
 def _there(connection: Connection, pieces: Sequence[ConsoleLine]) -> set[tuple[int, int]]:
     names = [(piece.writer_id, piece.seq) for piece in pieces]
-    found: set[tuple[int, int]] = set()
+    present: set[tuple[int, int]] = set()
     for first in range(0, len(names), _PIECES_PER_QUERY):
         is_known = tuple_(console.c.writer_id, console.c.seq).in_(names[first : first + _PIECES_PER_QUERY])
-        found.update(
+        present.update(
             map(tuple, connection.execute(select(console.c.writer_id, console.c.seq).where(is_known)))
         )
-    return found
+    return present
 
 
 def _row(piece: ConsoleLine) -> dict[str, Any]:

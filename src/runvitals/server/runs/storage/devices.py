@@ -114,9 +114,9 @@ def _record(
     connection.execute(statement, [rows[identity] for identity in sorted(rows)])
     numbers = ids_of(connection, device.c.identity, rows)
     seen = insert(connection, run_device)
-    known = {name: func.coalesce(seen.excluded[name], run_device.c[name]) for name in ("position", "used")}
+    values = {name: func.coalesce(seen.excluded[name], run_device.c[name]) for name in ("position", "used")}
     connection.execute(
-        seen.on_conflict_do_update(index_elements=["run_id", "host", "device_id"], set_=known),
+        seen.on_conflict_do_update(index_elements=["run_id", "host", "device_id"], set_=values),
         [
             {
                 "run_id": run_id,

@@ -125,10 +125,10 @@ class EventTable:
 
 def _stored(row: Row[Any]) -> StoredEvent:
     sender = {"user_id": row.user_id, "service_account_id": row.service_account_id}
-    known = stored_object(row.body, f"the event {row.id}")
-    if (damage := damage_of(known)) is not None:
-        known = {"name": DAMAGED, "level": "error", "text": damage}
-    body = {**sender, **known}
+    data = stored_object(row.body, f"the event {row.id}")
+    if (damage := damage_of(data)) is not None:
+        data = {"name": DAMAGED, "level": "error", "text": damage}
+    body = {**sender, **data}
     return StoredEvent(
         run_id=row.run_id, time_ms=row.time_ms, writer_id=row.writer_id, seq=row.seq, id=row.id, **body
     )

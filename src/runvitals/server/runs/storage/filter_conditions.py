@@ -132,8 +132,8 @@ def has_words(connection: Connection, words: list[str]) -> Condition:
     check = and_(*(func.strpos(text, word) > 0 for word in words))
     if all(len(word) < 3 for word in words):  # PostgreSQL's index needs at least three characters
         return Condition(check)
-    found = (run_text.c.text.contains(word, autoescape=True) for word in words)
-    return Condition(check, select(run_text.c.run_id).where(*found))
+    conditions = (run_text.c.text.contains(word, autoescape=True) for word in words)
+    return Condition(check, select(run_text.c.run_id).where(*conditions))
 
 
 def _sqlite_listing(words: list[str]) -> Select[Any]:

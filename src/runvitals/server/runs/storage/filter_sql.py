@@ -47,7 +47,7 @@ class FilterPlan(NamedTuple):
 
 def plan(
     connection: Connection,
-    wanted: Filter,
+    run_filter: Filter,
     now_ms: int,
     needed: int | None,
     project_indexed: bool = True,
@@ -60,7 +60,7 @@ def plan(
         project_indexed: whether that index starts with the project.
         also: conditions besides the filter.
     """
-    conditions = [*_conditions(connection, wanted, now_ms, project_indexed), *also]
+    conditions = [*_conditions(connection, run_filter, now_ms, project_indexed), *also]
     driver: Condition | None = None
     smallest, share = COUNTED, 1.0
     total = connection.execute(select(func.max(run.c.id))).scalar() or 0
@@ -80,45 +80,45 @@ def plan(
 
 
 def _conditions(
-    connection: Connection, wanted: Filter, now_ms: int, project_indexed: bool
+    connection: Connection, run_filter: Filter, now_ms: int, project_indexed: bool
 ) -> Iterator[Condition]:
-    yield Condition(run.c.deleted_ms.is_not(None) if wanted.deleted else run.c.deleted_ms.is_(None))
-    if wanted.states:
-        yield in_states(wanted.states, now_ms)
-    projects = _project_ids(connection, wanted)
+    yield Condition(run.c.deleted_ms.is_not(None) if run_filter.deleted else run.c.deleted_ms.is_(None))
+    if run_filter.states:
+        yield in_states(run_filter.states, now_ms)
+    projects = _project_ids(connection, run_filter)
     if projects is not None:
         yield _in_projects(connection, projects, project_indexed)
-    readable = wanted.readable
+    readable = run_filter.readable
     if readable is not None and (
-        projects is None or wanted.deleted or not readable.projects.issuperset(projects)
+        projects is None or run_filter.deleted or not readable.projects.issuperset(projects)
     ):
-        yield _readable(connection, readable, wanted.deleted)
-    if wanted.author is not None:
-        yield _by_author(connection, wanted.author)
-    numbers = ids_of(connection, field_table.c.name, {plain_text(name) for name in wanted.fields})
-    for predicate in wanted.where:
+        yield _readable(connection, readable, run_filter.deleted)
+    if run_filter.author is not None:
+        yield _by_author(connection, run_filter.author)
+    numbers = ids_of(connection, field_table.c.name, {plain_text(name) for name in run_filter.fields})
+    for predicate in run_filter.where:
         yield compares(predicate, numbers.get(plain_text(predicate.field)))
-    for tag in wanted.tags:
+    for tag in run_filter.tags:
         tagged = select(run_tag.c.run_id).where(run_tag.c.tag == plain_text(tag))
         yield Condition(exists(tagged.where(run_tag.c.run_id == run.c.id).correlate(run)), tagged)
-    if wanted.device is not None:
-        yield with_device(wanted.device)
-    words = plain_text(wanted.text).casefold().split()[:MAX_WORDS]
+    if run_filter.device is not None:
+        yield with_device(run_filter.device)
+    words = plain_text(run_filter.text).casefold().split()[:MAX_WORDS]
     if words:
         yield has_words(connection, [word[:MAX_WORD] for word in words])
-    for term in wanted.terms:
+    for term in run_filter.terms:
         yield term_condition(connection, term, numbers, now_ms, projects)
 
 
-def _project_ids(connection: Connection, wanted: Filter) -> list[int] | None:
+def _project_ids(connection: Connection, run_filter: Filter) -> list[int] | None:
     """The projects that a filter names; None if it names neither a project nor an entity."""
     statement = select(project.c.id)
-    if wanted.project is not None:
-        statement = statement.where(project.c.name == plain_text(wanted.project))
-    if wanted.entity is not None:
+    if run_filter.project is not None:
+        statement = statement.where(project.c.name == plain_text(run_filter.project))
+    if run_filter.entity is not None:
         statement = statement.join(entity, entity.c.id == project.c.entity_id)
-        statement = statement.where(entity.c.name == plain_text(wanted.entity))
-    if wanted.project is None and wanted.entity is None:
+        statement = statement.where(entity.c.name == plain_text(run_filter.entity))
+    if run_filter.project is None and run_filter.entity is None:
         return None
     return list(connection.execute(statement).scalars())
 

@@ -52,11 +52,11 @@ def term_condition(
         numbers: the ids of fields, by name.
         among: the projects whose runs are searched by regular expressions; None: all.
     """
-    found = _condition(connection, term, numbers, now_ms, among)
+    condition = _condition(connection, term, numbers, now_ms, among)
     if not term.negated:
-        return found
+        return condition
     # A comparison with a missing value is null, not false.
-    return Condition(~func.coalesce(found.check, false()))
+    return Condition(~func.coalesce(condition.check, false()))
 
 
 def _condition(
@@ -91,13 +91,13 @@ def _labelled(
     expressions = [pattern.text for pattern in condition.patterns if pattern.kind == "regex"]
     if condition.label == "state":
         states = {pattern.text for pattern in condition.patterns if pattern.kind != "regex"}
-        states |= {state for state in STATES for one in expressions if finder(one)(state)}
+        states |= {state for state in STATES for expression in expressions if finder(expression)(state)}
         return in_states(states, now_ms) if states else Condition(false())
     others = tuple(pattern for pattern in condition.patterns if pattern.kind != "regex")
-    found = [label_found(connection, condition.label, one, among) for one in expressions]
+    conditions = [label_found(connection, condition.label, expression, among) for expression in expressions]
     if others:
-        found.append(_OF_LABEL[condition.label](connection, others))
-    return _any_of(found)
+        conditions.append(_OF_LABEL[condition.label](connection, others))
+    return _any_of(conditions)
 
 
 def _has_field(connection: Connection, name: str) -> Condition:
@@ -133,7 +133,7 @@ def matches_any(
     """
     exact = [plain_text(pattern.text) for pattern in patterns if pattern.kind == "exact"]
     conditions: list[ColumnElement[bool]] = [column.in_(exact)] if exact else []
-    conditions += [_like(connection, column, one, folds) for one in patterns if one.kind != "exact"]
+    conditions += [_like(connection, column, other, folds) for other in patterns if other.kind != "exact"]
     return or_(*conditions)
 
 
@@ -145,8 +145,8 @@ def _like(
     if not folds and connection.dialect.name == "sqlite":  # its LIKE ignores case
         return column.op("GLOB", is_comparison=True)(text.translate(_GLOB_SPECIAL))
     escaped = (ascii_lower(text) if folds else text).translate(_LIKE_SPECIAL)
-    wanted = f"%{escaped}%" if pattern.kind == "substring" else escaped.replace("*", "%")
-    return (func.lower(column) if folds else column).like(wanted, escape="\\")
+    like = f"%{escaped}%" if pattern.kind == "substring" else escaped.replace("*", "%")
+    return (func.lower(column) if folds else column).like(like, escape="\\")
 
 
 def _all_exact(patterns: Iterable[TextPattern]) -> bool:

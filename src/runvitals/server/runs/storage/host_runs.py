@@ -23,12 +23,12 @@ class HostRuns:
 
     def newest(self, since_ms: int, now_ms: int, readable: ReadableRuns | None = None) -> dict[str, int]:
         """By host with a record since then: the run of its newest record."""
-        place = func.row_number().over(
+        rank = func.row_number().over(
             partition_by=writer.c.host, order_by=(writer.c.last_ms.desc(), writer.c.id.desc())
         )
         with self._database.read() as connection:
             records = (
-                select(writer.c.host, writer.c.run_id, place.label("place"))
+                select(writer.c.host, writer.c.run_id, rank.label("place"))
                 .join(run, run.c.id == writer.c.run_id)
                 .where(
                     writer.c.last_ms >= since_ms, writer.c.host != "", *_where(connection, readable, now_ms)

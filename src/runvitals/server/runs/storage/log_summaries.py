@@ -78,8 +78,8 @@ def add_logged_rows(connection: Connection, batches: Sequence[LoggedRows]) -> No
     for key in shown:
         fresh = [rows for rows in batches if rows.run_id == key.run_id]
         defined = documents.get(key._replace(section=_METRICS), SectionDocument()).values
-        known = documents.get(key._replace(section=TALLY), SectionDocument())
-        documents[key._replace(section=TALLY)], documents[key] = _updated(known, fresh, defined)
+        tally = documents.get(key._replace(section=TALLY), SectionDocument())
+        documents[key._replace(section=TALLY)], documents[key] = _updated(tally, fresh, defined)
     write_documents(connection, {key: documents[key] for key in documents if key.section in (LOGGED, TALLY)})
     search_columns.write_fields(connection, before, search_columns.fields_of(documents, shown))
 
@@ -100,28 +100,28 @@ def replace_logged_rows(
     key = SectionKey(run_id, LOGGED, "")
     before = search_columns.fields_of(documents, {key})
     names = set(documents.get(key, SectionDocument()).values)
-    known = documents.get(key._replace(section=TALLY), SectionDocument())
+    tally = documents.get(key._replace(section=TALLY), SectionDocument())
     # What a writer repeats of what it sent before must not count again.
-    known.values.pop(_STATE, None)
+    tally.values.pop(_STATE, None)
     defined = documents.get(key._replace(section=_METRICS), SectionDocument()).values
     left = [LoggedRows(run_id, "", 0, now_ms, metrics)]
-    documents[key._replace(section=TALLY)], documents[key] = _updated(known, left, defined)
+    documents[key._replace(section=TALLY)], documents[key] = _updated(tally, left, defined)
     write_documents(connection, {key: documents[key] for key in documents if key.section in (LOGGED, TALLY)})
     search_columns.write_fields(connection, before, search_columns.fields_of(documents, {key}))
     return names
 
 
 def _updated(
-    known: SectionDocument, batches: Iterable[LoggedRows], defined: Mapping[str, Any]
+    before: SectionDocument, batches: Iterable[LoggedRows], defined: Mapping[str, Any]
 ) -> tuple[SectionDocument, SectionDocument]:
     """The state and the summary after adding some rows."""
     summary = WriterSummary()
     summary.rules.define(defined)
-    if is_summary_state(known.values.get(_STATE)):
-        summary.restore(known.values[_STATE])
-    seqs: dict[str, dict[str, int]] = dict(known.values.get(_SEQS) or {})
-    stored: dict[str, Sequence[Sequence[int]]] = dict(known.values.get(_STORED) or {})
-    set_ms = known.set_ms
+    if is_summary_state(before.values.get(_STATE)):
+        summary.restore(before.values[_STATE])
+    seqs: dict[str, dict[str, int]] = dict(before.values.get(_SEQS) or {})
+    stored: dict[str, Sequence[Sequence[int]]] = dict(before.values.get(_STORED) or {})
+    set_ms = before.set_ms
     for rows in batches:
         if rows.what == "all":
             set_ms = max(set_ms, _add(summary, _without_included(summary, rows.metrics)))
@@ -154,11 +154,11 @@ def _add(summary: WriterSummary, metrics: Mapping[str, LoggedValues]) -> int:
 
 def _without_included(summary: WriterSummary, metrics: Mapping[str, LoggedValues]) -> dict[str, LoggedValues]:
     """What to add of all rows of a run. A mean begins anew, unless old samples have been deleted."""
-    found = {}
+    documents = {}
     for name, values in metrics.items():
         if summary.rules.kind(name) == "mean":
             if values.number < summary.counts.get(name, 0):
                 continue
             summary.counts.pop(name, None)
-        found[name] = values
-    return found
+        documents[name] = values
+    return documents

@@ -79,16 +79,16 @@ class MediaTable:
 
     def known(self, records: Sequence[StoredMedia]) -> set[tuple[int, int]]:
         """Writer and number of those of some records that are stored already."""
-        found: set[tuple[int, int]] = set()
+        keys: set[tuple[int, int]] = set()
         with self._database.read() as connection:
             for first in range(0, len(records), _NAMES_PER_QUERY):
                 part = records[first : first + _NAMES_PER_QUERY]
                 same = or_(
-                    *(and_(media.c.writer_id == one.writer_id, media.c.seq == one.seq) for one in part)
+                    *(and_(media.c.writer_id == key.writer_id, media.c.seq == key.seq) for key in part)
                 )
                 rows = connection.execute(select(media.c.writer_id, media.c.seq).where(same))
-                found.update(map(tuple, rows))
-        return found
+                keys.update(map(tuple, rows))
+        return keys
 
     def save_file(self, run_id: int, seq: int, name: str, file: StoredFile, now_ms: int) -> bool:
         """Note a saved file of a run that no envelope names; False if the run has no writer. Durable."""
@@ -222,12 +222,12 @@ class MediaTable:
         )
         with self._database.read() as connection:
             rows = {row.key: row for row in connection.execute(statement)}
-        found = []
+        files = []
         for key, row in rows.items():
             item = next(iter(model.files_of(_items(row))), None)
             if item is not None:
-                found.append(SavedFile(key, item["bytes"], item["type"], item["sha256"], row.time_ms))
-        return found
+                files.append(SavedFile(key, item["bytes"], item["type"], item["sha256"], row.time_ms))
+        return files
 
     def is_of_artifact(self, run_id: int, sha256: str) -> bool:
         """Whether an artifact has a file that no other record of a run names."""
@@ -264,18 +264,18 @@ def _items(row: Any) -> list[dict[str, Any]]:
 
 def _fill_in_files(connection: Connection, run_id: int, records: Sequence[LoggedMedia]) -> None:
     """Give items that name a saved file its content: wandb's clients name files that they upload later."""
-    wanted = [item for record in records for item in record.items if "file" in item and "sha256" not in item]
-    names = sorted({plain_text(str(item["file"])) for item in wanted})
-    found: dict[str, list[dict[str, Any]]] = {}
+    items = [item for record in records for item in record.items if "file" in item and "sha256" not in item]
+    names = sorted({plain_text(str(item["file"])) for item in items})
+    items_by_path: dict[str, list[dict[str, Any]]] = {}
     for first in range(0, len(names), _NAMES_PER_QUERY):
         part = names[first : first + _NAMES_PER_QUERY]
         saved = select(media.c.key, media.c.body).where(
             media.c.run_id == run_id, media.c.kind == model.FILE, media.c.key.in_(part)
         )
         for row in connection.execute(saved.order_by(media.c.time_ms, media.c.id)):
-            found[row.key] = _items(row)
-    for item in wanted:
-        contents = found.get(plain_text(str(item["file"])), [])
+            items_by_path[row.key] = _items(row)
+    for item in items:
+        contents = items_by_path.get(plain_text(str(item["file"])), [])
         same_kind = [content for content in contents if content.get("kind") == item.get("kind")]
         # A converted table is kept beside the file as it was uploaded.
         for content in (same_kind or contents)[:1]:

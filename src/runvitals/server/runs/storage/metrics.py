@@ -57,17 +57,17 @@ class MetricTable:
         Raises:
             ValueError: a key that is empty, or longer than 512 characters.
         """
-        wanted = {key: checked_name("metric", key, MAX_KEY) for key in keys}
-        known, unknown = self._ids, {plain for plain in wanted.values() if plain not in self._ids}
+        names = {key: checked_name("metric", key, MAX_KEY) for key in keys}
+        cached, unknown = self._ids, {plain for plain in names.values() if plain not in self._ids}
         if unknown:
             with self._database.read() as connection:
-                found = ids_of(connection, metric.c.key, unknown)
-            missing = unknown - found.keys()
+                ids = ids_of(connection, metric.c.key, unknown)
+            missing = unknown - ids.keys()
             if missing:
-                found.update(self._database.write(lambda c: ensure_ids(c, metric.c.key, missing)))
-            self._remember(found)
-            return {key: found.get(plain) or known[plain] for key, plain in wanted.items()}
-        return {key: known[plain] for key, plain in wanted.items()}
+                ids.update(self._database.write(lambda c: ensure_ids(c, metric.c.key, missing)))
+            self._remember(ids)
+            return {key: ids.get(plain) or cached[plain] for key, plain in names.items()}
+        return {key: cached[plain] for key, plain in names.items()}
 
     def find(self, keys: Iterable[str]) -> dict[str, int]:
         """The ids of those of these keys that any run has."""
@@ -85,19 +85,19 @@ class MetricTable:
 
     def keys(self, ids: Iterable[int]) -> dict[int, str]:
         """The keys of metrics by id; unknown ids are left out."""
-        wanted = set(ids)
-        known = self._keys  # a full cache is replaced, by this thread or another one
-        unknown = wanted - known.keys()
-        found: dict[int, str] = {}
+        numbers = set(ids)
+        cached = self._keys  # a full cache is replaced, by this thread or another one
+        unknown = numbers - cached.keys()
+        keys: dict[int, str] = {}
         if unknown:
             with self._database.read() as connection:
                 statement = select(metric.c.id, metric.c.key).where(among(connection, metric.c.id, unknown))
-                found = dict(connection.execute(statement).all())
-            self._remember({key: number for number, key in found.items()})
+                keys = dict(connection.execute(statement).all())
+            self._remember({key: number for number, key in keys.items()})
         return {
-            number: found.get(number) or known[number]
-            for number in wanted
-            if number in known or number in found
+            number: keys.get(number) or cached[number]
+            for number in numbers
+            if number in cached or number in keys
         }
 
     def _remember(self, ids: dict[str, int]) -> None:
@@ -112,8 +112,8 @@ class MetricTable:
         Raises:
             ValueError: an invalid key, or one that occurs twice.
         """
-        [found] = self.schemas([keys])
-        return found
+        [schema] = self.schemas([keys])
+        return schema
 
     def schemas(self, lists: Sequence[Sequence[str]]) -> list[KeyList]:
         """The same for some hundred lists, in one transaction.
@@ -132,17 +132,22 @@ class MetricTable:
             digests.append(hashlib.sha256(pack_numbers(numbers)).digest())
             by_digest[digests[-1]] = numbers
         with self._database.read() as connection:
-            found = _schema_ids(connection, by_digest)
-        missing = sorted(by_digest.keys() - found.keys())  # in order, so that two writers cannot deadlock
+            ids_by_digest = _schema_ids(connection, by_digest)
+        missing = sorted(
+            by_digest.keys() - ids_by_digest.keys()
+        )  # in order, so that two writers cannot deadlock
         if missing:
-            rows = [{"digest": one, "metric_ids": pack_numbers(by_digest[one])} for one in missing]
+            rows = [
+                {"digest": missing_digest, "metric_ids": pack_numbers(by_digest[missing_digest])}
+                for missing_digest in missing
+            ]
 
             def make(connection: Connection) -> dict[bytes, int]:
                 add_rows(connection, schema, rows)
                 return _schema_ids(connection, missing)
 
-            found |= self._database.write(make)
-        return [KeyList(found[digest], by_digest[digest]) for digest in digests]
+            ids_by_digest |= self._database.write(make)
+        return [KeyList(ids_by_digest[digest], by_digest[digest]) for digest in digests]
 
     def schema_of(self, schema_id: int) -> KeyList:
         """The list of keys with this id.
@@ -150,20 +155,20 @@ class MetricTable:
         Raises:
             LookupError: there is none with this id.
         """
-        known = self._schemas.get(schema_id)
-        if known is not None:
-            return known
+        cached = self._schemas.get(schema_id)
+        if cached is not None:
+            return cached
         with self._database.read() as connection:
             statement = select(schema.c.metric_ids).where(schema.c.id == schema_id)
             packed = connection.execute(statement).scalar()
         if packed is None:
             raise LookupError(f"unknown schema {schema_id}: send the keys instead")
-        found = KeyList(schema_id, _unpacked(packed))
-        self._schema_numbers += len(found.metric_ids)
+        keys = KeyList(schema_id, _unpacked(packed))
+        self._schema_numbers += len(keys.metric_ids)
         if self._schema_numbers > _MAX_CACHED_NUMBERS:
-            self._schemas, self._schema_numbers = {}, len(found.metric_ids)
-        self._schemas[schema_id] = found
-        return found
+            self._schemas, self._schema_numbers = {}, len(keys.metric_ids)
+        self._schemas[schema_id] = keys
+        return keys
 
     def record_schemas(self, used: Iterable[tuple[int, int]]) -> None:
         """Record which key lists writers used: pairs of writer id and schema id; repetition has no effect."""
@@ -172,10 +177,10 @@ class MetricTable:
 
     def of_run(self, run_id: int) -> dict[int, set[int]]:
         """The metrics of a run: their ids by writer id."""
-        found = self.lists_of_run(run_id)
+        by_writer = self.lists_of_run(run_id)
         return {
             writer_id: {n for key_list in lists for n in key_list.metric_ids}
-            for writer_id, lists in found.items()
+            for writer_id, lists in by_writer.items()
         }
 
     def lists_of_run(self, run_id: int) -> dict[int, list[KeyList]]:
@@ -188,25 +193,25 @@ class MetricTable:
         with self._database.read() as connection:
             pairs = sorted((number, writer_id) for writer_id, number in connection.execute(statement))
             lists = self._lists_of(connection, {number for number, _ in pairs})
-        found: dict[int, list[KeyList]] = defaultdict(list)
+        by_writer: dict[int, list[KeyList]] = defaultdict(list)
         for number, writer_id in pairs:
-            found[writer_id].append(lists[number])
-        return dict(found)
+            by_writer[writer_id].append(lists[number])
+        return dict(by_writer)
 
     def _lists_of(self, connection: Connection, numbers: set[int]) -> dict[int, KeyList]:
         """Key lists by id, from the cache or the database."""
-        known = self._lists
-        unknown = numbers - known.keys()
+        cached = self._lists
+        unknown = numbers - cached.keys()
         if unknown:
             rows = connection.execute(
                 select(schema.c.id, schema.c.metric_ids).where(among(connection, schema.c.id, unknown))
             )
             new = {number: KeyList(number, _unpacked(packed)) for number, packed in rows}
-            known = {**(known if len(known) + len(new) <= _MAX_CACHED else {}), **new}
-            self._lists = known
-            if numbers - known.keys():  # the cache was full
+            cached = {**(cached if len(cached) + len(new) <= _MAX_CACHED else {}), **new}
+            self._lists = cached
+            if numbers - cached.keys():  # the cache was full
                 return self._lists_of(connection, numbers)
-        return known
+        return cached
 
     def added_after(self, metric_id: int) -> dict[int, str]:
         """The metrics whose ids are greater than this one: their keys by id."""

@@ -90,11 +90,11 @@ class PendingSummaries:
         key = (columns.run_id, columns.writer, columns.names)
         with self._changing:
             self._active_s[columns.run_id] = self._clock()
-            known = self._gathered.get(key)
-            if known is None:
+            rows = self._gathered.get(key)
+            if rows is None:
                 self._gathered[key] = columns
             else:
-                known.add(columns)
+                rows.add(columns)
 
     def add(self, batches: Sequence[GatheredRows]) -> None:
         """Add rows now, unless they are included already. Durable.
@@ -114,23 +114,23 @@ class PendingSummaries:
             with self._changing:
                 if len(self._known) >= _MAX_KNOWN:
                     self._known.clear()
-                self._known.update((one.run_id, one.writer, one.names) for one in batches)
+                self._known.update((batch.run_id, batch.writer, batch.names) for batch in batches)
                 self._active_s.update(dict.fromkeys(run_ids, self._clock()))
 
     def flush(self, run_ids: Iterable[int] | None = None) -> None:
         """Add the rows that were gathered of some runs, or of all. Durable."""
         if self._database.in_joint_transaction or not (self._gathered or self._writing.locked()):
             return
-        wanted = None if run_ids is None else set(run_ids)
+        ids = None if run_ids is None else set(run_ids)
         with self._writing:
-            taken = self._take(wanted)
-            runs = sorted({run_id for run_id, _, _ in taken})
+            summaries = self._take(ids)
+            runs = sorted({run_id for run_id, _, _ in summaries})
             for first in range(0, len(runs), _RUNS_PER_WRITE):
                 some = set(runs[first : first + _RUNS_PER_WRITE])
                 try:
-                    self._write({key: taken[key] for key in taken if key[0] in some})
+                    self._write({key: summaries[key] for key in summaries if key[0] in some})
                 except BaseException:
-                    self._put_back({key: taken[key] for key in taken if key[0] >= min(some)})
+                    self._put_back({key: summaries[key] for key in summaries if key[0] >= min(some)})
                     raise
 
     def flush_for_readers(self, run_ids: Iterable[int] | None = None) -> None:
@@ -253,25 +253,27 @@ class PendingSummaries:
 
     def _take(self, run_ids: set[int] | None) -> dict[_Key, GatheredRows]:
         with self._changing:
-            taken = {
+            summaries = {
                 key: columns
                 for key, columns in self._gathered.items()
                 if run_ids is None or key[0] in run_ids
             }
-            for key in taken:
+            for key in summaries:
                 del self._gathered[key]
-        return taken
+        return summaries
 
-    def _put_back(self, taken: dict[_Key, GatheredRows]) -> None:
+    def _put_back(self, summaries: dict[_Key, GatheredRows]) -> None:
         with self._changing:
-            for key, columns in taken.items():
+            for key, columns in summaries.items():
                 later = self._gathered.get(key)
                 if later is not None:
                     columns.add(later)
                 self._gathered[key] = columns
 
-    def _write(self, taken: dict[_Key, GatheredRows]) -> None:
-        named = [columns.rows(self._metrics.keys(columns.metric_ids), "new") for columns in taken.values()]
+    def _write(self, summaries: dict[_Key, GatheredRows]) -> None:
+        named = [
+            columns.rows(self._metrics.keys(columns.metric_ids), "new") for columns in summaries.values()
+        ]
         try:
             self._database.write(lambda connection: add_logged_rows(connection, named))
         except UnknownRun:  # deleted for good a moment ago
@@ -279,7 +281,7 @@ class PendingSummaries:
             if len(runs) == 1:
                 return
             for run_id in sorted(runs):
-                self._write({key: taken[key] for key in taken if key[0] == run_id})
+                self._write({key: summaries[key] for key in summaries if key[0] == run_id})
 
     def _named(self, batches: Sequence[GatheredRows]) -> list[LoggedRows]:
         return [columns.rows(self._metrics.keys(columns.metric_ids)) for columns in batches]

@@ -62,13 +62,13 @@ def _member(connection: Connection, place: RunPlace, name: str) -> int:
             or_(own_space, in_team),
         )
     )
-    found: int | None = connection.execute(statement).scalar()
-    if found is None:
+    user_id: int | None = connection.execute(statement).scalar()
+    if user_id is None:
         raise NotFound(f"{name!r} is no active member of {place.entity}")
-    return found
+    return user_id
 
 
 def _name(connection: Connection, user_id: int | None) -> str | None:
     statement = select(entity.c.name).join(user_account, user_account.c.entity_id == entity.c.id)
-    found: str | None = connection.execute(statement.where(user_account.c.id == user_id)).scalar()
-    return found
+    name: str | None = connection.execute(statement.where(user_account.c.id == user_id)).scalar()
+    return name

@@ -43,35 +43,35 @@ def values_of(
     ).where(
         among(connection, run_field.c.run_id, run_ids), among(connection, run_field.c.field_id, by_number)
     )
-    found: dict[int, dict[str, str | float]] = defaultdict(dict)
+    values: dict[int, dict[str, str | float]] = defaultdict(dict)
     for run_id, number, kind, value, text in connection.execute(statement):
-        found[run_id][by_number[number]] = value if kind == NUMBER else text
-    return found
+        values[run_id][by_number[number]] = value if kind == NUMBER else text
+    return values
 
 
-def names_of(connection: Connection, wanted: Filter, now_ms: int) -> list[str]:
+def names_of(connection: Connection, run_filter: Filter, now_ms: int) -> list[str]:
     """Implements `RunTable.fields`."""
-    newest = _newest(connection, wanted, now_ms, NEWEST)
+    newest = _newest(connection, run_filter, now_ms, NEWEST)
     theirs = select(run_field.c.field_id).where(run_field.c.run_id.in_(newest))
     statement = select(field.c.name).where(field.c.id.in_(theirs)).order_by(field.c.name)
     return list(connection.execute(statement).scalars())
 
 
-def _newest(connection: Connection, wanted: Filter, now_ms: int, limit: int) -> Select[Any]:
-    conditions = plan(connection, wanted, now_ms, needed=limit).where
+def _newest(connection: Connection, run_filter: Filter, now_ms: int, limit: int) -> Select[Any]:
+    conditions = plan(connection, run_filter, now_ms, needed=limit).where
     return select(run.c.id).where(*conditions).order_by(run.c.started_ms.desc()).limit(limit)
 
 
-def choices_of(connection: Connection, wanted: Filter, now_ms: int) -> list[FieldChoice]:
+def choices_of(connection: Connection, run_filter: Filter, now_ms: int) -> list[FieldChoice]:
     """What a filter can name, with the most frequent values of the newest runs."""
-    newest = list(connection.execute(_newest(connection, wanted, now_ms, NEWEST)).scalars())
+    newest = list(connection.execute(_newest(connection, run_filter, now_ms, NEWEST)).scalars())
     labels = [
         FieldChoice(label, "text", _frequent(connection, sorted_columns(now_ms)[column], newest))
         for label, column in _LABELS.items()
     ]
     labels.append(FieldChoice("tag", "text", _of_runs(connection, run_tag.c.tag, run_tag.c.run_id, newest)))
     labels.append(FieldChoice("host", "text", _of_runs(connection, writer.c.host, writer.c.run_id, newest)))
-    return [*labels, *_field_choices(connection, wanted, newest, now_ms)]
+    return [*labels, *_field_choices(connection, run_filter, newest, now_ms)]
 
 
 def _frequent(connection: Connection, column: ColumnElement[str], runs: Sequence[int]) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def _of_runs(
 
 
 def _field_choices(
-    connection: Connection, wanted: Filter, newest: Sequence[int], now_ms: int
+    connection: Connection, run_filter: Filter, newest: Sequence[int], now_ms: int
 ) -> list[FieldChoice]:
     """The fields, each with the most frequent values in some of the runs."""
     statement = (
@@ -116,9 +116,11 @@ def _field_choices(
             numbers[name][number] += 1
         else:
             texts[name][text] += 1
-    found = []
-    for name in names_of(connection, wanted, now_ms):
+    choices = []
+    for name in names_of(connection, run_filter, now_ms):
         is_text = name in texts and sum(texts[name].values()) >= sum(numbers[name].values())
         common = texts[name].most_common(MAX_VALUES) if is_text else numbers[name].most_common(MAX_VALUES)
-        found.append(FieldChoice(name, "text" if is_text else "number", tuple(value for value, _ in common)))
-    return found
+        choices.append(
+            FieldChoice(name, "text" if is_text else "number", tuple(value for value, _ in common))
+        )
+    return choices

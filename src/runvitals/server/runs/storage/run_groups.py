@@ -24,7 +24,7 @@ _STATISTICS = 5
 
 
 def groups_of(
-    connection: Connection, wanted: Filter, by: Sequence[str], columns: Sequence[str], now_ms: int
+    connection: Connection, run_filter: Filter, by: Sequence[str], columns: Sequence[str], now_ms: int
 ) -> list[RunGroup]:
     """The groups of the runs that match a filter, unordered; without `by` one group of all.
 
@@ -41,9 +41,9 @@ def groups_of(
     durations = _statistics(COLUMNS["duration_ms"])
     selected = [*keys, *started, *states, *durations, *summaries]
     statement = (
-        select(*(one.label(f"value_{index}") for index, one in enumerate(selected)))
+        select(*(expression.label(f"value_{index}") for index, expression in enumerate(selected)))
         .select_from(source)
-        .where(*plan(connection, wanted, now_ms, needed=None).where)
+        .where(*plan(connection, run_filter, now_ms, needed=None).where)
         .limit(MAX_GROUPS + 1)
     )
     if keys:

@@ -18,7 +18,7 @@ from runvitals.server.runs.storage.run_sorting import is_key_value, sorted_page
 
 def page(
     connection: Connection,
-    wanted: Filter,
+    run_filter: Filter,
     sort: RunSort,
     limit: int,
     after: str | None,
@@ -27,16 +27,16 @@ def page(
 ) -> RunPage:
     """Implements `RunTable.page`."""
     if sort.then:
-        return sorted_page(connection, wanted, sort, limit, after, now_ms, skip)
+        return sorted_page(connection, run_filter, sort, limit, after, now_ms, skip)
     as_of_ms, position = (now_ms, None) if after is None else _read_cursor(after, sort)
-    positions = MatchingRuns(connection, wanted, as_of_ms).positions(sort, limit + 1, position, skip)
+    positions = MatchingRuns(connection, run_filter, as_of_ms).positions(sort, limit + 1, position, skip)
     following = _cursor(sort, positions[limit - 1], as_of_ms) if len(positions) > limit else None
     return RunPage(read_rows(connection, [position.id for position in positions[:limit]], now_ms), following)
 
 
-def count(connection: Connection, wanted: Filter, now_ms: int, up_to: int | None) -> int:
+def count(connection: Connection, run_filter: Filter, now_ms: int, up_to: int | None) -> int:
     """Implements `RunTable.count`."""
-    statement = select(run.c.id).where(*plan(connection, wanted, now_ms, up_to).where)
+    statement = select(run.c.id).where(*plan(connection, run_filter, now_ms, up_to).where)
     if up_to is not None:
         statement = statement.limit(up_to)
     return connection.execute(select(func.count()).select_from(statement.subquery())).scalar_one()

@@ -27,9 +27,9 @@ def lock_known_runs(connection: Connection, run_ids: Iterable[int]) -> list[int]
     Raises:
         UnknownRun: names those that do not exist.
     """
-    wanted = set(run_ids)
-    found = lock_runs(connection, wanted)
-    if len(found) < len(wanted):
-        missing = ", ".join(str(run_id) for run_id in sorted(wanted.difference(found))[:5])
+    ids = set(run_ids)
+    existing = lock_runs(connection, ids)
+    if len(existing) < len(ids):
+        missing = ", ".join(str(run_id) for run_id in sorted(ids.difference(existing))[:5])
         raise UnknownRun(f"there is no run with id {missing}: it never existed, or was purged")
-    return found
+    return existing

@@ -62,7 +62,7 @@ class MatchingRuns:
             statement = select(run.c.id).where(*self.plan(None).where, _earlier(by, value, sort))
             return _size(self.connection, statement)
         number, query_plan = field_id(self.connection, sort.by), self.plan(None, project_indexed=False)
-        found = 0
+        count = 0
         for earlier in range(kind + 1 if number is not None else 0):
             if earlier == MISSING:
                 continue
@@ -70,8 +70,8 @@ class MatchingRuns:
             if earlier == kind:
                 by = run_field.c.number if kind == NUMBER else run_field.c.text
                 statement = statement.where(_earlier(by, value, sort))
-            found += _size(self.connection, statement)
-        return found
+            count += _size(self.connection, statement)
+        return count
 
     def _by_column(self, sort: RunSort, limit: int, after: SortKey | None, skip: int) -> list[SortKey]:
         by = sorted_columns(self.now_ms)[sort.by]
@@ -87,22 +87,22 @@ class MatchingRuns:
         number = field_id(self.connection, sort.by)
         query_plan = self.plan(limit + skip, project_indexed=False)
         first = NUMBER if after is None else after.kind
-        found: list[SortKey] = []
+        keys: list[SortKey] = []
         for kind in range(NUMBER if number is not None else MISSING, MISSING + 1):
-            if kind < first or len(found) >= limit:
+            if kind < first or len(keys) >= limit:
                 continue
             start = after if after is not None and kind == after.kind else None
             if kind == MISSING:
                 statement = _without_value(query_plan, number, start)
             else:
                 statement = _with_value(query_plan, number, kind, sort, start)
-            rows = self.connection.execute(statement.limit(limit - len(found)).offset(skip)).all()
+            rows = self.connection.execute(statement.limit(limit - len(keys)).offset(skip)).all()
             if skip and not rows:  # the part may have fewer runs than are left out
                 skip -= min(skip, _size(self.connection, statement))
             elif rows:
                 skip = 0
-            found += [SortKey(kind, row.value, row.id) for row in rows]
-        return found
+            keys += [SortKey(kind, row.value, row.id) for row in rows]
+        return keys
 
 
 def field_id(connection: Connection, name: str) -> int | None:

@@ -47,7 +47,7 @@ class _Value(NamedTuple):
 
 def sorted_page(
     connection: Connection,
-    wanted: Filter,
+    run_filter: Filter,
     sort: RunSort,
     limit: int,
     after: str | None,
@@ -59,16 +59,16 @@ def sorted_page(
     if after is not None:
         as_of_ms, *end = _read_cursor(after, sort)
     order = _Order(connection, sort.parts, as_of_ms)
-    runs = MatchingRuns(connection, wanted, as_of_ms)
+    runs = MatchingRuns(connection, run_filter, as_of_ms)
     if end is None:
-        found = order.ids(runs, 0, limit + 1, skip)
+        ids = order.ids(runs, 0, limit + 1, skip)
     else:
         *keys, last_id = end
-        found = order.ids_after(runs, 0, limit + 1 + skip, _values(sort.parts, keys), last_id)[skip:]
+        ids = order.ids_after(runs, 0, limit + 1 + skip, _values(sort.parts, keys), last_id)[skip:]
     following = None
-    if len(found) > limit:
-        following = encode_cursor(sort, (as_of_ms, *order.keys_of(found[limit - 1])))
-    return RunPage(read_rows(connection, found[:limit], now_ms), following)
+    if len(ids) > limit:
+        following = encode_cursor(sort, (as_of_ms, *order.keys_of(ids[limit - 1])))
+    return RunPage(read_rows(connection, ids[:limit], now_ms), following)
 
 
 class _Order:
@@ -104,17 +104,17 @@ class _Order:
         window = runs.positions(sort, limit + 1, after, skip)
         if part == len(self._parts) - 1 and all(position.kind != MISSING for position in window):
             return [position.id for position in window[:limit]]
-        shared = [(value, [one.id for one in members]) for value, members in groupby(window, _value)]
-        found: list[int] = []
+        shared = [(value, [member.id for member in members]) for value, members in groupby(window, _value)]
+        ids: list[int] = []
         if skip and shared:  # runs before this page may have the first value too
             value, members = shared.pop(0)
             within = skip - runs.before(sort, *value)
-            found += self.ids(self._with(runs, part, value), part + 1, min(limit, len(members)), within)
+            ids += self.ids(self._with(runs, part, value), part + 1, min(limit, len(members)), within)
         last = shared.pop() if shared and len(window) > limit else None  # and runs after it the last one
-        found += self._sorted([run_id for _, members in shared for run_id in members])
+        ids += self._sorted([run_id for _, members in shared for run_id in members])
         if last is not None:
-            found += self.ids(self._with(runs, part, last[0]), part + 1, limit - len(found))
-        return found
+            ids += self.ids(self._with(runs, part, last[0]), part + 1, limit - len(ids))
+        return ids
 
     def ids_after(
         self, runs: MatchingRuns, part: int, limit: int, values: Sequence[_Value], last_id: int
@@ -123,11 +123,11 @@ class _Order:
         if part == len(self._parts):
             return self._by_id(runs, limit, 0, last_id)
         value, *others = values
-        found = self.ids_after(self._with(runs, part, value), part + 1, limit, others, last_id)
+        ids = self.ids_after(self._with(runs, part, value), part + 1, limit, others, last_id)
         if value.value is not None:
             beyond = SortKey(value.kind, value.value, -1 if self._parts[part].descending else _BEYOND)
-            found += self.ids(runs, part, limit - len(found), after=beyond)
-        return found
+            ids += self.ids(runs, part, limit - len(ids), after=beyond)
+        return ids
 
     def keys_of(self, run_id: int) -> list[Any]:
         """The values of all keys of a run, and its id."""
@@ -203,15 +203,15 @@ def _value(position: SortKey) -> _Value:
 
 def _values(parts: Sequence[RunSort], keys: Sequence[Any]) -> list[_Value]:
     """The values of the parts, from those of their keys."""
-    found: list[_Value] = []
+    values: list[_Value] = []
     left = iter(keys)
     for part in parts:
         if is_field(part.by):
             kind, number, text = next(left), next(left), next(left)
-            found.append(_Value(kind, {NUMBER: number, TEXT: text}.get(kind)))
+            values.append(_Value(kind, {NUMBER: number, TEXT: text}.get(kind)))
         else:
-            found.append(_Value(0, next(left)))
-    return found
+            values.append(_Value(0, next(left)))
+    return values
 
 
 def _read_cursor(after: str, sort: RunSort) -> list[Any]:
@@ -232,7 +232,7 @@ def _read_cursor(after: str, sort: RunSort) -> list[Any]:
     keys = values[1:-1]
     if not all(is_key_value(value, is_text) for value, is_text in zip(keys, types, strict=True)):
         raise invalid_cursor(after)
-    if any(keys[place] not in (NUMBER, TEXT, MISSING) for place in kinds):
+    if any(keys[position] not in (NUMBER, TEXT, MISSING) for position in kinds):
         raise invalid_cursor(after)
     return values
 

@@ -86,14 +86,16 @@ class RunStatisticsTable:
         """Replace the statistics of runs; those that do not exist any more are skipped."""
 
         def work(connection: Connection) -> None:
-            existing = set(lock_runs(connection, [one.run_id for one in computed]))
-            known = [one for one in computed if one.run_id in existing]
+            existing = set(lock_runs(connection, [row.run_id for row in computed]))
+            statistics = [row for row in computed if row.run_id in existing]
             after = {
-                one.run_id: {name: fields.of_number(value) for name, value in one.values.items()}
-                for one in known
+                row.run_id: {name: fields.of_number(value) for name, value in row.values.items()}
+                for row in statistics
             }
             write_fields(connection, _before(connection, existing), after)
-            rows = [{"run_id": one.run_id, "as_of_ms": one.as_of_ms, "version": VERSION} for one in known]
+            rows = [
+                {"run_id": row.run_id, "as_of_ms": row.as_of_ms, "version": VERSION} for row in statistics
+            ]
             put_rows(connection, run_statistics, rows)
 
         if computed:
@@ -108,7 +110,7 @@ def _before(connection: Connection, run_ids: Iterable[int]) -> dict[int, dict[st
         among(connection, run_field.c.field_id, by_number),
         run_field.c.kind == NUMBER,
     )
-    found: dict[int, dict[str, Scalar]] = defaultdict(dict)
+    values: dict[int, dict[str, Scalar]] = defaultdict(dict)
     for run_id, number, value in connection.execute(statement):
-        found[run_id][by_number[number]] = fields.of_number(value)
-    return found
+        values[run_id][by_number[number]] = fields.of_number(value)
+    return values

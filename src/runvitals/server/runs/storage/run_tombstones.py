@@ -29,20 +29,20 @@ def remember_purged(connection: Connection, runs: Iterable[tuple[int | None, str
 
 
 def find_purged(
-    connection: Connection, wanted: Collection[tuple[int | None, str]]
+    connection: Connection, runs: Collection[tuple[int | None, str]]
 ) -> set[tuple[int | None, str]]:
     """Those of these runs, given by entity and run id, that were deleted for good."""
-    keys = {(entity_id, _digest(uid)): (entity_id, uid) for entity_id, uid in wanted if entity_id is not None}
+    keys = {(entity_id, _digest(uid)): (entity_id, uid) for entity_id, uid in runs if entity_id is not None}
     digests = sorted({digest for _, digest in keys})
-    found: set[tuple[int | None, str]] = set()
+    purged: set[tuple[int | None, str]] = set()
     for first in range(0, len(digests), _DIGESTS_PER_QUERY):
         among_digests = run_tombstone.c.uid_digest.in_(digests[first : first + _DIGESTS_PER_QUERY])
         of_entities = run_tombstone.c.entity_id.in_({entity_id for entity_id, _ in keys})
         rows = connection.execute(
             select(run_tombstone.c.entity_id, run_tombstone.c.uid_digest).where(of_entities, among_digests)
         )
-        found.update(keys[entity_id, digest] for entity_id, digest in rows if (entity_id, digest) in keys)
-    return found
+        purged.update(keys[entity_id, digest] for entity_id, digest in rows if (entity_id, digest) in keys)
+    return purged
 
 
 def _digest(uid: str) -> bytes:

@@ -64,10 +64,10 @@ class RunTable:
             numbers = connection.execute(select(run.c.id).where(run.c.uid == plain_text(uid))).scalars().all()
             if len(numbers) > 1:
                 raise AmbiguousName(f"several teams or users have a run {uid!r}; name one of them")
-            found = read_rows(connection, numbers, now_ms)
-        return found[0] if found else None
+            rows = read_rows(connection, numbers, now_ms)
+        return rows[0] if rows else None
 
-    def named(self, uids: Sequence[str], wanted: Filter, now_ms: int) -> list[RunRow]:
+    def named(self, uids: Sequence[str], run_filter: Filter, now_ms: int) -> list[RunRow]:
         """Those of the runs with these run ids that match a filter, in the order of the ids.
 
         Raises:
@@ -75,13 +75,13 @@ class RunTable:
         """
         with self._read_fields() as connection:
             numbers = [number for *_, number in rows_named(connection, run.c.uid, map(plain_text, uids))]
-            conditions = plan(connection, wanted, now_ms, needed=None).where
+            conditions = plan(connection, run_filter, now_ms, needed=None).where
             matching = select(run.c.id).where(among(connection, run.c.id, numbers), *conditions)
             rows = read_rows(connection, list(connection.execute(matching).scalars()), now_ms)
-        found = {row.uid: row for row in rows}
-        if len(found) < len(rows):
+        rows_by_uid = {row.uid: row for row in rows}
+        if len(rows_by_uid) < len(rows):
             raise AmbiguousName("several teams or users have a run with one of these ids; name one of them")
-        return [found[uid] for uid in dict.fromkeys(uids) if uid in found]
+        return [rows_by_uid[uid] for uid in dict.fromkeys(uids) if uid in rows_by_uid]
 
     def get(self, run_ids: Sequence[int], now_ms: int) -> dict[int, RunRow]:
         """Runs by integer id; unknown ids are left out."""
@@ -91,8 +91,8 @@ class RunTable:
     def place(self, run_id: int) -> RunPlace | None:
         """The project and owner of a run, by its integer id; None if there is none."""
         with self._database.read() as connection:
-            found = read_places(connection, run.c.id == run_id)
-        return found[0] if found else None
+            places = read_places(connection, run.c.id == run_id)
+        return places[0] if places else None
 
     def places(self, uid: str) -> list[RunPlace]:
         """The projects and owners of the runs with this run id, also of those in the trash."""
@@ -108,7 +108,7 @@ class RunTable:
 
     def page(
         self,
-        wanted: Filter,
+        run_filter: Filter,
         sort: RunSort,
         now_ms: int,
         limit: int = 100,
@@ -130,27 +130,27 @@ class RunTable:
         if not 1 <= limit <= MAX_PAGE:
             raise ValueError(f"invalid limit {limit}; expected 1 to {MAX_PAGE}")
         with self._read_fields() as connection:
-            return run_listing.page(connection, wanted, sort, limit, after, now_ms, skip)
+            return run_listing.page(connection, run_filter, sort, limit, after, now_ms, skip)
 
-    def count(self, wanted: Filter, now_ms: int, up_to: int | None = None) -> int:
+    def count(self, run_filter: Filter, now_ms: int, up_to: int | None = None) -> int:
         """The number of runs matching a filter. Counting stops at `up_to`, which is faster."""
         with self._read_fields() as connection:
-            return run_listing.count(connection, wanted, now_ms, up_to)
+            return run_listing.count(connection, run_filter, now_ms, up_to)
 
-    def ids(self, wanted: Filter, now_ms: int) -> list[int]:
+    def ids(self, run_filter: Filter, now_ms: int) -> list[int]:
         """The ids of all runs matching a filter, ascending."""
         with self._read_fields() as connection:
-            conditions = plan(connection, wanted, now_ms, needed=None).where
+            conditions = plan(connection, run_filter, now_ms, needed=None).where
             return list(connection.execute(select(run.c.id).where(*conditions).order_by(run.c.id)).scalars())
 
-    def matching(self, run_ids: Iterable[int], wanted: Filter, now_ms: int) -> set[int]:
+    def matching(self, run_ids: Iterable[int], run_filter: Filter, now_ms: int) -> set[int]:
         """Those of the runs with these ids that match a filter."""
         with self._database.read() as connection:
-            conditions = plan(connection, wanted, now_ms, needed=None).where
+            conditions = plan(connection, run_filter, now_ms, needed=None).where
             matching = select(run.c.id).where(among(connection, run.c.id, run_ids), *conditions)
             return set(connection.execute(matching).scalars())
 
-    def counts(self, wanted: Filter, by: str, now_ms: int) -> dict[str, int]:
+    def counts(self, run_filter: Filter, by: str, now_ms: int) -> dict[str, int]:
         """How many runs matching a filter are in each project or state, or have each tag or author; largest
         first. Runs without an author are counted under "".
 
@@ -167,34 +167,34 @@ class RunTable:
             raise ValueError(f"cannot count runs by {by!r}; expected one of {', '.join(COUNTED_BY)}")
         what = columns[by].label("what")
         with self._read_fields() as connection:
-            conditions = plan(connection, wanted, now_ms, needed=None).where
+            conditions = plan(connection, run_filter, now_ms, needed=None).where
             statement = select(what, func.count()).where(*conditions).group_by(what)
             if by == "tag":
                 statement = statement.join(run_tag, run_tag.c.run_id == run.c.id)
             if by == "project":
                 statement = statement.join(project, project.c.id == run.c.project_id)
-            found = dict(connection.execute(statement).all())
-        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+            counts = dict(connection.execute(statement).all())
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
-    def fields(self, wanted: Filter, now_ms: int) -> list[str]:
+    def fields(self, run_filter: Filter, now_ms: int) -> list[str]:
         """The fields of the newest 1,000 runs matching a filter: the columns their table can show and sort
         by.
         """
         with self._read_fields() as connection:
-            return run_fields.names_of(connection, wanted, now_ms)
+            return run_fields.names_of(connection, run_filter, now_ms)
 
     def field_values(self, run_ids: Sequence[int], names: Sequence[str]) -> dict[int, dict[str, str | float]]:
         """The values of fields of runs, by run and name; missing ones are left out. Texts are cut."""
         with self._read_fields() as connection:
             return run_fields.values_of(connection, run_ids, names)
 
-    def choices(self, wanted: Filter, now_ms: int) -> list[FieldChoice]:
+    def choices(self, run_filter: Filter, now_ms: int) -> list[FieldChoice]:
         """What a filter can name in the newest 1,000 runs that match one, with frequent values."""
         with self._read_fields() as connection:
-            return run_fields.choices_of(connection, wanted, now_ms)
+            return run_fields.choices_of(connection, run_filter, now_ms)
 
     def groups(
-        self, wanted: Filter, by: Sequence[str], columns: Sequence[str], now_ms: int
+        self, run_filter: Filter, by: Sequence[str], columns: Sequence[str], now_ms: int
     ) -> list[RunGroup]:
         """The groups of the runs that match a filter, unordered.
 
@@ -206,7 +206,7 @@ class RunTable:
             TooManyGroups: there are too many.
         """
         with self._read_fields() as connection:
-            return run_groups.groups_of(connection, wanted, by, columns, now_ms)
+            return run_groups.groups_of(connection, run_filter, by, columns, now_ms)
 
     def set_about(self, run_id: int, values: dict[str, Any], now_ms: int) -> None:
         """Change a run's `run` section on behalf of a user: name, notes, group, job_type, project, tags.
@@ -262,10 +262,10 @@ class RunTable:
         added = [checked_name("tag", tag) for tag in add]
 
         def work(connection: Connection) -> None:
-            wanted = lock_known_runs(connection, run_ids)
-            documents = read_documents(connection, wanted, ["run"])
+            ids = lock_known_runs(connection, run_ids)
+            documents = read_documents(connection, ids, ["run"])
             changes: dict[int, dict[str, Any]] = {}
-            for run_id in wanted:
+            for run_id in ids:
                 before = tags_of(documents.get(SectionKey(run_id, "run", ""), SectionDocument()).values)
                 after = [tag for tag in dict.fromkeys([*before, *added]) if tag not in remove]
                 if after != before:
@@ -325,10 +325,10 @@ class RunTable:
 
         Only runs in the trash are deleted. Their ids are never reused.
         """
-        wanted = list(run_ids)
+        ids = list(run_ids)
 
         def work(connection: Connection) -> None:
-            theirs = among(connection, run.c.id, wanted) & run.c.deleted_ms.is_not(None)
+            theirs = among(connection, run.c.id, ids) & run.c.deleted_ms.is_not(None)
             connection.execute(select(run.c.id).where(theirs).with_for_update())
             places = read_places(connection, theirs)
             remember_purged(connection, ((place.entity_id, place.uid) for place in places), now_ms)
@@ -350,8 +350,8 @@ class RunTable:
 
     def _set(self, run_ids: Iterable[int], **columns: int | None) -> None:
         def work(connection: Connection) -> None:
-            found = lock_known_runs(connection, run_ids)
-            connection.execute(update(run).where(among(connection, run.c.id, found)).values(columns))
+            ids = lock_known_runs(connection, run_ids)
+            connection.execute(update(run).where(among(connection, run.c.id, ids)).values(columns))
 
         self._database.write(work)
 
@@ -371,9 +371,9 @@ def _set_section(
     documents = read_documents(connection, lock_known_runs(connection, changes), [name])
     updates = []
     for run_id, values in changes.items():
-        known = documents.get(SectionKey(run_id, name, ""), SectionDocument())
-        present = [key for key in (*values, *removed) if key in known.values]
-        latest_ms = max([now_ms, *(known.time_of(key) for key in present)])
+        document = documents.get(SectionKey(run_id, name, ""), SectionDocument())
+        present = [key for key in (*values, *removed) if key in document.values]
+        latest_ms = max([now_ms, *(document.time_of(key) for key in present)])
         updates.append(SectionUpdate(run_id, name, values, latest_ms, removed=removed))
     if updates:
         sections.merge(connection, updates)

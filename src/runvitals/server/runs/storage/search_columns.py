@@ -61,21 +61,19 @@ def ensure_named_projects(
     of_runs = among(connection, run.c.id, {run_id for run_id, _ in named})
     statement = select(run.c.id, run.c.entity_id, run.c.author_id).where(of_runs)
     owners = {row.id: ProjectOwner(row.entity_id, row.author_id) for row in connection.execute(statement)}
-    wanted = [(name, owners[run_id]) for run_id, name in named if run_id in owners]
-    found = ensure_projects(connection, wanted, max(named.values()))
-    return {
-        (run_id, name): found[owners[run_id].entity_id, name] for run_id, name in named if run_id in owners
-    }
+    keys = [(name, owners[run_id]) for run_id, name in named if run_id in owners]
+    ids = ensure_projects(connection, keys, max(named.values()))
+    return {(run_id, name): ids[owners[run_id].entity_id, name] for run_id, name in named if run_id in owners}
 
 
 def fields_of(documents: Documents, keys: Iterable[SectionKey]) -> dict[int, dict[str, Scalar]]:
     """The leaves of those sections that have fields, by run."""
-    found: dict[int, dict[str, Scalar]] = {}
+    by_run: dict[int, dict[str, Scalar]] = {}
     for key in {key._replace(section=_SUMMARY) if key.section == LOGGED else key for key in keys}:
         if key.section in fields.SECTIONS:
-            of_run = found.setdefault(key.run_id, {})
+            of_run = by_run.setdefault(key.run_id, {})
             of_run.update(fields.leaves(key.section, _values(documents, key)))
-    return found
+    return by_run
 
 
 def _values(documents: Documents, key: SectionKey) -> dict[str, Any]:
@@ -93,8 +91,8 @@ def write_fields(connection: Connection, before: FieldsOfRuns, after: FieldsOfRu
     removed: list[dict[str, Any]] = []
     new: list[dict[str, Any]] = []
     for run_id, leaves in after.items():
-        known = before.get(run_id, {})
-        removed += [{"of_run": run_id, "of_field": numbers[name]} for name in known.keys() - leaves.keys()]
+        fields = before.get(run_id, {})
+        removed += [{"of_run": run_id, "of_field": numbers[name]} for name in fields.keys() - leaves.keys()]
         new += [
             {
                 "run_id": run_id,
@@ -104,7 +102,7 @@ def write_fields(connection: Connection, before: FieldsOfRuns, after: FieldsOfRu
                 "text": leaf.text,
             }
             for name, leaf in leaves.items()
-            if known.get(name) != leaf
+            if fields.get(name) != leaf
         ]
     if removed:
         same_field = (

@@ -119,18 +119,18 @@ class SectionTable:
 
     def read(self, run_ids: Iterable[int], names: Sequence[str] | None = None) -> dict[int, RunSections]:
         """The sections of runs, all or only some names. The result of a run without sections is empty."""
-        found = {run_id: RunSections() for run_id in run_ids}
+        sections = {run_id: RunSections() for run_id in run_ids}
         if names is None or search_columns.LOGGED in names:
-            self._pending_summaries.flush_for_readers(found)
+            self._pending_summaries.flush_for_readers(sections)
         with self._database.read() as connection:
             plain = None if names is None else [plain_text(name) for name in names]
-            documents = read_documents(connection, found, plain)
+            documents = read_documents(connection, sections, plain)
         for key, document in documents.items():
             if key.section in BY_HOST:
-                found[key.run_id].by_host.setdefault(key.section, {})[key.host] = document.values
+                sections[key.run_id].by_host.setdefault(key.section, {})[key.host] = document.values
             else:
-                found[key.run_id].shared[key.section] = document.values
-        return found
+                sections[key.run_id].shared[key.section] = document.values
+        return sections
 
 
 def merge(connection: Connection, updates: Sequence[SectionUpdate]) -> None:

@@ -70,11 +70,14 @@ class TokenTable:
             row = connection.execute(statement).first()
         if row is None:
             return None
-        found = AccessToken(**row._asdict())
-        if found.last_used_ms is None or now_ms - found.last_used_ms >= _LAST_USED_RESOLUTION_MS:
-            used = update(token).where(token.c.id == found.id).values(last_used_ms=now_ms)
+        access_token = AccessToken(**row._asdict())
+        if (
+            access_token.last_used_ms is None
+            or now_ms - access_token.last_used_ms >= _LAST_USED_RESOLUTION_MS
+        ):
+            used = update(token).where(token.c.id == access_token.id).values(last_used_ms=now_ms)
             self._database.write(lambda connection: connection.execute(used), durable=False)
-        return found
+        return access_token
 
     def all(self) -> list[AccessToken]:
         """All tokens, in the order of their creation."""

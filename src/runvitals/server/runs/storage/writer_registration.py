@@ -149,7 +149,7 @@ def joined(connection: Connection, joining: Sequence[WriterRegistration]) -> lis
         .where(among(connection, writer.c.run_id, runs.values()))
         .where(writer.c.name.in_({entry.writer for entry in joining}))
     )
-    found = {
+    writers = {
         (row.run_id, row.name): RegisteredWriter(
             row.run_id,
             row.id,
@@ -162,7 +162,7 @@ def joined(connection: Connection, joining: Sequence[WriterRegistration]) -> lis
         )
         for row in connection.execute(statement)
     }
-    return [found.get((runs.get(entry.run_key, _PURGED), entry.writer)) for entry in joining]
+    return [writers.get((runs.get(entry.run_key, _PURGED), entry.writer)) for entry in joining]
 
 
 def join(
@@ -191,10 +191,10 @@ def _join(connection: Connection, joining: Sequence[WriterRegistration], now_ms:
     )
     runs = _ensure_runs(connection, joining, projects, now_ms)
     lock_known_runs(connection, runs.values())
-    known = joined(connection, joining)
+    writers = joined(connection, joining)
     new = {
         (entry.run_key, entry.writer): entry
-        for entry, before in zip(joining, known, strict=True)
+        for entry, before in zip(joining, writers, strict=True)
         if before is None
     }
     if new:
@@ -233,10 +233,10 @@ def _without_project(
     return [entry for entry in joining if entry.run_key not in runs or runs[entry.run_key] in in_default]
 
 
-def _find_runs(connection: Connection, wanted: Collection[RunKey]) -> dict[RunKey, int]:
-    rows = rows_named(connection, run.c.uid, (uid for _, uid in wanted), run.c.entity_id)
-    found = {(entity_id, uid): number for uid, entity_id, number in rows}
-    return {key: found[key] for key in wanted if key in found}
+def _find_runs(connection: Connection, keys: Collection[RunKey]) -> dict[RunKey, int]:
+    rows = rows_named(connection, run.c.uid, (uid for _, uid in keys), run.c.entity_id)
+    numbers = {(entity_id, uid): number for uid, entity_id, number in rows}
+    return {key: numbers[key] for key in keys if key in numbers}
 
 
 def _ensure_runs(
@@ -250,8 +250,8 @@ def _ensure_runs(
     for entry in joining:
         if entry.project or entry.run_key not in first:
             first[entry.run_key] = entry
-    found = _find_runs(connection, first)
-    missing = sorted(first.keys() - found.keys(), key=lambda key: (key[0] or 0, key[1]))
+    numbers = _find_runs(connection, first)
+    missing = sorted(first.keys() - numbers.keys(), key=lambda key: (key[0] or 0, key[1]))
     if missing:
         new = {
             "group_name": "",
@@ -274,10 +274,10 @@ def _ensure_runs(
             for entity_id, uid in missing
         ]
         add_rows(connection, run, rows)
-        found.update(_find_runs(connection, missing))
-        texts = [{"run_id": found[key], "text": search_text(key[1], {}, {})} for key in missing]
+        numbers.update(_find_runs(connection, missing))
+        texts = [{"run_id": numbers[key], "text": search_text(key[1], {}, {})} for key in missing]
         add_rows(connection, run_text, texts)
-    return found
+    return numbers
 
 
 def _row(run_id: int, entry: WriterRegistration, now_ms: int) -> dict[str, object]:

@@ -86,9 +86,9 @@ class WriterTable:
         for registration in joining:
             registration.check()
         with self._database.read() as connection:
-            known = joined(connection, joining)
-        if all(known):
-            return [registered for registered in known if registered]
+            writers = joined(connection, joining)
+        if all(writers):
+            return [registered for registered in writers if registered]
         return self._database.write(lambda connection: join(connection, joining, now_ms))
 
     def record_heartbeats(
@@ -118,11 +118,11 @@ class WriterTable:
         def work(connection: Connection) -> None:
             since_ms = min(now_ms, now_ms + by_ms)
             ids = connection.execute(select(run.c.id).where(run.c.alive_until_ms >= since_ms)).scalars()
-            found = lock_runs(connection, list(ids))
-            condition = among(connection, writer.c.run_id, found)
+            locked = lock_runs(connection, list(ids))
+            condition = among(connection, writer.c.run_id, locked)
             moved = update(writer).where(condition, writer.c.end_state.is_(None))
             connection.execute(moved.values(heard_ms=writer.c.heard_ms + by_ms))
-            update_run_states(connection, found)
+            update_run_states(connection, locked)
 
         self._database.write(work, durable=False)
 
@@ -131,11 +131,11 @@ class WriterTable:
         later = select(writer.c.run_id).where(writer.c.heard_ms > now_ms, writer.c.end_state.is_(None))
 
         def work(connection: Connection) -> None:
-            found = lock_runs(connection, set(connection.execute(later).scalars()))
-            condition = among(connection, writer.c.run_id, found)
+            locked = lock_runs(connection, set(connection.execute(later).scalars()))
+            condition = among(connection, writer.c.run_id, locked)
             heard = update(writer).where(condition, writer.c.heard_ms > now_ms)
             connection.execute(heard.values(heard_ms=now_ms))
-            update_run_states(connection, found)
+            update_run_states(connection, locked)
 
         with self._database.read() as connection:
             is_wrong = connection.execute(later.limit(1)).first() is not None
@@ -176,8 +176,8 @@ class WriterTable:
             .join(project, project.c.id == run.c.project_id)
         )
         with self._database.read() as connection:
-            found = connection.execute(statement.where(among(connection, writer.c.lane_id, lanes)))
-            return {lane: f"{name}/{uid}" for lane, name, uid in found}
+            rows = connection.execute(statement.where(among(connection, writer.c.lane_id, lanes)))
+            return {lane: f"{name}/{uid}" for lane, name, uid in rows}
 
     def record_processes(self, processes: Sequence[StoredProcess]) -> None:
         """Record processes of runs, or more facts about them; None does not overwrite known values. Durable.
@@ -196,8 +196,8 @@ class WriterTable:
         def work(connection: Connection) -> None:
             lock_known_runs(connection, {entry.run_id for entry in processes})
             statement = insert(connection, process)
-            known = [field.name for field in fields(StoredProcess)[3:]]
-            kept = {name: func.coalesce(statement.excluded[name], process.c[name]) for name in known}
+            names = [field.name for field in fields(StoredProcess)[3:]]
+            kept = {name: func.coalesce(statement.excluded[name], process.c[name]) for name in names}
             statement = statement.on_conflict_do_update(index_elements=["run_id", "host", "pid"], set_=kept)
             connection.execute(
                 statement,
@@ -211,8 +211,10 @@ class WriterTable:
         """The processes of a run, by rank, then host and pid."""
         with self._database.read() as connection:
             rows = connection.execute(select(process).where(process.c.run_id == run_id))
-            found = [StoredProcess(**row._asdict()) for row in rows]
-        return sorted(found, key=lambda entry: (entry.rank is None, entry.rank or 0, entry.host, entry.pid))
+            processes = [StoredProcess(**row._asdict()) for row in rows]
+        return sorted(
+            processes, key=lambda entry: (entry.rank is None, entry.rank or 0, entry.host, entry.pid)
+        )
 
 
 def _lock_runs_of(connection: Connection, writer_ids: Iterable[int]) -> list[int]:

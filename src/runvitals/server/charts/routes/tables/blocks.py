@@ -80,10 +80,11 @@ def sample_fields(keys: Iterable[str]) -> list[TableField]:
 def sample_blocks(keys: Sequence[str], series: Sequence[Series]) -> Iterator[Block]:
     """Samples in order of time, with a row for each time of a host and role; other keys are left out."""
     numbers = {key: number for number, key in enumerate(keys, len(SAMPLE_FIELDS))}
-    known = [item for item in series if item.key in numbers]
-    times = _Times((item.host, item.role, item.t) for item in known)
+    series_with_number = [item for item in series if item.key in numbers]
+    times = _Times((item.host, item.role, item.t) for item in series_with_number)
     parts = [
-        _Part(numbers[item.key], times.rows(item.host, item.role, item.t), item.values) for item in known
+        _Part(numbers[item.key], times.rows(item.host, item.role, item.t), item.values)
+        for item in series_with_number
     ]
     return _cut(times.leading(), len(numbers), parts)
 
@@ -97,7 +98,9 @@ def bucket_table(series: Sequence[BucketedSeries]) -> Table:
     for item in series:
         rows = times.rows(item.host, item.role, item.buckets.t)
         columns = (bucket_values(item.key, item.buckets), item.buckets.min, item.buckets.max, item.buckets.n)
-        parts += [_Part(numbers[item.key] + place, rows, column) for place, column in enumerate(columns)]
+        parts += [
+            _Part(numbers[item.key] + position, rows, column) for position, column in enumerate(columns)
+        ]
     named: list[tuple[str, Kind]] = [(key + suffix, kind) for key in keys for suffix, kind in _BUCKET_FIELDS]
     blocks = _cut(times.leading(), len(named), parts, [kind for _, kind in named])
     return Table(_with_labels(SAMPLE_FIELDS, named), blocks)
@@ -107,16 +110,16 @@ def logged_table(logged: Sequence[LoggedSeries]) -> Table:
     """Logged rows by process and step: a table row for each, with a column for each name."""
     names = list(dict.fromkeys(item.key + suffix for item in logged for suffix in item.columns))
     numbers = {name: number for number, name in enumerate(names, len(ROW_FIELDS))}
-    places = list(dict.fromkeys((item.host, item.rank) for item in logged))
+    labels = list(dict.fromkeys((item.host, item.rank) for item in logged))
     kinds: dict[str, Kind] = dict.fromkeys(names, "number")
     parts: list[_Part] = []
     calls: list[NDArray[Any]] = []
     first = 0
-    for place in places:
-        own = [item for item in logged if (item.host, item.rank) == place]
+    for label in labels:
+        own = [item for item in logged if (item.host, item.rank) == label]
         distinct = {item.step.tobytes() + item.t.tobytes(): _calls(item.step, item.t) for item in own}
         every: NDArray[Any] = np.unique(np.concatenate(list(distinct.values())))
-        rows = {known: np.searchsorted(every, own_calls) + first for known, own_calls in distinct.items()}
+        rows = {times: np.searchsorted(every, own_calls) + first for times, own_calls in distinct.items()}
         for item in own:
             theirs = rows[item.step.tobytes() + item.t.tobytes()]
             order = np.argsort(theirs)
@@ -128,11 +131,11 @@ def logged_table(logged: Sequence[LoggedSeries]) -> Table:
         first += len(every)
     lengths = [len(calls_of_place) for calls_of_place in calls]
     joined = np.concatenate(calls) if calls else np.empty(0, _CALL)
-    ranks = np.repeat(np.array([-1 if rank is None else rank for _, rank in places], np.int64), lengths)
+    ranks = np.repeat(np.array([-1 if rank is None else rank for _, rank in labels], np.int64), lengths)
     leading = [
         TableColumn(joined["step"], None),
         TableColumn(joined["t"].astype(np.int64), None),
-        TableColumn(np.repeat(np.array([host for host, _ in places], object), lengths), None),
+        TableColumn(np.repeat(np.array([host for host, _ in labels], object), lengths), None),
         TableColumn(ranks, ranks >= 0),
     ]
     fields = _with_labels(ROW_FIELDS, [(name, kinds[name]) for name in names])
@@ -147,12 +150,12 @@ def _calls(steps: Floats, times: Floats) -> NDArray[Any]:
     order = np.lexsort((times, steps))
     fresh = np.ones(len(order), bool)
     fresh[1:] = (np.diff(steps[order]) != 0) | (np.diff(times[order]) != 0)
-    places = np.arange(len(order))
-    nth = places - np.maximum.accumulate(np.where(fresh, places, 0))
-    found = np.empty(len(order), _CALL)
-    found["step"], found["t"] = steps, times
-    found["nth"][order] = nth
-    return found
+    positions = np.arange(len(order))
+    nth = positions - np.maximum.accumulate(np.where(fresh, positions, 0))
+    calls = np.empty(len(order), _CALL)
+    calls["step"], calls["t"] = steps, times
+    calls["nth"][order] = nth
+    return calls
 
 
 class _Times:
@@ -162,29 +165,29 @@ class _Times:
         vectors: dict[tuple[str, str], dict[bytes, Integers]] = {}
         for host, role, t in of:
             vectors.setdefault((host, role), {})[t.tobytes()] = t
-        self._places = {place: number for number, place in enumerate(vectors)}
+        self._places = {owners: number for number, owners in enumerate(vectors)}
         own = [np.unique(np.concatenate(list(of_place.values()))) for of_place in vectors.values()]
         t = np.concatenate(own) if own else np.empty(0, np.int64)
-        place = np.repeat(np.arange(len(own)), [len(times) for times in own])
-        order = np.lexsort((place, t))
+        owners = np.repeat(np.arange(len(own)), [len(times) for times in own])
+        order = np.lexsort((owners, t))
         row_of = np.empty(len(order), np.int64)
         row_of[order] = np.arange(len(order))
         ends = np.cumsum([len(times) for times in own])
         self._own = own
         self._rows = np.split(row_of, ends[:-1]) if own else []
-        self._t, self._place = t[order], place[order]
+        self._t, self._place = t[order], owners[order]
         self._known: dict[tuple[int, bytes], Integers] = {}
 
     def rows(self, host: str, role: str, t: Integers) -> Integers:
         """The rows of these times."""
         number = self._places[host, role]
-        known = (number, t.tobytes())
-        if known not in self._known:
-            self._known[known] = self._rows[number][np.searchsorted(self._own[number], t)]
-        return self._known[known]
+        key = (number, t.tobytes())
+        if key not in self._known:
+            self._known[key] = self._rows[number][np.searchsorted(self._own[number], t)]
+        return self._known[key]
 
     def leading(self) -> list[TableColumn]:
-        hosts, roles = (np.array([place[part] for place in self._places] or [""], object) for part in (0, 1))
+        hosts, roles = (np.array([owner[part] for owner in self._places] or [""], object) for part in (0, 1))
         return [
             TableColumn(self._t, None),
             TableColumn(hosts[self._place], None),
@@ -192,16 +195,16 @@ class _Times:
         ]
 
 
-def _with_labels(places: Sequence[TableField], named: Iterable[tuple[str, Kind]]) -> list[TableField]:
+def _with_labels(leading: Sequence[TableField], named: Iterable[tuple[str, Kind]]) -> list[TableField]:
     """Fields with unique names: a key with the name of a label gets an underscore appended."""
-    found = list(places)
-    taken = {field.name for field in found}
+    fields = list(leading)
+    names = {field.name for field in fields}
     for name, kind in named:
-        while name in taken:
+        while name in names:
             name += "_"
-        taken.add(name)
-        found.append(TableField(name, kind))
-    return found
+        names.add(name)
+        fields.append(TableField(name, kind))
+    return fields
 
 
 def _cut(

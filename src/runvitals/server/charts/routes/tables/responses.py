@@ -95,28 +95,28 @@ async def metrics_table(
             problems.update(noted)
             return view.run_id, of, min(of.values, samples.WINDOW_VALUES)
         start, end = series.time_range(view, selection, t0, t1)
-        found = view.charted(selection, start, end, grid(start, end, max_points), max_points)
+        content = view.charted(selection, start, end, grid(start, end, max_points), max_points)
         problems.update(noted)
-        if found.buckets is None:
-            return view.run_id, found.samples, sum(len(item.t) for item in found.samples)
-        count = sum(_COLUMNS_OF_A_BUCKET * len(item.buckets.t) for item in found.buckets)
-        return view.run_id, bucket_table(found.buckets), count
+        if content.buckets is None:
+            return view.run_id, content.samples, sum(len(item.t) for item in content.samples)
+        count = sum(_COLUMNS_OF_A_BUCKET * len(item.buckets.t) for item in content.buckets)
+        return view.run_id, bucket_table(content.buckets), count
 
-    run_id, found, values = await run.use(charted)
-    if isinstance(found, samples.SampleRange):
-        writer = table_writer(format, sample_fields(found.keys))
-        windows = samples.windows(run, selection, found)
+    run_id, content, values = await run.use(charted)
+    if isinstance(content, samples.SampleRange):
+        writer = table_writer(format, sample_fields(content.keys))
+        windows = samples.windows(run, selection, content)
         # Read before the response begins, so that the header of a short table can list unreadable data.
         first = samples.SampleWindow([], [])
         with suppress(StopAsyncIteration):
             first = await anext(windows)
         problems.update(dict.fromkeys(first.problems))
-        pieces = _windows(first, windows, found.keys, writer, problems)
+        pieces = _windows(first, windows, content.keys, writer, problems)
         return _streamed(pieces, run_id, format, problems, values)
-    if isinstance(found, list):
-        keys = sorted({item.key for item in found})
-        found = Table(sample_fields(keys), sample_blocks(keys, found))
-    return _written(found, run_id, format, problems, values)
+    if isinstance(content, list):
+        keys = sorted({item.key for item in content})
+        content = Table(sample_fields(keys), sample_blocks(keys, content))
+    return _written(content, run_id, format, problems, values)
 
 
 async def history_table(

@@ -46,7 +46,7 @@ def sample_range(view: RunView, selection: SeriesSelection, t0: int | None, t1: 
 
 
 async def windows(
-    run: OpenedRun, selection: SeriesSelection, wanted: SampleRange
+    run: OpenedRun, selection: SeriesSelection, requested: SampleRange
 ) -> AsyncIterator[SampleWindow]:
     """The samples of a range in order of time, one window after another."""
 
@@ -54,10 +54,10 @@ async def windows(
         noted = view.note_problems()
         return SampleWindow(view.samples(selection, at, until, most), list(noted))
 
-    width = max(1, (wanted.t1 - wanted.t0 + 1) * WINDOW_VALUES // max(1, wanted.values))
-    at = wanted.t0
-    while at <= wanted.t1:
-        until = min(wanted.t1, at + width - 1)
+    width = max(1, (requested.t1 - requested.t0 + 1) * WINDOW_VALUES // max(1, requested.values))
+    at = requested.t0
+    while at <= requested.t1:
+        until = min(requested.t1, at + width - 1)
         most = 4 * WINDOW_VALUES if until > at else None
         try:
             window = await run.use(read)
