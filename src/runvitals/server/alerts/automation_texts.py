@@ -20,7 +20,7 @@ def level_of(occurrence: Occurrence) -> str:
     return _LEVELS.get(occurrence.state, "info")
 
 
-def _silent(occurrence: Occurrence) -> str:
+def _silent_part(occurrence: Occurrence) -> str:
     metric = occurrence.values.get("metric_name")
     return " on ".join(str(part) for part in (metric, occurrence.host) if part) or "the training"
 
@@ -36,7 +36,7 @@ def _what(occurrence: Occurrence) -> str:
         "artifact.alias": f"{version} has the alias {occurrence.alias}",
         "registry.link": f"{version} was linked to {occurrence.collection}",
         "finding": f"{name}: {occurrence.finding}",
-        "device.silent": f"{name}: nothing arrives of {_silent(occurrence)}",
+        "device.silent": f"{name}: nothing arrives of {_silent_part(occurrence)}",
         "usage.threshold": f"the plan is used to {occurrence.percent} % ({values.get('usage_category')})",
     }
     if occurrence.kind.startswith("metric."):

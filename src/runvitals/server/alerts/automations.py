@@ -290,7 +290,7 @@ def automation_of(definition: Mapping[str, Any]) -> Automation:
         text = str(error)
         where = _PATH.search(text)
         field = where[1] if where else "event"
-        raise InvalidAutomation(field, _PATH.sub("", text) + _allowed(field)) from None
+        raise InvalidAutomation(field, _PATH.sub("", text) + _allowed_kinds(field)) from None
     for name, part in (("event", automation.event), ("filter", automation.filter)):
         for attribute in ("tag", "collection", "type", "alias", "name", "host", "run_name"):
             is_pattern = name == "event" or attribute == "run_name"
@@ -307,7 +307,7 @@ def automation_of(definition: Mapping[str, Any]) -> Automation:
     return automation
 
 
-def _allowed(field: str) -> str:
+def _allowed_kinds(field: str) -> str:
     """Which kinds there are, for the text about an unknown one."""
     if field.rpartition(".")[2] != "kind":
         return ""
@@ -341,7 +341,7 @@ def fits(automation_filter: AutomationFilter, occurrence: Occurrence) -> bool:
         (not automation_filter.projects or occurrence.project in automation_filter.projects)
         and (not automation_filter.author or occurrence.author == automation_filter.author)
         and (not automation_filter.tag or automation_filter.tag in occurrence.tags)
-        and _found(automation_filter.run_name, occurrence.name)
+        and _has_match(automation_filter.run_name, occurrence.name)
     )
 
 
@@ -363,10 +363,10 @@ def _is_meant(event: Event, occurrence: Occurrence) -> bool:
         pairs = ((event.name, occurrence.finding),)
     elif isinstance(event, DeviceSilent):
         pairs = ((event.host, occurrence.host),)
-    return all(_found(pattern, text) for pattern, text in pairs)
+    return all(_has_match(pattern, text) for pattern, text in pairs)
 
 
-def _found(pattern: str, text: str) -> bool:
+def _has_match(pattern: str, text: str) -> bool:
     return not pattern or _finder(pattern)(text)
 
 

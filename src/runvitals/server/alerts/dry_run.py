@@ -147,7 +147,7 @@ class _PastSamples:
                 for samples in series.rounds([batch], self._from_ms):
                     transitions += series.add(samples)
             firings += _firings(transitions, [lane])
-            evaluated += _evaluated(series, [lane])
+            evaluated += _series_with_values(series, [lane])
         return firings, evaluated
 
     def spread(
@@ -166,11 +166,11 @@ class _PastSamples:
         transitions: list[Transition] = []
         for start_ms in range(first_ms, last_ms + 1, step_ms):
             deadline.check()
-            part = [_between(batch, start_ms, start_ms + step_ms) for batch in batches]
+            part = [_cut_batch(batch, start_ms, start_ms + step_ms) for batch in batches]
             for samples in watched.rounds(part, self._from_ms):
                 watched.add(samples)
             transitions += comparison.compare(min(start_ms + step_ms, last_ms))
-        return _firings(transitions, lanes), _evaluated(watched, lanes)
+        return _firings(transitions, lanes), _series_with_values(watched, lanes)
 
     def silent(
         self, rule: AlertRule, lanes: Sequence[WatchedLane], ended_ms: int | None
@@ -287,12 +287,12 @@ def gaps(
         yield found_ms, end_ms
 
 
-def _between(batch: SampleBatch, from_ms: int, to_ms: int) -> SampleBatch:
+def _cut_batch(batch: SampleBatch, from_ms: int, to_ms: int) -> SampleBatch:
     first, last = np.searchsorted(batch.t, (from_ms, to_ms))
     return replace(batch, t=batch.t[first:last], values=batch.values[first:last])
 
 
-def _evaluated(series: WatchedSeries, lanes: Sequence[WatchedLane]) -> Evaluated:
+def _series_with_values(series: WatchedSeries, lanes: Sequence[WatchedLane]) -> Evaluated:
     """What values were added to."""
     by_id = {lane.lane_id: lane for lane in lanes}
     heard = (series.evaluation.last_ms > 0).tolist()

@@ -83,14 +83,14 @@ def filled(text: str, values: Mapping[str, Any]) -> str:
         >>> filled('{"text": "${run_id} ended", "loss": "${metric_value}"}', {**values})
         '{"text": "a ended", "loss": 1.5}'
     """
-    return json.dumps(_filled(json.loads(text), values))
+    return json.dumps(_fill_part(json.loads(text), values))
 
 
-def _filled(part: Any, values: Mapping[str, Any]) -> Any:
+def _fill_part(part: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(part, dict):
-        return {name: _filled(value, values) for name, value in part.items()}
+        return {name: _fill_part(value, values) for name, value in part.items()}
     if isinstance(part, list):
-        return [_filled(value, values) for value in part]
+        return [_fill_part(value, values) for value in part]
     if not isinstance(part, str):
         return part
     whole = _PLACE.fullmatch(part)

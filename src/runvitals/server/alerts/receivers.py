@@ -53,7 +53,7 @@ def receivers(event: str, level: str, choices: Choices) -> list[AlertReceiver]:
         for channel in CHANNELS:
             is_wanted = author.events[switch].wants(channel, level)
             if mode == "all":
-                is_wanted = channel in _used(author)
+                is_wanted = channel in _channels_of(author)
             if is_wanted and mode != "off":
                 receivers_by_channel[choices.author_id, channel] = AlertReceiver(
                     choices.author_id, channel, "author"
@@ -97,7 +97,7 @@ def _mode(modes: Mapping[Scope, str]) -> str | None:
     return next((modes[scope] for scope in SCOPES if scope in modes), None)
 
 
-def _used(choices: PersonalAlerts) -> frozenset[Channel]:
+def _channels_of(choices: PersonalAlerts) -> frozenset[Channel]:
     """The channels that a user gets anything by; mail, if there is none."""
     used = {
         channel

@@ -54,17 +54,19 @@ class RuleNotices:
     def heard(self, stored: StoredRule, rule: AlertRule, transition: Transition, lane: WatchedLane) -> None:
         """Write a transition, with its notifications, in one transaction."""
         now_ms = self._clock()
-        rule = self._routed(stored, rule)
-        silenced = _silenced(stored, rule, now_ms)
+        rule = self._with_route(stored, rule)
+        silenced = _reason_for_silence(stored, rule, now_ms)
         text = transition_text(rule, transition)
         if silenced is None and (transition.firing or rule.resolve):
-            count = self._counted(rule.id, lane.run_id, transition.firing, now_ms)
+            count = self._count_transition(rule.id, lane.run_id, transition.firing, now_ms)
             if count > MAX_PER_MINUTE:
                 silenced = "too many in a minute"
             elif count == MAX_PER_MINUTE:
                 text += ". What follows within this minute is only in the history of the rule"
         if not transition.firing:
-            self._ended(stored, rule, transition, lane, f"{text} – over", silenced is None and rule.resolve)
+            self._end_firing(
+                stored, rule, transition, lane, f"{text} – over", silenced is None and rule.resolve
+            )
             return
         notifications = [] if silenced else self._notifications(stored, rule, transition, lane, text)
         reached = {notification.target for notification in notifications} | {
@@ -92,7 +94,7 @@ class RuleNotices:
             is_silence=rule.condition.kind == "silence",
         )
 
-    def _ended(
+    def _end_firing(
         self,
         stored: StoredRule,
         rule: AlertRule,
@@ -112,14 +114,14 @@ class RuleNotices:
             self._finding(rule, transition, lane, text) if notifies else None,
         )
 
-    def _routed(self, stored: StoredRule, rule: AlertRule) -> AlertRule:
+    def _with_route(self, stored: StoredRule, rule: AlertRule) -> AlertRule:
         """A rule that names nobody, with whom its team chose for its severity."""
         if rule.tell:
             return rule
         chosen = team_alerts(self._store.alerts.settings.of_team(stored.entity_id))
         return replace(rule, tell=chosen.routes.get(rule.severity, ()))
 
-    def _counted(self, rule_id: int, run_id: int, firing: bool, now_ms: int) -> int:
+    def _count_transition(self, rule_id: int, run_id: int, firing: bool, now_ms: int) -> int:
         """How many transitions of a rule for a run there were in this minute, with this one."""
         minute = now_ms // MINUTE_MS
         if minute != self._minute:
@@ -228,7 +230,7 @@ def transition_text(rule: AlertRule, transition: Transition) -> str:
     return f"{statistic}{key}{where} is {number}, {compared}{duration}"
 
 
-def _silenced(stored: StoredRule, rule: AlertRule, now_ms: int) -> str | None:
+def _reason_for_silence(stored: StoredRule, rule: AlertRule, now_ms: int) -> str | None:
     """Why nobody is notified now; None: they are."""
     if stored.muted_until_ms is not None and now_ms < stored.muted_until_ms:
         return "muted"

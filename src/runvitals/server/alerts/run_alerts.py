@@ -115,12 +115,12 @@ class RunAlerts:
         now_ms, events = self._clock(), self._store.alerts.events
         if now_ms - event.time_ms > OLD_MS or not is_of_interest(self._store, event):
             events.settle([event.id], DONE)
-        elif event.event == "custom" and (state := self._suppressed(event)) is not None:
+        elif event.event == "custom" and (state := self._state_if_suppressed(event)) is not None:
             events.settle([event.id], state)
         else:
             self._tell(event, [event.id])
 
-    def _suppressed(self, event: RunEvent) -> str | None:
+    def _state_if_suppressed(self, event: RunEvent) -> str | None:
         """The state of an alert that is not sent now: its title was sent lately, or there are too many."""
         wait_ms = int(event.data.get("wait_s", WAIT_MS / 1000) * 1000)
         since_ms = event.time_ms - max(wait_ms, MINUTE_MS)

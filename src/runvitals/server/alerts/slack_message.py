@@ -29,13 +29,13 @@ def slack_message(
     shown = _MARKS.get(level, "") + title
     blocks = [_section("plain_text", part[:_MAX_BLOCK]) for part in (shown, text) if part]
     if link is not None:
-        blocks.append(_section("mrkdwn", f"<{_escaped(link)}|{_escaped(label)}>"))
-    return {"text": _escaped(shown), "blocks": blocks}
+        blocks.append(_section("mrkdwn", f"<{_escape(link)}|{_escape(label)}>"))
+    return {"text": _escape(shown), "blocks": blocks}
 
 
 def _section(kind: str, text: str) -> dict[str, Any]:
     return {"type": "section", "text": {"type": kind, "text": text}}
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.translate(_ESCAPES)

@@ -100,7 +100,7 @@ def facts_of(run: Run) -> Iterator[Fact]:
         yield Fact("config", name, value)
     for (section, name), values in _of_machines(run.machines.values()).items():
         equal = len({_text(value) for value in values}) == 1
-        yield Fact(section, name, values[0] if equal else _counted(values))
+        yield Fact(section, name, values[0] if equal else _count_values(values))
 
 
 def _of_machines(machines: Iterable[Mapping[str, Any]]) -> dict[tuple[Section, str], list[Any]]:
@@ -147,21 +147,21 @@ def _walk(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         fields = dict.fromkeys(key for item in value for key in item if key not in _OF_ONE_DEVICE)
         for key in fields:
-            yield f"{name}.{key}", _counted([item[key] for item in value if key in item])
+            yield f"{name}.{key}", _count_values([item[key] for item in value if key in item])
     else:
-        yield name, _shortened(value)
+        yield name, _shorten(value)
 
 
-def _shortened(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     if isinstance(value, (dict, list)):
         value = json.dumps(value, ensure_ascii=False, default=str)
     return value[:MAX_TEXT] if isinstance(value, str) else value
 
 
-def _counted(values: Sequence[Any]) -> Any:
+def _count_values(values: Sequence[Any]) -> Any:
     """A single value as it is; otherwise a text with how many there are of each: `7 × H100, A100`."""
     if len(values) == 1:
-        return _shortened(values[0])
+        return _shorten(values[0])
     counts = Counter(_text(value) for value in values)
     return ", ".join(text if number == 1 else f"{number} × {text}" for text, number in counts.most_common())[
         :MAX_TEXT
@@ -249,11 +249,11 @@ def goal_of(name: str, runs: Iterable[Run]) -> Goal | None:
 
     None if nobody does, or not all the same.
     """
-    goals = {_declared(name, run.defined_metrics) for run in runs} - {None}
+    goals = {_goal_of(name, run.defined_metrics) for run in runs} - {None}
     return goals.pop() if len(goals) == 1 else None
 
 
-def _declared(name: str, defined: Mapping[str, Mapping[str, Any]]) -> Goal | None:
+def _goal_of(name: str, defined: Mapping[str, Mapping[str, Any]]) -> Goal | None:
     """By the name itself, else by the longest pattern that matches and has a goal."""
     fitting = [
         pattern

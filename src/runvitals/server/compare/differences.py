@@ -109,7 +109,7 @@ def differences(view: RunView, selection: SeriesSelection, t0: int, t1: int, lim
     left_out = 0
     scored: list[tuple[float, str, str, Difference]] = []
     for number, series in enumerate(
-        chain(_sampled(view, selection, window), _logged(view, selection, window))
+        chain(_sampled_values(view, selection, window), _logged_values(view, selection, window))
     ):
         deadline.check()
         difference = _difference(series, window)
@@ -135,7 +135,7 @@ def differences(view: RunView, selection: SeriesSelection, t0: int, t1: int, lim
     }
 
 
-def _sampled(view: RunView, selection: SeriesSelection, window: Window) -> Iterator[_Values]:
+def _sampled_values(view: RunView, selection: SeriesSelection, window: Window) -> Iterator[_Values]:
     """The series with samples in the range, except counters, at a resolution that bounds the memory."""
     inside = view.charted(selection, window.t0, window.t1, grid(window.t0, window.t1, 2), 2)
     count = len(inside.samples if inside.buckets is None else inside.buckets)
@@ -161,7 +161,7 @@ def _is_total(key: str) -> bool:
     return match is not None and match.metric.kind == "counter"
 
 
-def _logged(view: RunView, selection: SeriesSelection, window: Window) -> Iterator[_Values]:
+def _logged_values(view: RunView, selection: SeriesSelection, window: Window) -> Iterator[_Values]:
     """What was logged, a few names at a time."""
     matches = selection.matches_key
     names = iter(sorted(name for name in view.logged_names() if matches(name))[:_MAX_NAMES])

@@ -34,7 +34,7 @@ class OtherServers:
     def __init__(self, store: SampleStore, metadata_store: MetadataStore) -> None:
         self._store = store
         self._metadata_store = metadata_store
-        self.link = metadata_store.join_servers(self._hear, self._missed)
+        self.link = metadata_store.join_servers(self._hear, self._refresh_all)
         self._samples = SamplesOfOthers(store, self.leads)
         self._recovery = SupervisedThread("summary-recovery", self._recover, every_s=_RECOVERY_S)
 
@@ -53,8 +53,8 @@ class OtherServers:
         """
         self._recorder, self._library, self._forget = recorder, library, forget
         self._samples.queue = queue
-        recorder.on_change = self._changed
-        recorder.sample_commits.on_stored = self._stored
+        recorder.on_change = self._publish_change
+        recorder.sample_commits.on_stored = self._publish_samples
         library.on_change = lambda: self.link.publish(_LIBRARY, {"": 0})
         for thread in self.threads:
             thread.start()
@@ -76,10 +76,10 @@ class OtherServers:
             thread.close()
         self.link.close()
 
-    def _changed(self, run_id: int, has_facts: bool) -> None:
+    def _publish_change(self, run_id: int, has_facts: bool) -> None:
         self.link.publish(_FACTS if has_facts else _RUNS, {run_id: 0})
 
-    def _stored(self, batches: Sequence[SampleBatch]) -> None:
+    def _publish_samples(self, batches: Sequence[SampleBatch]) -> None:
         if self.leads():
             self._samples.queue.add(batches)
         else:
@@ -97,7 +97,7 @@ class OtherServers:
             for run_id, _ in items:
                 self._recorder.changed_elsewhere(int(run_id), kind == _FACTS)
 
-    def _missed(self) -> None:
+    def _refresh_all(self) -> None:
         self._recorder.all_changed()
         self._library.changed_elsewhere()
 

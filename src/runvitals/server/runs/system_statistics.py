@@ -42,7 +42,7 @@ def statistics_of(view: RunView, started_ms: int, last_ms: int) -> dict[str, flo
         if quantity.kind == "energy":
             statistics.update(_energy(quantity, by_metric, last_ms))
         else:
-            statistics.update(_gauge(quantity, _undoubted(quantity.metric, quantity, by_metric)))
+            statistics.update(_gauge(quantity, _without_doubt(quantity.metric, quantity, by_metric)))
     return {name: value for name, value in statistics.items() if isfinite(value)}
 
 
@@ -55,7 +55,7 @@ def _metrics() -> Iterable[str]:
 _PATTERNS: Final = tuple(dict.fromkeys(_PLACEHOLDER.sub("*", metric) for metric in _metrics()))
 
 
-def _undoubted(
+def _without_doubt(
     metric: str, quantity: Quantity, by_metric: Mapping[str, Sequence[BucketedSeries]]
 ) -> list[BucketedSeries]:
     """The series of a metric without the buckets in which they are in doubt."""
@@ -97,7 +97,7 @@ def _energy(
         _device(item): _growth(item.buckets) / _J_PER_WH for item in by_metric.get(quantity.metric, ())
     }
     energies = {device: energy for device, energy in counted.items() if isfinite(energy)}
-    for item in _undoubted(quantity.power or "", quantity, by_metric):
+    for item in _without_doubt(quantity.power or "", quantity, by_metric):
         if _device(item) not in energies and item.buckets.n.any():
             energies[_device(item)] = _integral(item.buckets, last_ms) / _MS_PER_H
     return {quantity.statistics[0]: sum(energies.values())} if energies else {}

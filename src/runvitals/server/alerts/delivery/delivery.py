@@ -96,15 +96,15 @@ class NotificationDelivery:
                 raise DeliveryFailed(f"this server has no channel for {due.target!r}", "dropped")
             response = channel(due)
         except DeliveryFailed as error:
-            self._failed(due, error)
+            self._note_failure(due, error)
         except Exception as error:
             log.exception("a notification failed", extra={"fields": {"notification": due.id}})
-            self._failed(due, DeliveryFailed(f"an error of the server: {type(error).__name__}"))
+            self._note_failure(due, DeliveryFailed(f"an error of the server: {type(error).__name__}"))
         else:
             self._outbox.ended(due, "sent", self._clock(), response)
         return True
 
-    def _failed(self, due: StoredNotification, error: DeliveryFailed) -> None:
+    def _note_failure(self, due: StoredNotification, error: DeliveryFailed) -> None:
         now_ms = self._clock()
         next_ms = now_ms + self._wait_ms(due.tries)
         about = {"fields": {"notification": due.id, "kind": due.kind, "tries": due.tries + 1}}

@@ -46,7 +46,7 @@ class RunActions:
 
     def stop(self, due: StoredNotification) -> ChannelResponse:
         """Ask a run to stop. Raises `DeliveryFailed`."""
-        place, by = self._allowed(due, Action.RUN_STOP)
+        place, by = self._check_allowed(due, Action.RUN_STOP)
         row = self._store.runs.get([place.run_id], self._clock())[place.run_id]
         if row.state != RUNNING:
             return ChannelResponse(text=f"the run is {row.state} already")
@@ -56,7 +56,7 @@ class RunActions:
 
     def tag(self, due: StoredNotification) -> ChannelResponse:
         """Add a tag to a run. Raises `DeliveryFailed`."""
-        place, by = self._allowed(due, Action.RUN_UPDATE)
+        place, by = self._check_allowed(due, Action.RUN_UPDATE)
         tag = str(due.payload.get("tag"))
         self._store.runs.tag([place.run_id], self._clock(), add=[tag])
         self._record(place, by, "run.update", {"fields": ["tags"]})
@@ -66,7 +66,7 @@ class RunActions:
         """Have the hosts of a run run a command that their users registered. It waits until one of them says
         what came of it. Raises `DeliveryFailed`.
         """
-        place, by = self._allowed(due, Action.RUN_STOP)
+        place, by = self._check_allowed(due, Action.RUN_STOP)
         begun = f"command {due.id} "
         for event in self._store.events.of_run(place.run_id, name="command"):
             if event.text.startswith(begun):
@@ -79,7 +79,7 @@ class RunActions:
             self._record(place, by, "run.command", {"command": due.payload.get("command")})
         raise DeliveryFailed("the host has not answered yet")
 
-    def _allowed(self, due: StoredNotification, action: Action) -> tuple[RunPlace, Actor]:
+    def _check_allowed(self, due: StoredNotification, action: Action) -> tuple[RunPlace, Actor]:
         """The run of a change, and who makes it.
 
         Raises:

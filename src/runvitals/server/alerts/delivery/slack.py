@@ -59,7 +59,7 @@ class SlackChannel:
             raise DeliveryFailed(str(error), "failed") from None
         if destination.disabled_ms is not None:
             raise DeliveryFailed("Slack no longer accepts this destination: replace its URL", "failed")
-        response = self._post(self._opened(destination.sealed, slack_purpose(team_id)), due)
+        response = self._post(self._open_url(destination.sealed, slack_purpose(team_id)), due)
         if response.status in _GONE:
             self._destinations.disable(destination, self._clock())
             raise _gone(response)
@@ -71,7 +71,7 @@ class SlackChannel:
         destination = self._destinations.of_user(user_id)
         if destination is None or destination.disabled_ms is not None:
             raise DeliveryFailed("the user has connected no channel of Slack", "failed")
-        response = self._post(self._opened(destination.sealed, user_slack_purpose(user_id)), due)
+        response = self._post(self._open_url(destination.sealed, user_slack_purpose(user_id)), due)
         if response.status in _GONE:
             self._destinations.disable(destination, self._clock())
             raise _gone(response)
@@ -79,9 +79,9 @@ class SlackChannel:
 
     def post_to_team(self, team_id: int, sealed: bytes, title: str, text: str) -> ChannelResponse:
         """Post a text to a Slack destination of a team. Raises `DeliveryFailed`."""
-        return self._post_body(self._opened(sealed, slack_purpose(team_id)), slack_message(title, text))
+        return self._post_body(self._open_url(sealed, slack_purpose(team_id)), slack_message(title, text))
 
-    def _opened(self, sealed: bytes, purpose: str) -> str:
+    def _open_url(self, sealed: bytes, purpose: str) -> str:
         try:
             return self._box.open(sealed, purpose).decode()
         except SecretUnreadable as error:

@@ -229,7 +229,7 @@ def test_automation(automation: AutomationId, team: TheTeam, access: TheAccess) 
     row = access.metadata_store.alerts.automations.get(team.id, automation)
     parsed = automation_of(row.definition)
     actions = tuple(action for action in parsed.actions if not isinstance(action, (StopRun, TagRun)))
-    event = _invented(parsed, team, access.clock())
+    event = _example_event(parsed, team, access.clock())
     automation_to_test = Automation(parsed.event, actions, parsed.filter) if actions else None
     sent = (
         []
@@ -315,7 +315,7 @@ def _check(definition: dict[str, Any], access: AccessControl, team: TeamRow) -> 
     return as_json(automation)
 
 
-def _invented(automation: Automation, team: TeamRow, now_ms: int) -> RaisedEvent:
+def _example_event(automation: Automation, team: TeamRow, now_ms: int) -> RaisedEvent:
     """An event for a test."""
     data = dict(_EXAMPLE)
     if automation.kind.startswith(("artifact.", "registry.")):

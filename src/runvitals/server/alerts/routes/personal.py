@@ -122,7 +122,7 @@ def change_alerts(
 ) -> dict[str, Any]:
     """Change what you are notified."""
     settings = access.metadata_store.alerts.settings
-    before = _chosen(access, owner.id)
+    before = _choices_of(access, owner.id)
     quiet = before.quiet if body.quiet is None else _quiet(body.quiet)
     daily_at = before.daily_at if body.daily_at is None else _minute("daily_at", body.daily_at)
     listed = [*_exceptions_of(body.projects), *(body.exceptions or [])]
@@ -150,7 +150,7 @@ def change_alerts(
     return _show(access, services, outside, owner.id)
 
 
-def _chosen(access: AccessControl, user_id: int) -> PersonalAlerts:
+def _choices_of(access: AccessControl, user_id: int) -> PersonalAlerts:
     stored = access.metadata_store.alerts.settings.of_users([user_id])
     return personal_alerts(stored.get(user_id, {}))
 
@@ -158,7 +158,7 @@ def _chosen(access: AccessControl, user_id: int) -> PersonalAlerts:
 def _show(
     access: AccessControl, services: TheServices, outside: OutsideServices, user_id: int
 ) -> dict[str, Any]:
-    chosen = _chosen(access, user_id)
+    chosen = _choices_of(access, user_id)
     exceptions = access.metadata_store.alerts.settings.exceptions(user_id)
     slack = access.metadata_store.alerts.destinations.of_user(user_id)
     zone = access.accounts.profiles.get(user_id).fields.get("time_zone") or services.settings()["time_zone"]

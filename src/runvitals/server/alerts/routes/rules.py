@@ -159,7 +159,7 @@ def rules(entity: TheEntity, access: TheAccess, requester: TheRequester, page: T
 @router.post(_PATH, response_model=RuleSchema, status_code=201, dependencies=[needs("automation:manage")])
 def create_rule(entity: TheEntity, body: NewRule, access: TheAccess, requester: TheRequester) -> StoredRule:
     """Add a rule. It is evaluated on what arrives from a few seconds later on."""
-    _checked(body.rule, access, entity, requester)
+    _check_rule(body.rule, access, entity, requester)
     table, by, now_ms = access.metadata_store.alerts.rules, requester.actor, access.clock()
     return _store(lambda: table.create(entity.id, body.rule, body.enabled, by, now_ms))
 
@@ -169,7 +169,7 @@ def try_rule(
     entity: TheEntity, body: DryRunRequest, access: TheAccess, requester: TheRequester, request: Request
 ) -> dict[str, Any]:
     """When a rule would have fired for the runs of the past days that you may read."""
-    checked = _checked(body.rule, access, entity, requester)
+    checked = _check_rule(body.rule, access, entity, requester)
     readable = access.directory.readable_runs(requester.principal)
     to_ms = access.clock()
     from_ms = to_ms - body.days * DAY_MS
@@ -201,7 +201,7 @@ def change_rule(
 ) -> StoredRule:
     """Change a rule, switch it on or off, or mute it until a time. A changed rule begins anew."""
     if body.rule is not None:
-        _checked(body.rule, access, entity, requester)
+        _check_rule(body.rule, access, entity, requester)
     muted = body.muted_until_ms if "muted_until_ms" in body.model_fields_set else -1
     table, by, now_ms = access.metadata_store.alerts.rules, requester.actor, access.clock()
     return _store(
@@ -229,7 +229,7 @@ def test_rule(
     """Send yourself what the rule would send."""
     stored = access.metadata_store.alerts.rules.get(entity.id, rule)
     notices = shared_services_of(request).alerting.rule_notices
-    sent = notices.test(stored, _parsed(stored.definition), owner.id)
+    sent = notices.test(stored, _parse_rule(stored.definition), owner.id)
     return RuleTest(target=sent.target)
 
 
@@ -256,14 +256,14 @@ def _state(row: StoredRule, counts: RuleCounts) -> dict[str, Any]:
     return {"state": state, "firing": counts.firing, "pending": counts.pending}
 
 
-def _checked(definition: Any, access: AccessControl, entity: Entity, requester: Requester) -> AlertRule:
+def _check_rule(definition: Any, access: AccessControl, entity: Entity, requester: Requester) -> AlertRule:
     """A valid rule.
 
     Raises:
         InvalidFields: it is invalid, or notifies what its team or user does not have.
         HTTPException: 403 if it looks at all teams, and the requester does not administer the organisation.
     """
-    parsed = _parsed(definition)
+    parsed = _parse_rule(definition)
     principal = requester.principal
     if parsed.everywhere and not (isinstance(principal, User) and principal.org_admin):
         raise HTTPException(403, "only administrators of the organisation make rules about all teams")
@@ -273,7 +273,7 @@ def _checked(definition: Any, access: AccessControl, entity: Entity, requester: 
     return parsed
 
 
-def _parsed(definition: Any) -> AlertRule:
+def _parse_rule(definition: Any) -> AlertRule:
     try:
         return rule(definition)
     except InvalidRule as error:

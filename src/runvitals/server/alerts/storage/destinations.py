@@ -149,7 +149,7 @@ class DestinationTable:
             row |= {"kind": kind, "team_id": team_id, "name": name}
             number = _insert(connection, {**row, "created_by": by.user_id, "created_ms": now_ms})
             created = _read(connection, kind, team_id, number)
-            after = _audited(created) if kind == "webhook" else None
+            after = _audit_values(created) if kind == "webhook" else None
             record(connection, now_ms, by, f"{kind}.create", entity=team, target=name, after=after)
             return created
 
@@ -185,7 +185,7 @@ class DestinationTable:
             connection.execute(update(destination).where(*_same(kind, destination_id)).values(row))
             after = _read(connection, kind, team_id, destination_id)
             if after != before:
-                action, (old, new) = f"{kind}.update", _audited_change(before, after)
+                action, (old, new) = f"{kind}.update", _audit_change(before, after)
                 record(connection, now_ms, by, action, entity=team, target=called, before=old, after=new)
             return after
 
@@ -221,12 +221,12 @@ class DestinationTable:
                 return
             row = connection.execute(select(destination).where(*same)).one()
             if row.user_id is not None:
-                add(connection, _disabled_of_user(row.user_id, now_ms))
+                add(connection, _user_notice(row.user_id, now_ms))
                 return
             team = locked_team(connection, row.team_id)
             record(connection, now_ms, SYSTEM, "slack.disable", entity=team, target=row.name)
             if row.created_by is not None:
-                add(connection, _disabled(row.created_by, row.name, team[1], tried.id, now_ms))
+                add(connection, _team_notice(row.created_by, row.name, team[1], tried.id, now_ms))
 
         self._database.write(work)
 
@@ -315,7 +315,7 @@ def _columns(
     return {**row, "settings": json.dumps(settings)}
 
 
-def _audited(webhook: StoredDestination) -> dict[str, Any]:
+def _audit_values(webhook: StoredDestination) -> dict[str, Any]:
     """A webhook in the audit log: of the URL only the host, of the payload only whether there is one, since
     users write tokens into both.
     """
@@ -324,7 +324,7 @@ def _audited(webhook: StoredDestination) -> dict[str, Any]:
     return {"name": webhook.name, **settings, **shown}
 
 
-def _audited_change(
+def _audit_change(
     before: StoredDestination, after: StoredDestination
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the audit log says of a change: how it was and how it is."""
@@ -332,13 +332,13 @@ def _audited_change(
         called = "channel" if before.kind == "slack" else "name"
         is_replaced = before.sealed != after.sealed
         return {called: before.name}, {called: after.name, "url_replaced": is_replaced}
-    old, new = _audited(before), _audited(after)
+    old, new = _audit_values(before), _audit_values(after)
     was, now = {"name": before.name, **before.settings}, {"name": after.name, **after.settings}
     changed = [name for name in was if was[name] != now[name]]
     return {name: old[name] for name in changed}, {name: new[name] for name in changed}
 
 
-def _disabled(user_id: int, channel: str, team: str, destination_id: int, now_ms: int) -> Notification:
+def _team_notice(user_id: int, channel: str, team: str, destination_id: int, now_ms: int) -> Notification:
     text = (
         f"Slack no longer accepts messages of team {team} to {channel}\n"
         "The webhook was removed, or its channel is archived. The destination was disabled. To use it again, "
@@ -350,7 +350,7 @@ def _disabled(user_id: int, channel: str, team: str, destination_id: int, now_ms
     return Notification(key, "slack.disabled", target, f"slack:{destination_id}", text, path, now_ms)
 
 
-def _disabled_of_user(user_id: int, now_ms: int) -> Notification:
+def _user_notice(user_id: int, now_ms: int) -> Notification:
     text = (
         "Slack no longer accepts your messages\n"
         "The webhook of your channel was removed, or the channel is archived. Slack tells you nothing more. "

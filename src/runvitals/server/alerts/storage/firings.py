@@ -178,7 +178,7 @@ class FiringTable:
     ) -> int:
         """How many `of_entity` has without `limit` and `before`."""
         conditions = _conditions(entity_id, rule_id, project_id, project_ids, only_open)
-        statement = _joined(select(func.count())).where(*conditions)
+        statement = _join_rules(select(func.count())).where(*conditions)
         with self._database.read() as connection:
             return int(connection.execute(statement).scalar_one())
 
@@ -232,7 +232,7 @@ class FiringTable:
 
     def _firings(self, statement: Select[Any]) -> list[Firing]:
         with self._database.read() as connection:
-            return [Firing(**row._asdict()) for row in connection.execute(_joined(statement))]
+            return [Firing(**row._asdict()) for row in connection.execute(_join_rules(statement))]
 
 
 _SHOWN: Final = ("id", "rule", "run", "project")
@@ -245,7 +245,7 @@ _FIRINGS: Final = (
 )
 
 
-def _joined(statement: Select[Any]) -> Select[Any]:
+def _join_rules(statement: Select[Any]) -> Select[Any]:
     return (
         statement.select_from(alert_firing)
         .join(alert_rule, alert_rule.c.id == alert_firing.c.rule_id)

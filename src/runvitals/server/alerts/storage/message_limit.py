@@ -63,7 +63,7 @@ def _due(now_ms: int) -> tuple[Any, ...]:
     return (_row.state == "pending", _row.next_ms <= now_ms, *_of_teams())
 
 
-def _sent(since_ms: int) -> tuple[Any, ...]:
+def _was_sent(since_ms: int) -> tuple[Any, ...]:
     return (_row.ended_ms >= since_ms, _row.state == "sent", *_of_teams())
 
 
@@ -78,7 +78,7 @@ def _over(connection: Connection, now_ms: int, hour_ms: int, most: int) -> dict[
     waiting: dict[int, int] = dict(connection.execute(counted.where(*_due(now_ms))).all())
     if not waiting:
         return {}
-    sent: dict[int, int] = dict(connection.execute(counted.where(*_sent(hour_ms))).all())
+    sent: dict[int, int] = dict(connection.execute(counted.where(*_was_sent(hour_ms))).all())
     left = {team_id: max(0, most - sent.get(team_id, 0)) for team_id in waiting}
     return {team_id: left[team_id] for team_id, count in waiting.items() if count > left[team_id]}
 

@@ -57,11 +57,11 @@ def _of_runs(
     for row in reversed(rows):
         of_run = tags.get(row.run_number, ())
         if kind == RUN_TAG:
-            events += [_event(row, team_id, kind, {"tag": tag}, of_run) for tag in of_run]
+            events += [_to_event(row, team_id, kind, {"tag": tag}, of_run) for tag in of_run]
             continue
-        events.append(_event(row, team_id, kind, {"state": "running"}, of_run))
+        events.append(_to_event(row, team_id, kind, {"state": "running"}, of_run))
         if row.alive_until_ms is None or row.alive_until_ms < now_ms:
-            events.append(_event(row, team_id, kind, {"state": row.settled_state}, of_run))
+            events.append(_to_event(row, team_id, kind, {"state": row.settled_state}, of_run))
     return events
 
 
@@ -85,7 +85,7 @@ def _of_artifacts(connection: Connection, team_id: int, kind: str, since_ms: int
     rows = connection.execute(statement).all()
     tags = _tags(connection, {row.run_number for row in rows if row.run_number is not None})
     return [
-        _event(
+        _to_event(
             row,
             team_id,
             kind,
@@ -128,7 +128,7 @@ def _tags(connection: Connection, run_ids: set[int]) -> dict[int, tuple[str, ...
     return tags
 
 
-def _event(row: Any, team_id: int, kind: str, data: dict[str, Any], tags: Sequence[str]) -> RaisedEvent:
+def _to_event(row: Any, team_id: int, kind: str, data: dict[str, Any], tags: Sequence[str]) -> RaisedEvent:
     return RaisedEvent(
         0,
         "",

@@ -113,7 +113,7 @@ class AlertRuleTable:
         """
 
         def work(connection: Connection) -> StoredRule:
-            owner = _locked(connection, entity_id)
+            owner = _lock_owner(connection, entity_id)
             name = str(definition["name"])
             _check_name(connection, entity_id, name)
             counted = select(func.count()).where(alert_rule.c.entity_id == entity_id)
@@ -152,7 +152,7 @@ class AlertRuleTable:
         """
 
         def work(connection: Connection) -> StoredRule:
-            owner = _locked(connection, entity_id)
+            owner = _lock_owner(connection, entity_id)
             mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.id == rule_id)
             row = connection.execute(select(alert_rule).where(mine)).first()
             if row is None:
@@ -185,7 +185,7 @@ class AlertRuleTable:
         """
 
         def work(connection: Connection) -> None:
-            owner = _locked(connection, entity_id)
+            owner = _lock_owner(connection, entity_id)
             mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.id == rule_id)
             name = connection.execute(select(alert_rule.c.name).where(mine)).scalar()
             if name is None:
@@ -280,7 +280,7 @@ def _rule(row: Row[Any]) -> StoredRule:
     return StoredRule(**values)
 
 
-def _locked(connection: Connection, entity_id: int) -> tuple[int, str]:
+def _lock_owner(connection: Connection, entity_id: int) -> tuple[int, str]:
     """Id and name of a team or user, which other changes of its rules wait for."""
     mine = select(entity.c.id, entity.c.name).where(entity.c.id == entity_id, entity.c.deleted_ms.is_(None))
     row = connection.execute(mine.with_for_update()).first()

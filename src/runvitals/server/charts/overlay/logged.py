@@ -51,7 +51,7 @@ def joined(processes: Sequence[LoggedColumns]) -> list[dict[str, Columns]]:
         of_rank = by_label.setdefault(label, {})
         for key, columns in process.columns.items():
             columns = _by_step(columns)
-            of_rank[key] = _resumed(of_rank[key], columns) if key in of_rank else columns
+            of_rank[key] = _join_resumed(of_rank[key], columns) if key in of_rank else columns
     return list(by_label.values())
 
 
@@ -60,7 +60,7 @@ def _by_step(columns: Columns) -> Columns:
     return columns[0][order], columns[1][order], columns[2][order]
 
 
-def _resumed(before: Columns, after: Columns) -> Columns:
+def _join_resumed(before: Columns, after: Columns) -> Columns:
     if not len(after[0]):
         return before
     kept = int(np.searchsorted(before[0], after[0][0], side="left"))

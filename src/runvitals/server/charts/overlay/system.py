@@ -52,7 +52,7 @@ class SystemQuery:
             return {}
         parts: dict[str, list[LinePart]] = {}
         for series in view.bucketed(self._selection, on):
-            for key in self._requested(series.key):
+            for key in self._requested_keys(series.key):
                 parts.setdefault(key, []).append(_part(series))
         return {key: self._line(run, reduced(of_key)) for key, of_key in parts.items()}
 
@@ -71,7 +71,7 @@ class SystemQuery:
             return None
         return Grid(first // width * width, width, last // width - first // width + 1)
 
-    def _requested(self, key: str) -> list[str]:
+    def _requested_keys(self, key: str) -> list[str]:
         """The requested keys that match this one."""
         keys = self._matches.get(key)
         if keys is None:

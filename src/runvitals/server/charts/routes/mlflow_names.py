@@ -47,7 +47,9 @@ class MlflowView:
 
     def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
         chart = self._view.charted(selection, t0, t1, on, max_points)
-        buckets = None if chart.buckets is None else [self._bucketed(series) for series in chart.buckets]
+        buckets = (
+            None if chart.buckets is None else [self._rename_buckets(series) for series in chart.buckets]
+        )
         return ChartData([self._series(series) for series in chart.samples], buckets)
 
     def _mlflow_name(self, key: str, host: str) -> tuple[str, float]:
@@ -63,7 +65,7 @@ class MlflowView:
     def _series(self, series: Series) -> Series:
         return renamed_series(series, *self._mlflow_name(series.key, series.host))
 
-    def _bucketed(self, series: BucketedSeries) -> BucketedSeries:
+    def _rename_buckets(self, series: BucketedSeries) -> BucketedSeries:
         key, factor = self._mlflow_name(series.key, series.host)
         return replace(
             series, key=key, buckets=series.buckets if factor == 1.0 else scaled(series.buckets, factor)

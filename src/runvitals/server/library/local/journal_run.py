@@ -74,7 +74,7 @@ class JournalView:
     def position(self) -> Position:
         return dict(self.reader.last_seq)
 
-    def _selected(self, selection: SeriesSelection) -> tuple[Groups, Callable[[str], bool]]:
+    def _select(self, selection: SeriesSelection) -> tuple[Groups, Callable[[str], bool]]:
         """The writers and the keys of a selection, for `RunSamples`."""
         groups = {
             source: [name for name in names if self._is_selected(name, selection)]
@@ -88,7 +88,7 @@ class JournalView:
 
     def _each(self, selection: SeriesSelection) -> Iterator[Series]:
         """The selected series one by one, so that not all of a large run are copied at a time."""
-        for series in self.reader.samples.each(*self._selected(selection)):
+        for series in self.reader.samples.each(*self._select(selection)):
             deadline.check()
             yield series
 
@@ -125,7 +125,7 @@ class JournalView:
         return max((table.times[-1] for table in tables if table.times), default=0)
 
     def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
-        return self.reader.samples.extent(*self._selected(selection))
+        return self.reader.samples.extent(*self._select(selection))
 
     def samples(
         self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None

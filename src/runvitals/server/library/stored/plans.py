@@ -76,12 +76,12 @@ class StoredPlan:
             values = read(lane, metrics, from_ms) if metrics and newest_ms >= from_ms else {}
             for metric in metrics:
                 before = self._ranges.get((lane.id, metric), NO_VALUES)
-                self._ranges[lane.id, metric] = _joined(before, values.get(metric))
+                self._ranges[lane.id, metric] = _add_buckets(before, values.get(metric))
         self._upto[lane.id] = max(upto, newest_ms)
         self._keys[lane.id] = lane.sampled
 
 
-def _joined(before: ValueRange, buckets: Buckets | None) -> ValueRange:
+def _add_buckets(before: ValueRange, buckets: Buckets | None) -> ValueRange:
     if buckets is None:
         return before
     for n, low, high in zip(buckets.n.tolist(), buckets.min.tolist(), buckets.max.tolist(), strict=True):

@@ -131,7 +131,7 @@ class StoredRun:
 
     # Series
 
-    def _requested(self, selection: SeriesSelection) -> list[RequestedSeries]:
+    def _requested_series(self, selection: SeriesSelection) -> list[RequestedSeries]:
         """The series of a selection. One response asks for them several times."""
         if self._selected is None or self._selected[0] != selection:
             self._selected = selection, self._matching(selection)
@@ -162,7 +162,7 @@ class StoredRun:
             if name in (device.uuid, device.pci_address) and device.position is not None
         }
 
-    def _limited(self, series: list[RequestedSeries], skip: int = 0) -> list[RequestedSeries]:
+    def _limit(self, series: list[RequestedSeries], skip: int = 0) -> list[RequestedSeries]:
         """As many series as one response may hold; a problem is noted if there are more."""
         page = series[skip : skip + _MAX_SERIES]
         if len(series) > skip + len(page):
@@ -171,7 +171,7 @@ class StoredRun:
         return page
 
     def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
-        series = self._limited(self._requested(selection), skip)
+        series = self._limit(self._requested_series(selection), skip)
         extents = self._series.extents(series, self._started_ms) if series else {}
         rates = [item for item in series if item.rate is not None and item.stored in extents]
         small = sum(extents[rate.stored].n for rate in rates) <= _MAX_RATE_VALUES
@@ -220,7 +220,7 @@ class StoredRun:
         return cached[1]
 
     def _read_extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
-        requested = self._limited(self._requested(selection))
+        requested = self._limit(self._requested_series(selection))
         extents = self._series.extents(requested, self._started_ms) if requested else {}
         if not extents:
             return None
@@ -239,7 +239,7 @@ class StoredRun:
     def samples(
         self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
     ) -> list[Series]:
-        requested = self._requested(selection)
+        requested = self._requested_series(selection)
         if at_most is not None:
             if len(requested) > _MAX_SERIES:
                 raise TooMuch(
@@ -251,7 +251,7 @@ class StoredRun:
         return [series for series in self._series.samples(requested, t0, t1) if len(series)]
 
     def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
-        requested = self._limited(self._requested(selection))
+        requested = self._limit(self._requested_series(selection))
         buckets = self._series.buckets([item for item in requested if item.rate is None], on)
         if all(int(item.buckets.n.sum()) <= max_points for item in buckets):
             # Maybe few enough: these counts are without gaps, and the grid begins before t0.
@@ -263,7 +263,7 @@ class StoredRun:
         return ChartData([], [by_place[item.place] for item in requested if item.place in by_place])
 
     def bucketed(self, selection: SeriesSelection, on: Grid) -> list[BucketedSeries]:
-        return self._series.buckets(self._limited(self._requested(selection)), on)
+        return self._series.buckets(self._limit(self._requested_series(selection)), on)
 
     def sampled_keys(self) -> set[str]:
         requested = requested_series(self._lanes, lambda lane, key: True)
@@ -279,14 +279,14 @@ class StoredRun:
                 keys = [
                     key for key in lane.logged if key not in RESERVED and (not requested or key in requested)
                 ]
-                columns.append(LoggedColumns(lane.host, lane.rank, self._logged(lane, keys, 0)))
+                columns.append(LoggedColumns(lane.host, lane.rank, self._read_logged(lane, keys, 0)))
         return columns
 
     def logged_names(self) -> set[str]:
         logged = {key for lane in self._lanes if STEP in lane.logged for key in lane.logged}
         return logged - RESERVED
 
-    def _logged(
+    def _read_logged(
         self, lane: Lane, keys: Iterable[str], t0: int, t1: int = END_OF_TIME_MS - 1
     ) -> dict[str, tuple[Floats, Floats, Floats]]:
         """Name → (steps, times, values) of the rows from `t0` to `t1`."""
@@ -425,7 +425,7 @@ class StoredRun:
                 continue
             keys = [key for key in lane.logged if key not in RESERVED]
             rows: dict[tuple[float, float], dict[str, float]] = {}
-            for key, (steps, times, values) in self._logged(lane, keys, t0, t1).items():
+            for key, (steps, times, values) in self._read_logged(lane, keys, t0, t1).items():
                 for step, t, value in zip(steps.tolist(), times.tolist(), values.tolist(), strict=True):
                     rows.setdefault((t, step), {})[key] = value
             for t, step in sorted(rows):

@@ -78,7 +78,7 @@ class StatisticsUpdater:
             due = table.due(now_ms, _AT_ONCE)
         else:
             due = table.due(now_ms, _AT_ONCE, max(1, self._newest), running | self._running)
-        computed = self._computed(due)
+        computed = self._compute(due)
         table.put(computed)
         if len(computed) == len(due) < _AT_ONCE:  # otherwise the next turn goes on with what is still due
             self._newest = max((self._newest, *(run.id for run in due)))
@@ -86,7 +86,7 @@ class StatisticsUpdater:
             if full:
                 self._full_check_ms = now_ms + _FULL_CHECK_MS
 
-    def _computed(self, due: Sequence[DueRun]) -> list[ComputedStatistics]:
+    def _compute(self, due: Sequence[DueRun]) -> list[ComputedStatistics]:
         """The statistics of runs, of as many as there is time for."""
         until_s = self._monotonic() + _WORK_S
         statistics = []

@@ -81,7 +81,7 @@ async def change_runs(request: Request, library: TheEditableLibrary, change: Bul
         raise InvalidFields({"changes.tags": "expected `tags`, or `add_tags` and `remove_tags`"})
     results = []
     for run in change.runs:
-        error = await _changed(request, library, run, change)
+        error = await _change_run(request, library, run, change)
         result = {"id": run.id, "entity": run.entity}
         results.append({**result, "error": error} if error else {**result, "done": change.do})
     return {"results": results}
@@ -91,7 +91,7 @@ def _changes_tags(changes: BulkRunChanges) -> bool:
     return bool(changes.add_tags or changes.remove_tags)
 
 
-async def _changed(
+async def _change_run(
     request: Request, library: EditableLibrary, run: NamedRunSchema, change: BulkChange
 ) -> str | None:
     """Change one run; returns why it was not changed."""

@@ -106,7 +106,7 @@ class EventTable:
         statement = statement.order_by(event.c.time_ms.desc(), event.c.id.desc()).offset(skip).limit(limit)
         with self._database.read() as connection:
             rows = list(connection.execute(statement))
-        return [_stored(row) for row in reversed(rows)]
+        return [_from_row(row) for row in reversed(rows)]
 
     def authors(self, events: Sequence[StoredEvent]) -> EventAuthors:
         """The users and service accounts that caused some events."""
@@ -123,7 +123,7 @@ class EventTable:
             return int(connection.execute(_of_run(select(func.count()), run_id, None)).scalar_one())
 
 
-def _stored(row: Row[Any]) -> StoredEvent:
+def _from_row(row: Row[Any]) -> StoredEvent:
     sender = {"user_id": row.user_id, "service_account_id": row.service_account_id}
     data = stored_object(row.body, f"the event {row.id}")
     if (damage := damage_of(data)) is not None:

@@ -64,7 +64,7 @@ def label_found(
     Args:
         projects: only runs of these; None: all.
     """
-    return _found(connection, _TEXTS[label], expression, projects)
+    return _runs_with_match(connection, _TEXTS[label], expression, projects)
 
 
 def field_found(
@@ -74,10 +74,10 @@ def field_found(
     texts = select(run_field.c.run_id, run_field.c.text).where(
         run_field.c.field_id == number, run_field.c.kind == TEXT
     )
-    return _found(connection, texts, expression, projects)
+    return _runs_with_match(connection, texts, expression, projects)
 
 
-def _found(
+def _runs_with_match(
     connection: Connection, texts: Select[Any], expression: str, projects: Collection[int] | None
 ) -> Condition:
     is_found = finder(expression)

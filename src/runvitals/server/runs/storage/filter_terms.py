@@ -73,7 +73,7 @@ def _condition(
     if isinstance(condition, HasField):
         return _has_field(connection, condition.field)
     if isinstance(condition, Labelled):
-        return _labelled(connection, condition, now_ms, among)
+        return _has_label(connection, condition, now_ms, among)
     assert isinstance(condition, FieldComparison)
     return _any_of(
         [
@@ -85,7 +85,7 @@ def _condition(
     )
 
 
-def _labelled(
+def _has_label(
     connection: Connection, condition: Labelled, now_ms: int, among: Collection[int] | None
 ) -> Condition:
     expressions = [pattern.text for pattern in condition.patterns if pattern.kind == "regex"]

@@ -79,7 +79,7 @@ def add_logged_rows(connection: Connection, batches: Sequence[LoggedRows]) -> No
         fresh = [rows for rows in batches if rows.run_id == key.run_id]
         defined = documents.get(key._replace(section=_METRICS), SectionDocument()).values
         tally = documents.get(key._replace(section=TALLY), SectionDocument())
-        documents[key._replace(section=TALLY)], documents[key] = _updated(tally, fresh, defined)
+        documents[key._replace(section=TALLY)], documents[key] = _add_rows(tally, fresh, defined)
     write_documents(connection, {key: documents[key] for key in documents if key.section in (LOGGED, TALLY)})
     search_columns.write_fields(connection, before, search_columns.fields_of(documents, shown))
 
@@ -105,13 +105,13 @@ def replace_logged_rows(
     tally.values.pop(_STATE, None)
     defined = documents.get(key._replace(section=_METRICS), SectionDocument()).values
     left = [LoggedRows(run_id, "", 0, now_ms, metrics)]
-    documents[key._replace(section=TALLY)], documents[key] = _updated(tally, left, defined)
+    documents[key._replace(section=TALLY)], documents[key] = _add_rows(tally, left, defined)
     write_documents(connection, {key: documents[key] for key in documents if key.section in (LOGGED, TALLY)})
     search_columns.write_fields(connection, before, search_columns.fields_of(documents, {key}))
     return names
 
 
-def _updated(
+def _add_rows(
     before: SectionDocument, batches: Iterable[LoggedRows], defined: Mapping[str, Any]
 ) -> tuple[SectionDocument, SectionDocument]:
     """The state and the summary after adding some rows."""

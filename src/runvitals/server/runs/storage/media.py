@@ -189,7 +189,7 @@ class MediaTable:
         )
         with self._database.read() as connection:
             total = connection.execute(select(func.count()).select_from(media).where(*conditions))
-            records = [_logged(row) for row in connection.execute(statement)]
+            records = [_to_media(row) for row in connection.execute(statement)]
             _fill_in_files(connection, run_id, records)
             return records, int(total.scalar_one())
 
@@ -254,7 +254,7 @@ def _of_key(run_id: int, key: str, first: float | None, last: float | None) -> l
     return conditions
 
 
-def _logged(row: Row[Any]) -> LoggedMedia:
+def _to_media(row: Row[Any]) -> LoggedMedia:
     return LoggedMedia(row.key, row.kind, row.step, row.time_ms, row.rank, row.host, _items(row))
 
 

@@ -163,7 +163,7 @@ class MetricTable:
             packed = connection.execute(statement).scalar()
         if packed is None:
             raise LookupError(f"unknown schema {schema_id}: send the keys instead")
-        keys = KeyList(schema_id, _unpacked(packed))
+        keys = KeyList(schema_id, _unpack_numbers(packed))
         self._schema_numbers += len(keys.metric_ids)
         if self._schema_numbers > _MAX_CACHED_NUMBERS:
             self._schemas, self._schema_numbers = {}, len(keys.metric_ids)
@@ -206,7 +206,7 @@ class MetricTable:
             rows = connection.execute(
                 select(schema.c.id, schema.c.metric_ids).where(among(connection, schema.c.id, unknown))
             )
-            new = {number: KeyList(number, _unpacked(packed)) for number, packed in rows}
+            new = {number: KeyList(number, _unpack_numbers(packed)) for number, packed in rows}
             cached = {**(cached if len(cached) + len(new) <= _MAX_CACHED else {}), **new}
             self._lists = cached
             if numbers - cached.keys():  # the cache was full
@@ -234,7 +234,7 @@ def pack_numbers(numbers: Iterable[int]) -> bytes:
     return packed.tobytes()
 
 
-def _unpacked(packed: bytes) -> tuple[int, ...]:
+def _unpack_numbers(packed: bytes) -> tuple[int, ...]:
     numbers = array("i", packed)
     if sys.byteorder == "big":
         numbers.byteswap()

@@ -103,7 +103,7 @@ class PendingSummaries:
             UnknownRun: one of the runs does not exist.
         """
         with self._writing:
-            named = self._named(batches)
+            named = self._with_names(batches)
             run_ids = {columns.run_id for columns in batches}
 
             def write(connection: Connection) -> None:
@@ -184,7 +184,7 @@ class PendingSummaries:
         which one gathers rows are left out: they are complete when it has written these and no more come.
         """
         with self._database.read() as connection:
-            ended = self._ended(connection)
+            ended = self._find_ended_servers(connection)
             gathering = select(pending_summary.c.run_id).where(pending_summary.c.server.not_in(ended))
             rows = (
                 select(pending_summary.c.run_id)
@@ -193,7 +193,7 @@ class PendingSummaries:
             )
             return list(connection.execute(rows).scalars())
 
-    def _ended(self, connection: Connection) -> list[int]:
+    def _find_ended_servers(self, connection: Connection) -> list[int]:
         """Servers that have ended and left rows."""
         servers = connection.execute(select(pending_summary.c.server).distinct()).scalars().all()
         if self._database.is_sqlite:
@@ -220,7 +220,7 @@ class PendingSummaries:
         def work(connection: Connection) -> None:
             if not lock_runs(connection, [run_id]):
                 return  # deleted for good a moment ago
-            ended = self._ended(connection)
+            ended = self._find_ended_servers(connection)
             of_run = pending_summary.c.run_id == run_id
             gathering = select(pending_summary.c.run_id).where(of_run, pending_summary.c.server.not_in(ended))
             if connection.execute(gathering).first() is not None:
@@ -241,7 +241,7 @@ class PendingSummaries:
             add_logged_rows(connection, [rows])
             left = (
                 pending_summary.c.run_id == rows.run_id,
-                pending_summary.c.server.in_(self._ended(connection)),
+                pending_summary.c.server.in_(self._find_ended_servers(connection)),
             )
             connection.execute(delete(pending_summary).where(*left))
             self._note(connection, [rows.run_id])
@@ -283,5 +283,5 @@ class PendingSummaries:
             for run_id in sorted(runs):
                 self._write({key: summaries[key] for key in summaries if key[0] == run_id})
 
-    def _named(self, batches: Sequence[GatheredRows]) -> list[LoggedRows]:
+    def _with_names(self, batches: Sequence[GatheredRows]) -> list[LoggedRows]:
         return [columns.rows(self._metrics.keys(columns.metric_ids)) for columns in batches]

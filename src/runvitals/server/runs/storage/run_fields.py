@@ -66,7 +66,7 @@ def choices_of(connection: Connection, run_filter: Filter, now_ms: int) -> list[
     """What a filter can name, with the most frequent values of the newest runs."""
     newest = list(connection.execute(_newest(connection, run_filter, now_ms, NEWEST)).scalars())
     labels = [
-        FieldChoice(label, "text", _frequent(connection, sorted_columns(now_ms)[column], newest))
+        FieldChoice(label, "text", _most_frequent(connection, sorted_columns(now_ms)[column], newest))
         for label, column in _LABELS.items()
     ]
     labels.append(FieldChoice("tag", "text", _of_runs(connection, run_tag.c.tag, run_tag.c.run_id, newest)))
@@ -74,7 +74,9 @@ def choices_of(connection: Connection, run_filter: Filter, now_ms: int) -> list[
     return [*labels, *_field_choices(connection, run_filter, newest, now_ms)]
 
 
-def _frequent(connection: Connection, column: ColumnElement[str], runs: Sequence[int]) -> tuple[str, ...]:
+def _most_frequent(
+    connection: Connection, column: ColumnElement[str], runs: Sequence[int]
+) -> tuple[str, ...]:
     value = column.label("value")
     statement = (
         select(value)

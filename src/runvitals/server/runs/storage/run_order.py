@@ -76,7 +76,7 @@ class MatchingRuns:
     def _by_column(self, sort: RunSort, limit: int, after: SortKey | None, skip: int) -> list[SortKey]:
         by = sorted_columns(self.now_ms)[sort.by]
         query_plan = self.plan(limit + skip if sort.by in _INDEXED else None)
-        statement = _ordered(
+        statement = _order(
             select(run.c.id, by.label("value")).where(*query_plan.where), by, run.c.id, sort, after
         )
         rows = self.connection.execute(statement.limit(limit).offset(skip))
@@ -110,7 +110,7 @@ def field_id(connection: Connection, name: str) -> int | None:
     return ids_of(connection, field.c.name, [plain_text(name)]).get(plain_text(name))
 
 
-def _ordered(
+def _order(
     statement: Select[Any],
     by: ColumnElement[Any],
     then: ColumnElement[int],
@@ -149,7 +149,7 @@ def _with_value(
     )
     if kind == TEXT:
         statement = statement.where(run_field.c.number == 0.0)
-    return _ordered(statement, by, run_field.c.run_id, sort, after)
+    return _order(statement, by, run_field.c.run_id, sort, after)
 
 
 def _without_value(query_plan: FilterPlan, number: int | None, after: SortKey | None) -> Select[Any]:
@@ -157,7 +157,7 @@ def _without_value(query_plan: FilterPlan, number: int | None, after: SortKey | 
     statement = select(run.c.id, run.c.started_ms.label("value")).where(*query_plan.where)
     if number is not None:
         statement = statement.where(without_field(number))
-    return _ordered(statement, run.c.started_ms, run.c.id, RunSort(), after)
+    return _order(statement, run.c.started_ms, run.c.id, RunSort(), after)
 
 
 def without_field(number: int) -> ColumnElement[bool]:

@@ -111,7 +111,7 @@ class _Order:
             within = skip - runs.before(sort, *value)
             ids += self.ids(self._with(runs, part, value), part + 1, min(limit, len(members)), within)
         last = shared.pop() if shared and len(window) > limit else None  # and runs after it the last one
-        ids += self._sorted([run_id for _, members in shared for run_id in members])
+        ids += self._sort_ids([run_id for _, members in shared for run_id in members])
         if last is not None:
             ids += self.ids(self._with(runs, part, last[0]), part + 1, limit - len(ids))
         return ids
@@ -143,7 +143,7 @@ class _Order:
         statement = statement.order_by(run.c.id.desc() if descending else run.c.id)
         return list(self._connection.execute(statement.limit(limit).offset(skip)).scalars())
 
-    def _sorted(self, ids: Sequence[int]) -> list[int]:
+    def _sort_ids(self, ids: Sequence[int]) -> list[int]:
         """Some runs in the order of all keys."""
         if len(ids) < 2:
             return list(ids)

@@ -86,7 +86,7 @@ def sample_blocks(keys: Sequence[str], series: Sequence[Series]) -> Iterator[Blo
         _Part(numbers[item.key], times.rows(item.host, item.role, item.t), item.values)
         for item in series_with_number
     ]
-    return _cut(times.leading(), len(numbers), parts)
+    return _cut_blocks(times.leading(), len(numbers), parts)
 
 
 def bucket_table(series: Sequence[BucketedSeries]) -> Table:
@@ -102,7 +102,7 @@ def bucket_table(series: Sequence[BucketedSeries]) -> Table:
             _Part(numbers[item.key] + position, rows, column) for position, column in enumerate(columns)
         ]
     named: list[tuple[str, Kind]] = [(key + suffix, kind) for key in keys for suffix, kind in _BUCKET_FIELDS]
-    blocks = _cut(times.leading(), len(named), parts, [kind for _, kind in named])
+    blocks = _cut_blocks(times.leading(), len(named), parts, [kind for _, kind in named])
     return Table(_with_labels(SAMPLE_FIELDS, named), blocks)
 
 
@@ -139,7 +139,7 @@ def logged_table(logged: Sequence[LoggedSeries]) -> Table:
         TableColumn(ranks, ranks >= 0),
     ]
     fields = _with_labels(ROW_FIELDS, [(name, kinds[name]) for name in names])
-    return Table(fields, _cut(leading, len(names), parts, [kinds[name] for name in names]))
+    return Table(fields, _cut_blocks(leading, len(names), parts, [kinds[name] for name in names]))
 
 
 _CALL = np.dtype([("step", np.float64), ("t", np.float64), ("nth", np.int64)])
@@ -207,7 +207,7 @@ def _with_labels(leading: Sequence[TableField], named: Iterable[tuple[str, Kind]
     return fields
 
 
-def _cut(
+def _cut_blocks(
     leading: list[TableColumn], width: int, parts: Sequence[_Part], kinds: Sequence[Kind] = ()
 ) -> Iterator[Block]:
     """Blocks of rows: the leading columns and `width` others, of `kinds` (numbers if it is empty)."""

@@ -112,11 +112,11 @@ async def metrics_table(
             first = await anext(windows)
         problems.update(dict.fromkeys(first.problems))
         pieces = _windows(first, windows, content.keys, writer, problems)
-        return _streamed(pieces, run_id, format, problems, values)
+        return _stream(pieces, run_id, format, problems, values)
     if isinstance(content, list):
         keys = sorted({item.key for item in content})
         content = Table(sample_fields(keys), sample_blocks(keys, content))
-    return _written(content, run_id, format, problems, values)
+    return _write_table(content, run_id, format, problems, values)
 
 
 async def history_table(
@@ -138,10 +138,10 @@ async def history_table(
     run_id, logged = await run.use(read)
     values = sum(len(column) for item in logged for column in item.columns.values())
     table = await run_in_threadpool(logged_table, logged)
-    return _written(table, f"{run_id}-history", format, problems, values)
+    return _write_table(table, f"{run_id}-history", format, problems, values)
 
 
-def _written(
+def _write_table(
     table: Table, name: str, format: Format, problems: Collection[str], values: int
 ) -> TableResponse:
     writer = table_writer(format, table.fields)
@@ -152,7 +152,7 @@ def _written(
             yield writer.add(block)
         yield writer.end()
 
-    return _streamed(iterate_in_threadpool(pieces()), name, format, problems, values)
+    return _stream(iterate_in_threadpool(pieces()), name, format, problems, values)
 
 
 async def _windows(
@@ -180,7 +180,7 @@ def _rows(writer: TableWriter, keys: Sequence[str], window: Sequence[Series]) ->
         yield writer.add(block)
 
 
-def _streamed(
+def _stream(
     pieces: AsyncIterator[bytes], name: str, format: Format, problems: Collection[str], values: int
 ) -> TableResponse:
     headers = {
