@@ -38,10 +38,10 @@ class RejectionStatistics:
     def __init__(self) -> None:
         self.rejections: list[int] = []
 
-    def ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
+    def count_ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
         pass
 
-    def rejected(self, status: int) -> None:
+    def count_rejected(self, status: int) -> None:
         self.rejections.append(status)
 
 

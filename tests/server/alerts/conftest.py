@@ -81,7 +81,7 @@ class Team:
         found = []
         while due := outbox.due(self.clock() + 1, 1000):
             for notification in due:
-                outbox.ended(notification, "sent", self.clock())
+                outbox.end(notification, "sent", self.clock())
                 found.append(notification)
         return sorted(found, key=lambda notification: notification.id)
 

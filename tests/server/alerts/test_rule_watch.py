@@ -52,7 +52,7 @@ class Watch:
         """Start anew, as a server does."""
         notices = RuleNotices(self.store, self.team.directory, self.team.clock)
         self.watch = RuleWatch(
-            self.store, self.samples, notices.heard, self.team.clock, watches_all=notices.watches_all
+            self.store, self.samples, notices.note, self.team.clock, watches_all=notices.watches_all
         )
         self.watch.queue.is_used = True
 

@@ -35,7 +35,7 @@ def test_what_waits_is_sent_once_and_as_a_whole(metadata_store: MetadataStore) -
 
     rules = metadata_store.alerts.rules
     rule = rules.create(team.id, {"name": "idle"}, True, CLI, NOW)
-    assert rules.heard([joined.lane_id]) == {joined.lane_id: NOW}
+    assert rules.last_heard([joined.lane_id]) == {joined.lane_id: NOW}
     state = RuleState(rule.id, joined.run_id, joined.lane_id, "gpu.0.gpu", "node1", 2, NOW, NOW)
     rules.save_states([state], [joined.lane_id])
     rules.save_states([], [joined.lane_id + 1])

@@ -44,7 +44,7 @@ def deliver(outbox: OutboxTable, now_ms: int = NOW) -> list[str]:
     due = outbox.due(now_ms)
     for notification in due:
         assert outbox.claim(notification, now_ms)
-        outbox.ended(notification, "sent", now_ms, ChannelResponse(200, "ok"))
+        outbox.end(notification, "sent", now_ms, ChannelResponse(200, "ok"))
     return [notification.dedupe_key for notification in due]
 
 
@@ -108,7 +108,7 @@ def test_one_server_takes_a_notification_and_another_if_that_one_dies(metadata_s
     [again] = outbox.due(NOW + LEASE_MS)
     assert again.tries == 1
     assert outbox.claim(again, NOW + LEASE_MS)
-    outbox.ended(again, "sent", NOW + LEASE_MS)
+    outbox.end(again, "sent", NOW + LEASE_MS)
     outbox.postpone(seen, NOW, None, "the server that was slow is late")
     assert due_keys(outbox, NOW + DAY_MS) == []
 
@@ -154,7 +154,7 @@ def test_what_a_team_was_told_and_sending_it_again(metadata_store: MetadataStore
     put(metadata_store, "of nobody")
     [first] = outbox.due(NOW)
     assert outbox.claim(first, NOW)
-    outbox.ended(first, "failed", NOW, ChannelResponse(500, "no\x00"), "the receiver answered 500")
+    outbox.end(first, "failed", NOW, ChannelResponse(500, "no\x00"), "the receiver answered 500")
     newest, failed = outbox.of_team(team, 10)
     assert [newest.dedupe_key, failed.dedupe_key] == ["b", "a"]
     assert outbox.of_team(team, 10, before=newest.id) == [failed]

@@ -27,10 +27,10 @@ class Counters:
         self.points = 0
         self.statuses: list[int] = []
 
-    def ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
+    def count_ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
         self.points += points
 
-    def rejected(self, status: int) -> None:
+    def count_rejected(self, status: int) -> None:
         self.statuses.append(status)
 
 

@@ -57,10 +57,10 @@ def runs(tmp_path: Path) -> Runs:
 def test_runs_with_news_are_named(runs: Runs) -> None:
     async def follow() -> None:
         changes = ChangedRuns(runs.find)
-        assert await changes.changed() == ["a", "b"]
-        assert await changes.changed() == []
+        assert await changes.changed_ids() == ["a", "b"]
+        assert await changes.changed_ids() == []
         runs.trainings["b"].advance()
-        assert await changes.changed() == ["b"]
+        assert await changes.changed_ids() == ["b"]
 
     anyio.run(follow)
 
@@ -70,11 +70,11 @@ def test_versions_of_a_store_are_compared_without_reading_it(runs: Runs) -> None
         for opened in runs.opened.values():
             opened.heard = RunVersion(1, 1)
         changes = ChangedRuns(runs.find)
-        await changes.changed()
+        await changes.changed_ids()
         runs.trainings["b"].advance()
-        assert await changes.changed() == []
+        assert await changes.changed_ids() == []
         runs.opened["b"].heard = RunVersion(2, 1)
-        assert await changes.changed() == ["b"]
+        assert await changes.changed_ids() == ["b"]
 
     anyio.run(follow)
 
@@ -84,12 +84,12 @@ def test_runs_are_looked_up_again(runs: Runs, monkeypatch: pytest.MonkeyPatch) -
 
     async def follow() -> None:
         changes = ChangedRuns(runs.find)
-        await changes.changed()
+        await changes.changed_ids()
         runs.states["a"] = "finished"
-        assert await changes.changed() == ["a"]
+        assert await changes.changed_ids() == ["a"]
         runs.states["a"] = "deleted"
         runs.trainings["a"].advance()
-        assert await changes.changed() == []
+        assert await changes.changed_ids() == []
 
     anyio.run(follow)
 

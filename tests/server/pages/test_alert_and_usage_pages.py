@@ -161,7 +161,7 @@ def test_a_rule_is_tried_on_past_runs_and_its_firings_are_listed(page: Browser, 
         "rule.fired", f"user:{people.accounts.users.by_name('bob').id}", "rule", "idle", {}, at_ms,
     )  # fmt: skip
     event = StoredEvent(writer.run_id, at_ms, "rule", "error", "idle", {})
-    store.alerts.firings.fired(fired, event, None, [told])
+    store.alerts.firings.add(fired, event, None, [told])
     page.wait(
         "[...document.querySelectorAll('main button')].find(e => e.innerText === 'Refresh').click() ||"
         " document.querySelector('main details')?.textContent.includes('this server sends no mail')"

@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 from runvitals.readers.journals.series import Series
 from runvitals.server.charts.routes.tables import blocks, samples
-from runvitals.server.charts.routes.tables.formats import MEDIA_TYPES, accepted
+from runvitals.server.charts.routes.tables.formats import MEDIA_TYPES, accepted_format
 from runvitals.server.http import cached_read
 from tests.readers.journals.journals import T0, Monitor, Trainer, Training
 from tests.server.client import Client
@@ -205,7 +205,7 @@ def test_blocks_hold_a_bounded_number_of_cells(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_accept_headers(header: str, format: str | None) -> None:
-    assert accepted(header) == format
+    assert accepted_format(header) == format
 
 
 def test_an_unsupported_format_is_rejected_with_the_supported_ones(tmp_path: Path, local: Client) -> None:

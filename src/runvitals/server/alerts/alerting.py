@@ -38,7 +38,7 @@ class Alerting:
         self.rule_watch = RuleWatch(
             metadata_store,
             sample_store,
-            self.rule_notices.heard,
+            self.rule_notices.note,
             clock,
             leads,
             self.rule_notices.watches_all,

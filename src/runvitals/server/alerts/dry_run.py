@@ -184,7 +184,7 @@ class _PastSamples:
         # A host that ended before the others is not silent; the steps are those of all.
         gone: set[int] = set()
         if rule.condition.of != "steps":
-            gone = self._store.alerts.rules.ended([lane.lane_id for lane in lanes])
+            gone = self._store.alerts.rules.ended_lanes([lane.lane_id for lane in lanes])
         firings: list[PastFiring] = []
         evaluated: Evaluated = []
         for lane, key, times in heard:

@@ -57,7 +57,7 @@ class MetricAutomations:
                 rules.append((stored, rule))
         return rules
 
-    def heard(self, transition: Transition) -> None:
+    def note(self, transition: Transition) -> None:
         """Raise the event that a condition begins to be met, for its automation."""
         row = self._rows.get(-transition.rule.id)
         event = None if row is None or not transition.firing else metric_event(row)

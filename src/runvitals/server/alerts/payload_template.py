@@ -69,7 +69,7 @@ def check_payload(text: str, secrets: Collection[str] = ()) -> None:
                 )
 
 
-def filled(text: str, values: Mapping[str, Any]) -> str:
+def fill_payload(text: str, values: Mapping[str, Any]) -> str:
     """The payload with values in their places; a value that there is none of is empty.
 
     Values become part of texts of the JSON, never of its structure. A text that is one place and nothing else
@@ -80,7 +80,7 @@ def filled(text: str, values: Mapping[str, Any]) -> str:
 
     Example:
         >>> values = {"run_id": "a", "metric_value": 1.5}
-        >>> filled('{"text": "${run_id} ended", "loss": "${metric_value}"}', {**values})
+        >>> fill_payload('{"text": "${run_id} ended", "loss": "${metric_value}"}', {**values})
         '{"text": "a ended", "loss": 1.5}'
     """
     return json.dumps(_fill_part(json.loads(text), values))

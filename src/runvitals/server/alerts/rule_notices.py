@@ -51,7 +51,7 @@ class RuleNotices:
         self._minute = 0
         self._counts: Counter[tuple[int, int, bool]] = Counter()
 
-    def heard(self, stored: StoredRule, rule: AlertRule, transition: Transition, lane: WatchedLane) -> None:
+    def note(self, stored: StoredRule, rule: AlertRule, transition: Transition, lane: WatchedLane) -> None:
         """Write a transition, with its notifications, in one transaction."""
         now_ms = self._clock()
         rule = self._with_route(stored, rule)
@@ -85,7 +85,7 @@ class RuleNotices:
         )
         data = {"title": rule.name, "rule": rule.name, "key": transition.series.key, "host": lane.host}
         event = StoredEvent(lane.run_id, transition.time_ms, EVENT, rule.severity, text, data)
-        self._store.alerts.firings.fired(
+        self._store.alerts.firings.add(
             firing,
             event,
             None if silenced else self._finding(rule, transition, lane, text),
@@ -105,7 +105,7 @@ class RuleNotices:
     ) -> None:
         """Write that a rule no longer fires for a series."""
         series = transition.series
-        self._store.alerts.firings.ended(
+        self._store.alerts.firings.end(
             rule.id,
             series.lane_id,
             series.key,

@@ -278,7 +278,7 @@ class RuleWatch:
         self._lanes = self._store.alerts.rules.lanes(hosts)
         rows = self._store.runs.get(sorted({lane.run_id for lane in self._lanes.values()}), now_ms)
         heard = self._store.alerts.rules.heard_since(now_ms - FORGET_MS)
-        ended = self._store.alerts.rules.ended(hosts)
+        ended = self._store.alerts.rules.ended_lanes(hosts)
         patience_ms = FORGET_MS + max((rule.for_ms for _, rule in self._rules.values()), default=0)
         teams = {stored.entity_id for stored, rule in self._rules.values() if rule.condition.kind == "points"}
         self._resting = {}
@@ -308,7 +308,7 @@ class RuleWatch:
         self._is_old = True
         for (rule_id, series), state in self._states().items():
             if is_over and series.lane_id == host.lane_id and state.state == FIRING:
-                self._store.alerts.firings.ended(rule_id, lane_id, series.key, now_ms)
+                self._store.alerts.firings.end(rule_id, lane_id, series.key, now_ms)
         self._silence.forget(lane_id)
 
     def _rebuild(self, batches: Sequence[SampleBatch]) -> None:
@@ -397,7 +397,7 @@ class RuleWatch:
     def _heard(self, transitions: Iterable[Transition]) -> None:
         for transition in transitions:
             if transition.rule.condition.kind == "points":
-                self._automations.heard(transition)
+                self._automations.note(transition)
                 continue
             pair = self._rules.get(transition.rule.id)
             lane = self._lanes.get(transition.series.lane_id)

@@ -65,7 +65,7 @@ class SilenceWatch:
 
     def _ask_what_others_heard(self, hosts: Mapping[int, WatchedHost], now_ms: int) -> None:
         quiet = [lane_id for lane_id, host in hosts.items() if now_ms - host.heard_ms >= _QUIET_MS]
-        heard = self._stored.heard(quiet) if quiet else {}
+        heard = self._stored.last_heard(quiet) if quiet else {}
         self._elsewhere -= hosts.keys() - set(quiet)
         for lane_id, heard_ms in heard.items():
             if heard_ms > hosts[lane_id].heard_ms:

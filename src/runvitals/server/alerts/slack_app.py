@@ -112,7 +112,7 @@ class SlackApp:
         }
         return f"{_AUTHORIZE}?{urlencode(parameters)}"
 
-    def opened(self, state: str, user_id: int | None, session_id: int | None) -> SlackInstall:
+    def returned_install(self, state: str, user_id: int | None, session_id: int | None) -> SlackInstall:
         """What a browser comes back for.
 
         Raises:

@@ -226,7 +226,7 @@ class WatchedSeries:
                 for feature in self._extra:
                     by_feature.setdefault(feature, [])
             features = self._matches[id(rules), key] = [
-                (feature, tuple(compared(feature_rules)))
+                (feature, tuple(comparing_rules(feature_rules)))
                 for feature, feature_rules in by_feature.items()
                 if (feature.metric == key if feature.points else pattern(feature.metric).match(key))
             ]
@@ -239,6 +239,6 @@ def _keys(stored: str) -> list[tuple[str, float]]:
     return [(stored, np.nan)] if rate is None else [(stored, np.nan), (rate.key, rate.factor)]
 
 
-def compared(rules: Iterable[AlertRule]) -> list[AlertRule]:
+def comparing_rules(rules: Iterable[AlertRule]) -> list[AlertRule]:
     """The rules that compare a number as it arrives."""
     return [rule for rule in rules if rule.condition.kind in _COMPARED]

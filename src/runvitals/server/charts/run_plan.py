@@ -43,7 +43,7 @@ class ValueRange(NamedTuple):
     def is_constant(self) -> bool:
         return self.low == self.high
 
-    def joined(self, n: int, low: float, high: float) -> ValueRange:
+    def with_values(self, n: int, low: float, high: float) -> ValueRange:
         """The range of these values and of `n` others."""
         if not self.n:
             return ValueRange(n, low, high)

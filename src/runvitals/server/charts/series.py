@@ -72,7 +72,7 @@ def metrics(
         body |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(raw)}
         return {**body, "problems": list(problems)}
     on = grid(start, end, max_points)
-    chart = view.charted(selection, start, end, on, max_points)
+    chart = view.read_chart(selection, start, end, on, max_points)
     if chart.buckets is None:
         body |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(chart.samples)}
     else:
@@ -196,14 +196,14 @@ class LoggedSelection:
             names.update(dict.fromkeys(matches) or {name: None})
         return replace(self, names=tuple(names))
 
-    def unmatched(self, view: RunView) -> list[str]:
+    def unmatched_names(self, view: RunView) -> list[str]:
         """The names and globs under which nothing was logged."""
         return sorted(set(self.names) - view.logged_names()) if self.names else []
 
     def columns(self, view: RunView) -> list[LoggedColumns]:
         """The selected values, of each process."""
         columns_of_ranks = [
-            columns for columns in view.logged(self.names) if self.rank in (None, columns.rank)
+            columns for columns in view.logged_columns(self.names) if self.rank in (None, columns.rank)
         ]
         if self.first_step is None and self.last_step is None:
             return columns_of_ranks
@@ -220,7 +220,7 @@ class LoggedSelection:
         return selected
 
 
-def logged(view: RunView, selection: LoggedSelection, max_points: int | None) -> dict[str, Any]:
+def logged_values(view: RunView, selection: LoggedSelection, max_points: int | None) -> dict[str, Any]:
     """The fields of `models.Logged`.
 
     Names that were logged at the same steps are grouped. A name with more than `max_points` values is reduced
@@ -240,7 +240,7 @@ def logged(view: RunView, selection: LoggedSelection, max_points: int | None) ->
         "run": view.run_id,
         "cursor": cursor(position),
         "groups": groups,
-        "unmatched": selection.unmatched(view),
+        "unmatched": selection.unmatched_names(view),
         "problems": list(problems),
     }
 

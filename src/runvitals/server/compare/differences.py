@@ -137,13 +137,13 @@ def differences(view: RunView, selection: SeriesSelection, t0: int, t1: int, lim
 
 def _sampled_values(view: RunView, selection: SeriesSelection, window: Window) -> Iterator[_Values]:
     """The series with samples in the range, except counters, at a resolution that bounds the memory."""
-    inside = view.charted(selection, window.t0, window.t1, grid(window.t0, window.t1, 2), 2)
+    inside = view.read_chart(selection, window.t0, window.t1, grid(window.t0, window.t1, 2), 2)
     count = len(inside.samples if inside.buckets is None else inside.buckets)
     if not count:
         return
     points = max(2 * _PARTS, min(_MAX_POINTS, _MAX_VALUES // count))
     on = grid(window.around_t0, window.around_t1, points)
-    chart = view.charted(selection, window.around_t0, window.around_t1, on, points)
+    chart = view.read_chart(selection, window.around_t0, window.around_t1, on, points)
     for series in chart.samples:
         if not _is_total(series.key):
             yield _Values(
@@ -166,7 +166,7 @@ def _logged_values(view: RunView, selection: SeriesSelection, window: Window) ->
     matches = selection.matches_key
     names = iter(sorted(name for name in view.logged_names() if matches(name))[:_MAX_NAMES])
     while some := list(islice(names, _NAMES_AT_ONCE)):
-        for process in view.logged(some):
+        for process in view.logged_columns(some):
             if selection.host not in (None, process.host) or selection.rank not in (None, process.rank):
                 continue
             for key, (_, times, values) in process.columns.items():

@@ -101,7 +101,7 @@ class DoorRecorder:
             finally:
                 admitted.release()
         except HttpRejection as error:
-            self._counters.rejected(error.status)
+            self._counters.count_rejected(error.status)
             raise
 
     def note_deleted(self, run_id: int, deleted: bool) -> None:
@@ -138,7 +138,7 @@ class DoorRecorder:
             some = valid[first : first + _RECORDED_AT_ONCE]
             acks += await self._recorder.record(some, access)
         points = sum(one.columns.values.size for one in valid if one.columns is not None)
-        self._counters.ingested(len(envelopes), points, body_bytes, time.monotonic() - started_s)
+        self._counters.count_ingested(len(envelopes), points, body_bytes, time.monotonic() - started_s)
         return acks
 
     def run_of(self, scope: Scope, envelope: Envelope) -> int | None:

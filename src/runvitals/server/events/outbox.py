@@ -208,7 +208,7 @@ class OutboxTable:
         claim = update(notification).where(*free, _row.tries == due.tries).values(values)
         return bool(self._database.write(lambda connection: connection.execute(claim).rowcount))
 
-    def ended(
+    def end(
         self,
         due: StoredNotification,
         state: Literal["sent", "failed", "dropped"],

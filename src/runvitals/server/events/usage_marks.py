@@ -103,7 +103,7 @@ class UsageMarkTable:
         with self._database.read() as connection:
             return [DirtyDay(**row._asdict()) for row in connection.execute(statement)]
 
-    def done(self, computed: Collection[DirtyDay]) -> None:
+    def remove(self, computed: Collection[DirtyDay]) -> None:
         """Remove what was computed, unless more samples came meanwhile."""
         if not computed:
             return

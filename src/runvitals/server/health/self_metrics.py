@@ -19,7 +19,7 @@ class SelfMetrics:
 
     Example:
         >>> metrics = SelfMetrics()
-        >>> metrics.ingested(envelopes=1, points=600, body_bytes=2000, seconds=0.004)
+        >>> metrics.count_ingested(envelopes=1, points=600, body_bytes=2000, seconds=0.004)
         >>> "runvitals_ingest_points_total 600" in metrics.exposition(store.stats(), HousekeepingTotals())
         True
     """
@@ -30,7 +30,7 @@ class SelfMetrics:
         self._acks = [0] * (len(ACK_BUCKETS_S) + 1)
         self._seconds = 0.0
 
-    def ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
+    def count_ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
         """Count a request that was acknowledged after `seconds`."""
         self._requests += 1
         self._envelopes += envelopes
@@ -39,7 +39,7 @@ class SelfMetrics:
         self._acks[bisect_left(ACK_BUCKETS_S, seconds)] += 1
         self._seconds += seconds
 
-    def rejected(self, status: int) -> None:
+    def count_rejected(self, status: int) -> None:
         """Count a rejected request."""
         self._rejected[status] += 1
 

@@ -32,7 +32,7 @@ async def host_series(
     parts: dict[str, list[Buckets]] = {}
 
     def read(view: RunView) -> None:
-        for key, buckets in _on_grid(view.charted(selection, t0, t1, on, max_points), on):
+        for key, buckets in _on_grid(view.read_chart(selection, t0, t1, on, max_points), on):
             parts.setdefault(key, []).append(buckets)
 
     for run in runs[:MAX_RUNS]:

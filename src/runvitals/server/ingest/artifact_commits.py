@@ -94,7 +94,7 @@ class ArtifactCommits:
         """
         wanted = [record for record in records if record.kind == media.ARTIFACT]
         events: list[StoredEvent] = []
-        known = self._store.media.known(wanted) if wanted else set()
+        known = self._store.media.find_stored(wanted) if wanted else set()
         for record in wanted:
             if (record.writer_id, record.seq) in known:
                 continue

@@ -32,10 +32,10 @@ _encode = msgspec.json.Encoder().encode
 class IngestCounters(Protocol):
     """Counts what the endpoint accepts and rejects."""
 
-    def ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
+    def count_ingested(self, envelopes: int, points: int, body_bytes: int, seconds: float) -> None:
         """A request was acknowledged, `seconds` after it arrived."""
 
-    def rejected(self, status: int) -> None:
+    def count_rejected(self, status: int) -> None:
         """A request was rejected."""
 
 
@@ -94,7 +94,7 @@ class IngestEndpoint:
             if acks is None:
                 on_done(None)
                 return
-            self._counters.ingested(len(envelopes), points, size, time.monotonic() - started_s)
+            self._counters.count_ingested(len(envelopes), points, size, time.monotonic() - started_s)
             on_done(_encode({"acks": acks}) if is_list else _encode(acks[0]))
 
         try:
@@ -116,10 +116,10 @@ class IngestEndpoint:
             finally:
                 in_flight.release()
         except HttpRejection as error:
-            self._counters.rejected(error.status)
+            self._counters.count_rejected(error.status)
             await _respond_rejected(send, error)
         except ClientDisconnected:
-            self._counters.rejected(499)
+            self._counters.count_rejected(499)
         else:
             await _respond(send, 200, response)
 
@@ -141,7 +141,7 @@ class IngestEndpoint:
             if not is_list:
                 error.index = None
             raise
-        self._counters.ingested(len(envelopes), points, size, time.monotonic() - started_s)
+        self._counters.count_ingested(len(envelopes), points, size, time.monotonic() - started_s)
         return _encode({"acks": acks}) if is_list else _encode(acks[0])
 
     async def _decode(

@@ -115,7 +115,7 @@ class Heartbeats:
             self._usage.put_back(usage)
             raise
         self.stop_requested = frozenset(self._metadata_store.runs.stops_requested(active))
-        self.deleted = frozenset(self._metadata_store.runs.deleted(active))
+        self.deleted = frozenset(self._metadata_store.runs.in_trash(active))
         self.commands = {
             run_id: tuple(RequestedCommand(*command) for command in commands)
             for run_id, commands in self._metadata_store.alerts.outbox.host_commands().items()

@@ -245,12 +245,14 @@ def _info(metadata: EnvelopeMetadata, number: int, value: dict[str, Any]) -> int
     t = msgspec.convert(value, _Info).t
     others: dict[str, Any] = {}
     for section, names in (value.get("removed") or {}).items():
-        metadata.updates.append(SectionUpdate(_UNASSIGNED, section, {}, t, removed=tuple(names)).checked())
+        metadata.updates.append(
+            SectionUpdate(_UNASSIGNED, section, {}, t, removed=tuple(names)).to_stored_form()
+        )
     for section, values in value.items():
         if section in _NOT_SECTIONS:
             continue
         if isinstance(values, dict):
-            metadata.updates.append(SectionUpdate(_UNASSIGNED, section, values, t).checked())
+            metadata.updates.append(SectionUpdate(_UNASSIGNED, section, values, t).to_stored_form())
             if section == "machine" and (devices := devices_of("", values)):
                 metadata.devices.append(ObservedDevices(_UNASSIGNED, devices, t))
         elif section != "t":

@@ -248,16 +248,18 @@ class RunView(Protocol):
             TooMuch: there are more than `at_most` in total.
         """
 
-    def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
+    def read_chart(
+        self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int
+    ) -> ChartData:
         """The samples if no series has more than `max_points` from `t0` to `t1`, otherwise buckets."""
 
-    def bucketed(self, selection: SeriesSelection, on: Grid) -> list[BucketedSeries]:
+    def read_buckets(self, selection: SeriesSelection, on: Grid) -> list[BucketedSeries]:
         """The buckets of a grid that have samples, of each series."""
 
     def sampled_keys(self) -> set[str]:
         """The keys of all series, derived rates included."""
 
-    def logged(self, names: Iterable[str]) -> list[LoggedColumns]:
+    def logged_columns(self, names: Iterable[str]) -> list[LoggedColumns]:
         """What was logged under these names; under all names if there are none."""
 
     def logged_names(self) -> set[str]:

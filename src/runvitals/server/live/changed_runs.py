@@ -39,7 +39,7 @@ class ChangedRuns:
         self._known: dict[str, Any] = {}
         self._found_s = -1e9
 
-    async def changed(self) -> list[str]:
+    async def changed_ids(self) -> list[str]:
         """The ids of the runs that have changed since the last call; all at the first."""
         if time.monotonic() - self._found_s >= CHECK_INTERVAL_S:
             self._runs = await self._find()
@@ -67,12 +67,12 @@ class ChangedRuns:
 async def stream(changes: ChangedRuns, closing: anyio.Event) -> AsyncIterator[bytes]:
     """The events of one client until it disconnects or the server stops."""
     yield b"retry: 1000\n\n"
-    await changes.changed()
+    await changes.changed_ids()
     sent_s = time.monotonic()
     while not closing.is_set():
         with anyio.move_on_after(POLL_S):
             await closing.wait()
-        ids = await changes.changed()
+        ids = await changes.changed_ids()
         if ids:
             yield b"event: changed\ndata: %b\n\n" % json.dumps({"runs": ids}).encode("ascii")
         elif time.monotonic() - sent_s < HEARTBEAT_S:

@@ -31,7 +31,7 @@ def statistics_of(view: RunView, started_ms: int, last_ms: int) -> dict[str, flo
         started_ms, last_ms: the time of the run.
     """
     on = grid(started_ms, max(started_ms, last_ms), _BUCKETS)
-    series = view.charted(SeriesSelection(_PATTERNS), started_ms, last_ms, on, 0).buckets or []
+    series = view.read_chart(SeriesSelection(_PATTERNS), started_ms, last_ms, on, 0).buckets or []
     by_metric: dict[str, list[BucketedSeries]] = {}
     for item in series:
         match = DEFINITIONS.find(item.key)

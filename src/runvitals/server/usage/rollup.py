@@ -159,7 +159,7 @@ class UsageRollup:
         ]
         wanted = {(mark.lane_id, mark.day): mark for mark in (*before, *computable)}
         self._compute(list(wanted.values()), settings, now_ms)
-        self._usage.marks.done(dirty)
+        self._usage.marks.remove(dirty)
 
     def _day(self, settings: UsageSettings, name: str) -> Day:
         return settings.calendar.day(date.fromisoformat(name))

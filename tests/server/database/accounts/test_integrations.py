@@ -23,7 +23,7 @@ def test_who_set_a_secret_is_forgotten_with_the_user(accounts: AccountStore) -> 
     accounts.team_secrets.put(team.id, "TOKEN", b"\0sealed", Actor("user", "ada", ada.id), T0)
     [row] = accounts.team_secrets.of_team(team.id)
     assert (row.name, row.changed_by, row.changed_ms) == ("TOKEN", "ada", T0)
-    assert accounts.team_secrets.sealed(team.id, "TOKEN") == b"\0sealed"
+    assert accounts.team_secrets.sealed_value(team.id, "TOKEN") == b"\0sealed"
     accounts.users.delete(ada.id, CLI, T0)
     [row] = accounts.team_secrets.of_team(team.id)
     assert row.changed_by is None
@@ -43,7 +43,7 @@ def test_names_and_limits(metadata_store: MetadataStore) -> None:
     with pytest.raises(LimitReached):
         accounts.team_secrets.put(team.id, "MORE", b"x", CLI, T0)
     accounts.team_secrets.put(team.id, "S0", b"y", CLI, T0)
-    assert accounts.team_secrets.sealed(team.id, "S0") == b"y"
+    assert accounts.team_secrets.sealed_value(team.id, "S0") == b"y"
 
 
 def test_integrations_go_with_the_team(metadata_store: MetadataStore) -> None:

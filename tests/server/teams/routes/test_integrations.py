@@ -40,7 +40,7 @@ def test_a_secret_is_set_replaced_and_never_shown(vision: AccountsServer) -> Non
     assert listed == {"secrets": [answer], "total": 1, "next": None}
     assert "value" not in json.dumps(listed)
     team, box = team_id(vision), vision.app.services.outside_services.box
-    sealed = vision.accounts.team_secrets.sealed(team, "API_TOKEN")
+    sealed = vision.accounts.team_secrets.sealed_value(team, "API_TOKEN")
     assert b"second" not in sealed
     assert box.open(sealed, team_secret_purpose(team, "API_TOKEN")).decode() == "second-välue"
     vision.ask("ada", "DELETE", f"{SECRETS}/API_TOKEN", 204)

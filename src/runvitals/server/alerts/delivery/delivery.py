@@ -101,7 +101,7 @@ class NotificationDelivery:
             log.exception("a notification failed", extra={"fields": {"notification": due.id}})
             self._note_failure(due, DeliveryFailed(f"an error of the server: {type(error).__name__}"))
         else:
-            self._outbox.ended(due, "sent", self._clock(), response)
+            self._outbox.end(due, "sent", self._clock(), response)
         return True
 
     def _note_failure(self, due: StoredNotification, error: DeliveryFailed) -> None:
@@ -109,10 +109,10 @@ class NotificationDelivery:
         next_ms = now_ms + self._wait_ms(due.tries)
         about = {"fields": {"notification": due.id, "kind": due.kind, "tries": due.tries + 1}}
         if error.state != "pending":
-            self._outbox.ended(due, error.state, now_ms, error.response, str(error))
+            self._outbox.end(due, error.state, now_ms, error.response, str(error))
         elif next_ms > due.give_up_ms:
             log.warning("gave up a notification: %s", error, extra=about)
-            self._outbox.ended(due, "failed", now_ms, error.response, str(error))
+            self._outbox.end(due, "failed", now_ms, error.response, str(error))
         else:
             self._outbox.postpone(due, next_ms, error.response, str(error))
 

@@ -18,7 +18,7 @@ from runvitals.server.alerts.delivery.channel import (
     post,
     title_of,
 )
-from runvitals.server.alerts.payload_template import filled
+from runvitals.server.alerts.payload_template import fill_payload
 from runvitals.server.alerts.storage.destinations import StoredDestination
 from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.metadata_store import MetadataStore
@@ -91,7 +91,9 @@ class WebhookChannel:
         signing = self._secret(team_id, signing_name)
         secrets = {} if signing_name is None else {signing_name: signing or ""}
         values_by_name = {**values, "ACCESS_TOKEN": access or "", **secrets}
-        body = (json.dumps(everything) if template is None else filled(template, values_by_name)).encode()
+        body = (
+            json.dumps(everything) if template is None else fill_payload(template, values_by_name)
+        ).encode()
         headers = {"Content-Type": "application/json", "User-Agent": f"runvitals/{__version__}"}
         if access is not None:
             headers["Authorization"] = f"Bearer {access}"
@@ -105,7 +107,7 @@ class WebhookChannel:
         if name is None:
             return None
         try:
-            sealed = self._secrets.sealed(team_id, name)
+            sealed = self._secrets.sealed_value(team_id, name)
             return self._box.open(sealed, team_secret_purpose(team_id, name)).decode()
         except (NotFound, SecretUnreadable) as error:
             raise DeliveryFailed(str(error), "failed") from None

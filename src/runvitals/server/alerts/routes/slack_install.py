@@ -75,7 +75,7 @@ def finish_slack(
     session_id = None if requester.session is None else requester.session.id
     page = _OWN
     try:
-        install = outside.slack_app.opened(state, requester.user_id, session_id)
+        install = outside.slack_app.returned_install(state, requester.user_id, session_id)
         if install.team_id is not None:
             entity = access.directory.entity(install.team_id)
             name = access.accounts.entity_names([install.team_id])[install.team_id]

@@ -68,7 +68,7 @@ class FiringTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def fired(
+    def add(
         self,
         firing: Firing,
         event: StoredEvent,
@@ -116,7 +116,7 @@ class FiringTable:
 
         self._database.write(work)
 
-    def ended(
+    def end(
         self,
         rule_id: int,
         lane_id: int,

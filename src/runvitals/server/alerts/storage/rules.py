@@ -221,13 +221,13 @@ class AlertRuleTable:
         with self._database.read() as connection:
             return [RuleState(**row._asdict()) for row in connection.execute(select(alert_rule_state))]
 
-    def heard(self, lane_ids: Collection[int]) -> dict[int, int]:
+    def last_heard(self, lane_ids: Collection[int]) -> dict[int, int]:
         """When lanes were heard last, by whichever server."""
         newest = select(writer.c.lane_id, func.max(writer.c.heard_ms)).group_by(writer.c.lane_id)
         with self._database.read() as connection:
             return dict(connection.execute(newest.where(among(connection, writer.c.lane_id, lane_ids))).all())
 
-    def ended(self, lane_ids: Collection[int]) -> set[int]:
+    def ended_lanes(self, lane_ids: Collection[int]) -> set[int]:
         """The lanes all of whose writers have ended: nothing more is expected of them."""
         open_writers = func.sum(case((writer.c.end_state.is_(None), 1), else_=0))
         with self._database.read() as connection:

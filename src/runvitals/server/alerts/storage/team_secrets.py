@@ -104,7 +104,7 @@ class TeamSecretTable:
 
         self._database.write(work)
 
-    def sealed(self, team_id: int, name: str) -> bytes:
+    def sealed_value(self, team_id: int, name: str) -> bytes:
         """The encrypted value.
 
         Raises:

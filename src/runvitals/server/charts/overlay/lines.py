@@ -58,7 +58,7 @@ def rows_of(lines: KeyLines, names: Mapping[str, str]) -> Iterator[dict[str, Any
             yield dict(zip(COLUMNS, point, strict=True))
 
 
-def reduced(parts: Sequence[LinePart]) -> LinePart:
+def combine_parts(parts: Sequence[LinePart]) -> LinePart:
     """Several parts as one. Each counts the same, however many values it has.
 
     A single part stays as it is, to the last bit.

@@ -10,7 +10,7 @@ import numpy as np
 from runvitals.base import deadline
 from runvitals.base.buckets import Floats, Grid, reduce
 from runvitals.server.charts.overlay.axis import Axis, Extract, Scale, scale_of
-from runvitals.server.charts.overlay.lines import KeyLines, Line, LinePart, reduced
+from runvitals.server.charts.overlay.lines import KeyLines, Line, LinePart, combine_parts
 from runvitals.server.library.run_library import LoggedColumns, NamedRun, RunView
 
 Columns = tuple[Floats, Floats, Floats]
@@ -29,7 +29,7 @@ def read_logged(
 ) -> dict[str, list[LoggedPoints]]:
     """By name, what each process of a run logged."""
     names = [*keys, axis.metric] if axis.kind == "metric" else keys
-    by_process = joined(view.logged(dict.fromkeys(names)))
+    by_process = join_ranks(view.logged_columns(dict.fromkeys(names)))
     points: dict[str, list[LoggedPoints]] = {}
     for columns in by_process:
         for key in keys:
@@ -39,7 +39,7 @@ def read_logged(
     return points
 
 
-def joined(processes: Sequence[LoggedColumns]) -> list[dict[str, Columns]]:
+def join_ranks(processes: Sequence[LoggedColumns]) -> list[dict[str, Columns]]:
     """The columns of each rank.
 
     Where a later process resumed its work, perhaps from an earlier step, its values replace those of the one
@@ -109,7 +109,7 @@ def logged_lines(
         deadline.check()
         parts = [_part(scale, values) for values in processes if len(values.x)]
         if parts:
-            whole = reduced(parts)
+            whole = combine_parts(parts)
             buckets = whole.buckets
             lines.append(Line(run, scale.x(buckets.t), whole.values, buckets.min, buckets.max, buckets.n))
     return KeyLines(key, scale.width, lines)

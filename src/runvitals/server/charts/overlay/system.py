@@ -13,7 +13,7 @@ from runvitals.base import deadline
 from runvitals.base.buckets import Grid, grid
 from runvitals.readers.journals.key_filter import KeyFilter, find
 from runvitals.server.charts.overlay.axis import Axis, Extract, check_count
-from runvitals.server.charts.overlay.lines import Line, LinePart, reduced
+from runvitals.server.charts.overlay.lines import Line, LinePart, combine_parts
 from runvitals.server.charts.series import bucket_values
 from runvitals.server.library.run_library import BucketedSeries, NamedRun, RunView, SeriesSelection
 
@@ -51,10 +51,10 @@ class SystemQuery:
         if on is None:
             return {}
         parts: dict[str, list[LinePart]] = {}
-        for series in view.bucketed(self._selection, on):
+        for series in view.read_buckets(self._selection, on):
             for key in self._requested_keys(series.key):
                 parts.setdefault(key, []).append(_part(series))
-        return {key: self._line(run, reduced(of_key)) for key, of_key in parts.items()}
+        return {key: self._line(run, combine_parts(of_key)) for key, of_key in parts.items()}
 
     def _zero(self, run: NamedRun) -> int:
         return run.started_ms // self.width * self.width if self.axis.kind == "relative" else 0

@@ -52,7 +52,7 @@ async def run_history(
         return await send_table(request, history_table(run, selection, points, format))
 
     def read(view: RunView) -> bytes:
-        return json_bytes(series.logged(view, selection, points))
+        return json_bytes(series.logged_values(view, selection, points))
 
     return await json_response(request, await read_or_422(run, read))
 

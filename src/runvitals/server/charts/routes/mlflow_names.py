@@ -45,8 +45,10 @@ class MlflowView:
     ) -> list[Series]:
         return [self._series(series) for series in self._view.samples(selection, t0, t1, at_most)]
 
-    def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
-        chart = self._view.charted(selection, t0, t1, on, max_points)
+    def read_chart(
+        self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int
+    ) -> ChartData:
+        chart = self._view.read_chart(selection, t0, t1, on, max_points)
         buckets = (
             None if chart.buckets is None else [self._rename_buckets(series) for series in chart.buckets]
         )
@@ -68,11 +70,11 @@ class MlflowView:
     def _rename_buckets(self, series: BucketedSeries) -> BucketedSeries:
         key, factor = self._mlflow_name(series.key, series.host)
         return replace(
-            series, key=key, buckets=series.buckets if factor == 1.0 else scaled(series.buckets, factor)
+            series, key=key, buckets=series.buckets if factor == 1.0 else scale(series.buckets, factor)
         )
 
 
-def scaled(buckets: Buckets, factor: float) -> Buckets:
+def scale(buckets: Buckets, factor: float) -> Buckets:
     """Buckets in another unit."""
     low, high = buckets.min * factor, buckets.max * factor
     return replace(buckets, min=low, max=high, mean=buckets.mean * factor, last=buckets.last * factor)

@@ -84,7 +84,7 @@ def all_history(view: RunView, names: set[str] | None = None) -> dict[str, Metri
         names: only these; None: all.
     """
     found: dict[str, list[tuple[Floats, Floats, Floats]]] = {}
-    for process in view.logged(names or ()):
+    for process in view.logged_columns(names or ()):
         for name, (steps, times, values) in process.columns.items():
             found.setdefault(name, []).append((times, steps, values))
     if names is None or any(name.startswith(mlflow_names.PREFIX) for name in names):

@@ -107,7 +107,7 @@ def _system_series(view: RunView, samples: int) -> list[Series]:
         on = grid(*extent, max(2, samples))
         return [
             Series(one.key, one.host, one.role, one.buckets.t, one.buckets.last)
-            for one in view.bucketed(selection, on)
+            for one in view.read_buckets(selection, on)
         ]
 
 

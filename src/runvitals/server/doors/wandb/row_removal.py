@@ -123,7 +123,7 @@ async def _note(context: GraphQLContext, writers: RunWriters, name: str, text: s
 def _summaries(view: RunView) -> dict[str, LoggedValues]:
     """Count, sum, minimum, maximum and last value of each name."""
     found: dict[str, LoggedValues] = {}
-    for process in view.logged(()):
+    for process in view.logged_columns(()):
         for name, (_, times, values) in process.columns.items():
             there = ~np.isnan(values)
             kept = values[there]

@@ -134,7 +134,9 @@ class JournalView:
         check_value_count(at_most, sum(len(item) for item in series))
         return [item for item in series if len(item)]
 
-    def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
+    def read_chart(
+        self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int
+    ) -> ChartData:
         few: list[Series] | None = []
         buckets: list[BucketedSeries] = []
         for item in self._each(selection):
@@ -148,14 +150,14 @@ class JournalView:
                 buckets.append(BucketedSeries(item.key, item.host, item.role, reduced))
         return ChartData([], buckets) if few is None else ChartData(few)
 
-    def bucketed(self, selection: SeriesSelection, on: Grid) -> list[BucketedSeries]:
+    def read_buckets(self, selection: SeriesSelection, on: Grid) -> list[BucketedSeries]:
         return _buckets(self._each(selection), on)
 
     def sampled_keys(self) -> set[str]:
         keys = {key for writer in self.reader.samples.writers.values() for key in writer.keys}
         return keys | {rate.key for rate in map(rate_of, keys) if rate is not None}
 
-    def logged(self, names: Iterable[str]) -> list[LoggedColumns]:
+    def logged_columns(self, names: Iterable[str]) -> list[LoggedColumns]:
         requested = set(names)
         return [
             self._logged_columns(name, history, requested) for name, history in self.reader.histories.items()

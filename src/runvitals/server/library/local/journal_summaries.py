@@ -114,10 +114,10 @@ def _last_ms(run: Run) -> int:
 def _sparkline(view: RunView, key: str, started_ms: int, last_ms: int) -> list[float]:
     on = sparkline_grid(started_ms, last_ms)
     if is_glob(key) or DEFINITIONS.find(key) is not None:
-        buckets = view.charted(SeriesSelection((key,)), started_ms, last_ms, on, 0).buckets or []
+        buckets = view.read_chart(SeriesSelection((key,)), started_ms, last_ms, on, 0).buckets or []
         return sparkline(on, [series.buckets for series in buckets])
     lines: list[Buckets] = []
-    for process in view.logged([key]):
+    for process in view.logged_columns([key]):
         for _, times, values in process.columns.values():
             order = np.argsort(times, kind="stable")
             lines.append(reduce(on, times[order].astype(np.int64), values[order]))

@@ -65,5 +65,5 @@ class ValueRanges:
                 ranges = self._tables[writer.writer, keys]
                 columns = zip(keys, ranges.n.tolist(), ranges.low.tolist(), ranges.high.tolist(), strict=True)
                 for key, n, low, high in columns:
-                    by_key[key] = by_key.get(key, NO_VALUES).joined(n, low, high)
+                    by_key[key] = by_key.get(key, NO_VALUES).with_values(n, low, high)
         return by_key

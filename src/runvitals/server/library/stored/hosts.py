@@ -55,7 +55,7 @@ class StoredHosts:
         self._recent: dict[tuple[str, int], Recent | None] = {}
         self._recent_ms = 0
 
-    def listed(self, readable: ReadableRuns | None) -> list[FleetHost]:
+    def list_hosts(self, readable: ReadableRuns | None) -> list[FleetHost]:
         """Implements `HostLibrary.hosts`."""
         with self._lock:
             now_ms = self._clock()

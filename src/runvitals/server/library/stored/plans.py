@@ -86,7 +86,7 @@ def _add_buckets(before: ValueRange, buckets: Buckets | None) -> ValueRange:
         return before
     for n, low, high in zip(buckets.n.tolist(), buckets.min.tolist(), buckets.max.tolist(), strict=True):
         if n:
-            before = before.joined(n, low, high)
+            before = before.with_values(n, low, high)
     return before
 
 

@@ -250,7 +250,9 @@ class StoredRun:
             check_value_count(at_most, sum(counts.get(item.stored, 0) for item in requested))
         return [series for series in self._series.samples(requested, t0, t1) if len(series)]
 
-    def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
+    def read_chart(
+        self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int
+    ) -> ChartData:
         requested = self._limit(self._requested_series(selection))
         buckets = self._series.buckets([item for item in requested if item.rate is None], on)
         if all(int(item.buckets.n.sum()) <= max_points for item in buckets):
@@ -262,7 +264,7 @@ class StoredRun:
         by_place = {(item.key, item.host, item.role): item for item in (*buckets, *rates)}
         return ChartData([], [by_place[item.place] for item in requested if item.place in by_place])
 
-    def bucketed(self, selection: SeriesSelection, on: Grid) -> list[BucketedSeries]:
+    def read_buckets(self, selection: SeriesSelection, on: Grid) -> list[BucketedSeries]:
         return self._series.buckets(self._limit(self._requested_series(selection)), on)
 
     def sampled_keys(self) -> set[str]:
@@ -271,7 +273,7 @@ class StoredRun:
 
     # Logged values and console output
 
-    def logged(self, names: Iterable[str]) -> list[LoggedColumns]:
+    def logged_columns(self, names: Iterable[str]) -> list[LoggedColumns]:
         requested = set(names)
         columns = []
         for lane in self._lanes:

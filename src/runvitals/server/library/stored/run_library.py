@@ -294,7 +294,7 @@ class StoredLibrary(StoredChanges):
 
     async def hosts(self, readable: ReadableRuns | None = None) -> list[FleetHost]:
         """The hosts with a record of the last 7 days."""
-        return await self._thorough.run(lambda: self._hosts.listed(readable))
+        return await self._thorough.run(lambda: self._hosts.list_hosts(readable))
 
     async def host_runs(
         self, host: str, t0: int, t1: int, limit: int, readable: ReadableRuns | None = None

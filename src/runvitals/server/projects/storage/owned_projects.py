@@ -27,7 +27,7 @@ from runvitals.server.database.text import checked_name
 from runvitals.server.projects.storage.guest_links import revoke_links
 from runvitals.server.projects.storage.project_redirects import remember_address
 from runvitals.server.projects.storage.projects import ProjectOwner, ensure_projects, find_projects
-from runvitals.server.runs.storage.events import DELETED, RESTORED, moved, tell_runs
+from runvitals.server.runs.storage.events import DELETED, RESTORED, move_event, tell_runs
 from runvitals.server.runs.storage.run_places import copy_entities
 from runvitals.store.errors import NameTaken
 
@@ -319,7 +319,7 @@ class OwnedProjectTable:
                     now_ms,
                     name_of(connection, source.entity_id),
                 )
-            tell_runs(connection, mine, by, now_ms, moved(target.entity, target.name))
+            tell_runs(connection, mine, by, now_ms, move_event(target.entity, target.name))
             old = {"entity": source.entity, "project": source.name}
             new = {"entity": target.entity, "project": target.name}
             for place in (source, target):

@@ -23,7 +23,7 @@ from runvitals.server.database.tables.runs import project, run
 from runvitals.server.projects.storage.guest_links import revoke_links, to_projects
 from runvitals.server.projects.storage.project_redirects import remember_address
 from runvitals.server.projects.storage.project_transfer import give_project
-from runvitals.server.runs.storage.events import moved, tell_runs
+from runvitals.server.runs.storage.events import move_event, tell_runs
 from runvitals.server.teams.storage.members import resolve_role
 from runvitals.store.errors import NotAllowed, NotFound
 
@@ -216,7 +216,7 @@ class ProjectMemberTable:
             old = {"entity": name_of(connection, row.entity_id)[1]}
             new = {"entity": name_of(connection, entity_id)[1]}
             theirs = (run.c.project_id == project_id) & run.c.deleted_ms.is_(None)
-            tell_runs(connection, theirs, by, now_ms, moved(new["entity"], row.name))
+            tell_runs(connection, theirs, by, now_ms, move_event(new["entity"], row.name))
             for place in (row, _project(connection, project_id)):
                 _record(connection, now_ms, by, "project.transfer", place, before=old, after=new)
             rights_changed(connection)

@@ -169,7 +169,7 @@ def add_to_runs(connection: Connection, which: ColumnElement[bool], stored: Stor
     connection.execute(insert(event).from_select(["run_id", *values], chosen))
 
 
-def moved(entity: str, project: str) -> tuple[str, str]:
+def move_event(entity: str, project: str) -> tuple[str, str]:
     """The event of a run with a new place. The one before is not named: readers may not know it."""
     return "moved", f"Moved to {entity}/{project}"
 

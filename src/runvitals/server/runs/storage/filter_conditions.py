@@ -83,7 +83,7 @@ def of_projects(connection: Connection, numbers: Iterable[int]) -> Condition:
     return Condition(check, select(run.c.id).where(among(connection, run.c.project_id, numbers)))
 
 
-def compared(operand: ColumnElement[Any], operator: str, value: object) -> ColumnElement[bool]:
+def compare(operand: ColumnElement[Any], operator: str, value: object) -> ColumnElement[bool]:
     """A comparison by one of the operators of predicates."""
     return operand.op(operator, is_comparison=True)(value)  # our operators are those of SQL
 
@@ -97,14 +97,14 @@ def compares(predicate: Predicate, number: int | None) -> Condition:
     value = predicate.scalar
     if not is_field(predicate.field):
         shown = value.number if value.kind == NUMBER else plain_text(str(predicate.value))
-        return Condition(compared(COLUMNS[predicate.field], predicate.operator, shown))
+        return Condition(compare(COLUMNS[predicate.field], predicate.operator, shown))
     if number is None:
         return Condition(false())
     conditions = [run_field.c.field_id == number, run_field.c.kind == value.kind]
     if value.kind == NUMBER:
-        conditions.append(compared(run_field.c.number, predicate.operator, value.number))
+        conditions.append(compare(run_field.c.number, predicate.operator, value.number))
     else:
-        conditions += [run_field.c.number == 0.0, compared(run_field.c.text, predicate.operator, value.text)]
+        conditions += [run_field.c.number == 0.0, compare(run_field.c.text, predicate.operator, value.text)]
     matches = select(run_field.c.run_id).where(*conditions)
     return Condition(exists(matches.where(run_field.c.run_id == run.c.id).correlate(run)), matches)
 

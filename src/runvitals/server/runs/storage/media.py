@@ -77,7 +77,7 @@ class MediaTable:
         if rows:
             self._database.write(lambda connection: _add(connection, runs, rows))
 
-    def known(self, records: Sequence[StoredMedia]) -> set[tuple[int, int]]:
+    def find_stored(self, records: Sequence[StoredMedia]) -> set[tuple[int, int]]:
         """Writer and number of those of some records that are stored already."""
         keys: set[tuple[int, int]] = set()
         with self._database.read() as connection:

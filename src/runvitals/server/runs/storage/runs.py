@@ -218,7 +218,7 @@ class RunTable:
             ValueError: a value that cannot be stored.
             UnknownRun: there is no run with this id.
         """
-        checked = SectionUpdate(run_id, "run", values, now_ms).checked().values
+        checked = SectionUpdate(run_id, "run", values, now_ms).to_stored_form().values
         self._database.write(lambda connection: _set_run_section(connection, {run_id: checked}, now_ms))
 
     def set_sections(
@@ -238,7 +238,7 @@ class RunTable:
             UnknownRun: there is no run with this id.
         """
         checked = {
-            name: SectionUpdate(run_id, name, dict(values), now_ms).checked().values
+            name: SectionUpdate(run_id, name, dict(values), now_ms).to_stored_form().values
             for name, values in sections.items()
         }
 
@@ -291,7 +291,7 @@ class RunTable:
             )
             return dict(connection.execute(statement).all())
 
-    def deleted(self, run_ids: Iterable[int]) -> set[int]:
+    def in_trash(self, run_ids: Iterable[int]) -> set[int]:
         """Those of these runs that are in the trash."""
         with self._database.read() as connection:
             conditions = among(connection, run.c.id, run_ids)

@@ -57,7 +57,7 @@ class SectionUpdate:
             self.run_id, self.section, checked_name("host", self.host) if self.section in BY_HOST else ""
         )
 
-    def checked(self) -> SectionUpdate:
+    def to_stored_form(self) -> SectionUpdate:
         """The update in the form in which it will be read back.
 
         Raises:
@@ -111,7 +111,7 @@ class SectionTable:
             ValueError: something that cannot be stored.
             UnknownRun: one of the runs does not exist.
         """
-        checked = [update.checked() for update in updates]
+        checked = [update.to_stored_form() for update in updates]
         for update in checked:
             update.key  # noqa: B018 - checks the host
         if checked:

@@ -130,7 +130,9 @@ class RegisteredWriter:
         return self.run_id == _PURGED
 
 
-def joined(connection: Connection, joining: Sequence[WriterRegistration]) -> list[RegisteredWriter | None]:
+def find_registered(
+    connection: Connection, joining: Sequence[WriterRegistration]
+) -> list[RegisteredWriter | None]:
     """The ids of writers that are registered, None for the others, in the order of the arguments."""
     runs = _find_runs(connection, {entry.run_key for entry in joining})
     statement = (
@@ -173,7 +175,7 @@ def join(
     _join(connection, [entry for entry in joining if entry.run_key not in purged], now_ms)
     return [
         registered or RegisteredWriter(_PURGED, _PURGED, _PURGED, True, "")
-        for registered in joined(connection, joining)
+        for registered in find_registered(connection, joining)
     ]
 
 
@@ -191,7 +193,7 @@ def _join(connection: Connection, joining: Sequence[WriterRegistration], now_ms:
     )
     runs = _ensure_runs(connection, joining, projects, now_ms)
     lock_known_runs(connection, runs.values())
-    writers = joined(connection, joining)
+    writers = find_registered(connection, joining)
     new = {
         (entry.run_key, entry.writer): entry
         for entry, before in zip(joining, writers, strict=True)

@@ -19,8 +19,8 @@ from runvitals.server.runs.storage.run_states import StoredWriter, read_writers,
 from runvitals.server.runs.storage.writer_registration import (
     RegisteredWriter,
     WriterRegistration,
+    find_registered,
     join,
-    joined,
 )
 
 
@@ -86,7 +86,7 @@ class WriterTable:
         for registration in joining:
             registration.check()
         with self._database.read() as connection:
-            writers = joined(connection, joining)
+            writers = find_registered(connection, joining)
         if all(writers):
             return [registered for registered in writers if registered]
         return self._database.write(lambda connection: join(connection, joining, now_ms))

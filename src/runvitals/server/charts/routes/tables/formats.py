@@ -36,7 +36,7 @@ def wanted_format(
     Raises:
         HTTPException: 406 if `Accept` allows no supported format, 501 if pyarrow is missing.
     """
-    selected = format or accepted(accept)
+    selected = format or accepted_format(accept)
     if selected is None:
         allowed = ", ".join(MEDIA_TYPES.values())
         raise HTTPException(
@@ -54,11 +54,11 @@ def wanted_format(
 TheFormat = Annotated[Format, Depends(wanted_format)]
 
 
-def accepted(header: str) -> Format | None:
+def accepted_format(header: str) -> Format | None:
     """The format that an `Accept` header prefers; the first of ours among equals, None if it allows none.
 
     Example:
-        >>> accepted("text/html,*/*;q=0.8"), accepted("text/csv"), accepted("image/png")
+        >>> accepted_format("text/html,*/*;q=0.8"), accepted_format("text/csv"), accepted_format("image/png")
         ('json', 'csv', None)
     """
     ranges = [_range(text) for text in header.split(",") if text.strip()]

@@ -95,7 +95,7 @@ async def metrics_table(
             problems.update(noted)
             return view.run_id, of, min(of.values, samples.WINDOW_VALUES)
         start, end = series.time_range(view, selection, t0, t1)
-        content = view.charted(selection, start, end, grid(start, end, max_points), max_points)
+        content = view.read_chart(selection, start, end, grid(start, end, max_points), max_points)
         problems.update(noted)
         if content.buckets is None:
             return view.run_id, content.samples, sum(len(item.t) for item in content.samples)
@@ -122,7 +122,7 @@ async def metrics_table(
 async def history_table(
     run: OpenedRun, selection: series.LoggedSelection, max_points: int | None, format: Format
 ) -> TableResponse:
-    """The values of `series.logged` as a table.
+    """The values of `series.logged_values` as a table.
 
     Raises:
         TooMuch: more values than one response may hold.
