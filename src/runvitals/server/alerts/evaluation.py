@@ -73,8 +73,11 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class InstanceState:
-    """What an instance keeps over a restart. `since_ms`: since when the condition holds; `fired_ms`: when the
-    series last fired, None if never.
+    """The state of an instance, which is kept over a restart.
+
+    Attributes:
+        since_ms: since when the condition holds.
+        fired_ms: when the series last fired; None: never.
     """
 
     state: int
@@ -124,8 +127,10 @@ class Evaluation:
         return self._last_ms
 
     def add(self, slots: Integers, times: Integers, values: Floats) -> list[Transition]:
-        """Add values, at most one to each slot. Values that are not newer than the slot's last are left out;
-        so are those that are NaN. Slots that count points take each that is not NaN, whenever it was.
+        """Add values, at most one to each slot, and return the transitions.
+
+        Values that are NaN, or not newer than the slot's last, are left out. Slots that count points take
+        each value that is not NaN, whenever it was.
         """
         if self._any_points:
             at = np.nonzero(self._counts_points[slots])[0]
@@ -342,8 +347,9 @@ def _numbers(rule: AlertRule) -> tuple[float, ...]:
 
 
 def _buckets(feature: Feature) -> int:
-    """How many buckets its windows have; 0: it needs none. Windows over points have a power of two, so that
-    few sizes are needed.
+    """Return how many buckets a feature's windows have; 0 if it needs none.
+
+    Windows over points have a power of two, so that few sizes are needed.
     """
     if feature.points:
         used = feature.points + feature.points_before

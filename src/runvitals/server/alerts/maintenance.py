@@ -44,8 +44,10 @@ class Maintenance:
 
 
 def maintenance_windows(value: Any) -> tuple[Maintenance, ...]:
-    """The windows of a rule's definition: `{"from_ms", "to_ms"}`, or `{"days": ["sat"], "from": "22:00",
-    "to": "06:00", "zone": "Europe/Berlin"}`.
+    """Return the windows of a rule's definition.
+
+    They are `{"from_ms", "to_ms"}`, or `{"days": ["sat"], "from": "22:00", "to": "06:00", "zone":
+    "Europe/Berlin"}`.
 
     Raises:
         ValueError: something else.

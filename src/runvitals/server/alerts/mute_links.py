@@ -29,8 +29,10 @@ class MuteLink:
 
 
 def mute_link(text: str, key: bytes) -> MuteLink:
-    """Raises:
-    ValueError: no link that this key signed.
+    """Return what a link mutes.
+
+    Raises:
+        ValueError: no link that this key signed.
     """
     parts = text.split(".")
     if len(text) > _MAX_LINK or len(parts) != 3 or not all(_is_id(part) for part in parts[:2]):

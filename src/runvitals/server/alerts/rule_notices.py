@@ -149,8 +149,10 @@ class RuleNotices:
     def _finding(
         self, rule: AlertRule, transition: Transition, lane: WatchedLane, text: str
     ) -> RunEvent | None:
-        """The event by which users are notified: those that the rule names, else those who want to know of
-        findings. `RunAlerts` decides when, and by which channel. None: nobody is notified that it is over.
+        """Return the event by which users are notified; None if nobody is notified that the rule is over.
+
+        Notified are those that the rule names, otherwise those who want to know of findings. `RunAlerts`
+        decides when, and by which channel.
         """
         to = [target for target in rule.tell if target in USERS]
         if not transition.firing and not to:
@@ -188,8 +190,9 @@ class RuleNotices:
         ]
 
     def _channels(self, stored: StoredRule, rule: AlertRule, place: RunPlace) -> list[str]:
-        """The channels of a rule. None, if not all members of its team may read the run, unless the rule's
-        creator may.
+        """Return the channels of a rule.
+
+        There are none if not all members of its team may read the run, unless the rule's creator may.
         """
         may_know = (
             rule.everywhere  # about hardware, by an administrator of the organisation

@@ -1,5 +1,4 @@
-"""`RuleWatch`: evaluates the rules of all teams and users on what ingest stores, and the conditions of their
-automations about metrics.
+"""`RuleWatch`: evaluates the rules of all teams and users, and the conditions of automations about metrics.
 
 Ingest puts what it stored into a queue and goes on; the thread takes it from there. It reads the metadata
 store when a host appears and once a minute, never for a sample, and asks each second whether rules changed.
@@ -167,8 +166,9 @@ class RuleWatch:
             self._restore()
 
     def _restore(self) -> None:
-        """Go on with the states of before a restart. What fires is known even if the server was killed before
-        it kept its states.
+        """Go on with the states of before a restart.
+
+        What fires is known even if the server was killed before it kept its states.
         """
         self._saved = self._store.alerts.rules.states()
         kept = {(state.rule_id, state.lane_id, state.key) for state in self._saved}
@@ -271,8 +271,10 @@ class RuleWatch:
             host.rules = rules
 
     def _let_rest(self, now_ms: int) -> None:
-        """Forget hosts that rules are about no more. Where automations count what a run logs they rest: late
-        points count too, and the last ones are kept while a run logs nothing.
+        """Forget the hosts that no rule is about any more.
+
+        Where automations count what a run logs, hosts rest instead: late points count too, and the last ones
+        are kept while a run logs nothing.
         """
         hosts = {**self._resting, **self._hosts}
         self._lanes = self._store.alerts.rules.lanes(hosts)

@@ -56,6 +56,7 @@ class AlertText:
 
     @property
     def whole(self) -> str:
+        """Title and body as one text."""
         return f"{self.title}\n\n{self.body}" if self.body else self.title
 
 

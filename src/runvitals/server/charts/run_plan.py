@@ -41,6 +41,7 @@ class ValueRange(NamedTuple):
 
     @property
     def is_constant(self) -> bool:
+        """Whether there is one value only, however often."""
         return self.low == self.high
 
     def with_values(self, n: int, low: float, high: float) -> ValueRange:
@@ -125,5 +126,6 @@ def planned_series(host: str, role: str, ranges: Mapping[str, ValueRange]) -> It
 
 
 def is_gauge(key: str) -> bool:
+    """Return whether the values of a key are measured now, and do not only grow."""
     match = DEFINITIONS.find(key)
     return match is not None and match.metric.kind == "gauge"

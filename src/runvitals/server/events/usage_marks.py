@@ -95,6 +95,7 @@ class UsageMarkTable:
         self._database = database
 
     def add(self, marks: UsageMarks) -> None:
+        """Mark the days of samples that were stored."""
         self._database.write(lambda connection: add_marks(connection, marks), durable=False)
 
     def dirty(self, limit: int = 100_000) -> list[DirtyDay]:

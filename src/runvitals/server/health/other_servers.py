@@ -61,6 +61,7 @@ class OtherServers:
 
     @property
     def threads(self) -> list[SupervisedThread]:
+        """The threads, which run."""
         return [self.link.thread, self._samples.thread, self._recovery]
 
     def leads(self) -> bool:
@@ -72,6 +73,7 @@ class OtherServers:
         self.link.publish(_FORGET, dict.fromkeys(run_ids, 0))
 
     def close(self) -> None:
+        """End the threads, and leave the other servers."""
         for thread in (self._samples.thread, self._recovery):
             thread.close()
         self.link.close()

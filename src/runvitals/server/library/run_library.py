@@ -210,7 +210,8 @@ class RunView(Protocol):
     """One run at one moment. Use it from one thread at a time."""
 
     @property
-    def run_id(self) -> str: ...
+    def run_id(self) -> str:
+        """The id that users see."""
 
     def run(self, now_ms: int) -> Run:
         """Everything known about the run except its series."""

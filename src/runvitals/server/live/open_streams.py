@@ -46,6 +46,7 @@ class OpenStreams:
         self._open[client] += 1
 
     def remove(self, client: object) -> None:
+        """Forget a client whose stream has ended."""
         self._open[client] -= 1
         if not self._open[client]:
             del self._open[client]
@@ -62,6 +63,7 @@ class EventStream(StreamingResponse):
         self._client = _client_of(request)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
         self._streams.add(self._client)
         try:
             await super().__call__(scope, receive, send)

@@ -47,8 +47,10 @@ def is_installed() -> bool:
 
 
 class AppriseChannel:
-    """Sends messages by Apprise, each in a process of its own (`apprise_process`) that is cut off from
-    everything but a proxy of ours: so it reaches public addresses by https only, as webhooks do.
+    """Sends messages by Apprise, each in a process of its own (`apprise_process`).
+
+    The process reaches nothing but a proxy of ours: so it reaches public addresses by https only, as webhooks
+    do.
 
     Args:
         fetcher: makes the connections.

@@ -63,8 +63,10 @@ class RunActions:
         return ChannelResponse(text=f"the run has the tag {tag}")
 
     def command(self, due: StoredNotification) -> ChannelResponse:
-        """Have the hosts of a run run a command that their users registered. It waits until one of them says
-        what came of it. Raises `DeliveryFailed`.
+        """Have the hosts of a run run a command that their users registered, and wait for a report.
+
+        Raises:
+            DeliveryFailed: it failed, or no host has reported yet.
         """
         place, by = self._check_allowed(due, Action.RUN_STOP)
         begun = f"command {due.id} "

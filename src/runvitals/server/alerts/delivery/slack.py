@@ -27,8 +27,9 @@ _GONE: Final = (403, 404, 410)
 
 
 class SlackChannel:
-    """Posts to channels of teams and users. A destination that Slack no longer accepts is disabled, and
-    whoever added it gets a mail.
+    """Posts to channels of teams and users.
+
+    A destination that Slack no longer accepts is disabled, and whoever added it gets a mail.
 
     Args:
         fetcher: sends the requests, to allowed addresses only.

@@ -87,12 +87,16 @@ class AutomationSchema(ResponseBody):
 
 
 class AutomationsPage(ResponseBody):
+    """The automations of a team."""
+
     automations: list[AutomationSchema]
     total: int
     next: str | None
 
 
 class AutomationTest(ResponseBody):
+    """What a test of an automation did."""
+
     sent: int = Field(description="How many receivers are told.")
 
 
@@ -105,6 +109,8 @@ class AutomationPreview(ResponseBody):
 
 
 class NewAutomation(RequestBody):
+    """An automation to create."""
+
     name: str = Field(min_length=1, max_length=MAX_NAME)
     enabled: bool = True
     event: dict[str, Any] = Field(description="`kind` and what belongs to it, such as `states`.")
@@ -125,6 +131,8 @@ class AutomationChanges(RequestBody):
 
 
 class Preview(RequestBody):
+    """Over how many past days an automation is tried."""
+
     days: int = Field(30, ge=1, le=90)
 
 

@@ -1,5 +1,4 @@
-"""Where alerts, rules and automations of a team lead: `/teams/{team}/webhooks`, `…/slack-destinations` and
-`…/apprise-destinations`.
+"""`/teams/{team}/webhooks`, `…/slack-destinations` and `…/apprise-destinations`: where a team's messages go.
 
 Who has the URL of a channel of Slack or of Apprise can post there, so it is never shown again.
 """
@@ -57,6 +56,8 @@ router = Router()
 
 
 class WebhookSchema(ResponseBody):
+    """A webhook of a team."""
+
     id: int
     name: str
     url: str
@@ -68,6 +69,8 @@ class WebhookSchema(ResponseBody):
 
 
 class WebhooksPage(ResponseBody):
+    """The webhooks of a team."""
+
     webhooks: list[WebhookSchema]
     total: int
     next: str | None
@@ -92,6 +95,8 @@ class SlackDestinationSchema(ResponseBody):
 
 
 class SlackDestinationsPage(ResponseBody):
+    """The Slack destinations of a team."""
+
     slack_destinations: list[SlackDestinationSchema]
     total: int
     next: str | None
@@ -99,6 +104,8 @@ class SlackDestinationsPage(ResponseBody):
 
 
 class AppriseDestinationSchema(ResponseBody):
+    """A service that a team reaches by Apprise."""
+
     id: int
     name: str
     shown: str = Field(description="The service of its URL.")
@@ -106,6 +113,8 @@ class AppriseDestinationSchema(ResponseBody):
 
 
 class AppriseDestinationsPage(ResponseBody):
+    """The services that a team reaches by Apprise."""
+
     apprise_destinations: list[AppriseDestinationSchema]
     total: int
     next: str | None
@@ -113,6 +122,8 @@ class AppriseDestinationsPage(ResponseBody):
 
 
 class NewWebhook(RequestBody):
+    """A webhook to create."""
+
     name: str = Field(min_length=1, max_length=MAX_NAME["webhook"])
     url: str = Field(min_length=1, max_length=_MAX_URL, description="Public, with https.")
     access_secret: str | None = Field(
@@ -139,12 +150,16 @@ class WebhookChanges(RequestBody):
 
 
 class WebhookTest(RequestBody):
+    """What a test request to a webhook sends."""
+
     payload: str | None = Field(
         None, max_length=MAX_BYTES, description="Sent instead of the webhook's own payload."
     )
 
 
 class NewSlackDestination(RequestBody):
+    """A Slack channel to add."""
+
     channel: str = Field(
         min_length=1, max_length=MAX_NAME["slack"], description="What the team calls it, such as `#training`."
     )
@@ -161,6 +176,8 @@ class SlackDestinationChanges(RequestBody):
 
 
 class NewAppriseDestination(RequestBody):
+    """A service of Apprise to add."""
+
     name: str = Field(min_length=1, max_length=MAX_NAME["apprise"], description="What the team calls it.")
     url: str = Field(
         min_length=1,
@@ -396,8 +413,10 @@ def _slack_host(url: str, others: Collection[str]) -> str | None:
 
 
 def _check_webhook(values: dict[str, Any], signing_secret: str | None, outside: OutsideServices) -> None:
-    """Raises:
-    InvalidFields: no request would be sent to the URL, or the payload is invalid.
+    """Check the URL and the payload, and strip the URL.
+
+    Raises:
+        InvalidFields: no request would be sent to the URL, or the payload is invalid.
     """
     if "url" in values:
         values["url"] = values["url"].strip()

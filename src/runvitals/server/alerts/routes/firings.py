@@ -1,6 +1,4 @@
-"""`/entities/{entity}/alert-rules/history`: when rules fired, who was notified by what, and whether it
-arrived.
-"""
+"""`/entities/{entity}/alert-rules/history`: when rules fired, who was notified by what, and if it arrived."""
 
 from __future__ import annotations
 
@@ -67,6 +65,8 @@ class FiringSchema(ResponseBody):
 
 
 class FiringsPage(ResponseBody):
+    """The history of the rules of a team or user."""
+
     firings: list[FiringSchema]
     total: int
     next: str | None

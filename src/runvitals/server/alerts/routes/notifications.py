@@ -45,6 +45,8 @@ class NotificationSchema(ResponseBody):
 
 
 class NotificationsPage(ResponseBody):
+    """The notifications of a team, or of one of its automations."""
+
     notifications: list[NotificationSchema]
     total: int
     next: str | None

@@ -18,6 +18,8 @@ router = Router()
 
 
 class OwnSlack(RequestBody):
+    """The user's own channel of Slack."""
+
     url: str = Field(
         min_length=1, max_length=MAX_SLACK_URL, description="`https://hooks.slack.com/services/…`"
     )

@@ -44,8 +44,9 @@ class Quiet(RequestBody):
 
 
 class AlertExceptionChange(RequestBody):
-    """What is sent of one team, project or run. `name`: `team`, `entity/project` or
-    `entity/project/run`.
+    """What is sent of one team, project or run.
+
+    `name` is `team`, `entity/project` or `entity/project/run`.
     """
 
     scope: Scope
@@ -74,13 +75,16 @@ class QuietHoursSchema(ResponseBody):
 
 
 class ProjectAlerts(ResponseBody):
+    """What is sent of one project."""
+
     project: str
     mode: Mode
 
 
 class AlertExceptionSchema(ResponseBody):
-    """What is sent of one team, project or run. `name`: `team`, `entity/project` or
-    `entity/project/run`.
+    """What is sent of one team, project or run.
+
+    `name` is `team`, `entity/project` or `entity/project/run`.
     """
 
     scope: Scope

@@ -48,6 +48,8 @@ router = Router()
 
 
 class RuleSchema(ResponseBody):
+    """A rule of a team or user."""
+
     id: int
     name: str
     rule: dict[str, Any] = Field(validation_alias="definition", description="As in a file of rules.")
@@ -68,6 +70,8 @@ class ListedRule(RuleSchema):
 
 
 class RulesPage(ResponseBody):
+    """The rules of a team or user, and those that are ready to be used."""
+
     rules: list[ListedRule]
     total: int
     next: str | None
@@ -108,6 +112,8 @@ class DryRunSchema(ResponseBody):
 
 
 class RuleTest(ResponseBody):
+    """What a test of a rule did."""
+
     target: str = Field(description="Whom a test was sent to.")
 
 
@@ -234,8 +240,10 @@ def test_rule(
 
 
 def _within_limits(work: Callable[[], DryRun]) -> DryRun:
-    """Raises:
-    HTTPException: too many rules are being tried, or it takes too long.
+    """Try a rule, unless too many are being tried.
+
+    Raises:
+        HTTPException: too many rules are being tried, or it takes too long.
     """
     if not TRIED.acquire(blocking=False):
         raise HTTPException(429, "other rules are being tried; try again in a few seconds")

@@ -21,6 +21,8 @@ _PATH = "/organisation/slack-app"
 
 
 class SlackCredentials(RequestBody):
+    """The id and secret of an app of Slack."""
+
     client_id: str = Field(max_length=100, pattern=r"^[0-9]+\.[0-9]+$", description="Such as 123456.789012.")
     client_secret: str | None = Field(
         None,

@@ -1,5 +1,6 @@
-"""`/account/slack/install` and `/teams/{team}/slack-destinations/install`: channels by the operator's app of
-Slack, and where Slack sends the browser back to.
+"""`…/slack/install` of `/account` and `/teams/{team}`: channels by the operator's app of Slack.
+
+Slack sends the browser back to `/account/slack/callback`.
 """
 
 from __future__ import annotations

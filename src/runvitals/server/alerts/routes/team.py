@@ -75,8 +75,9 @@ def alerts(team: TheTeam, access: TheAccess, requester: TheRequester) -> dict[st
 def change_alerts(
     team: TheTeam, body: TeamChange, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
-    """Change what the team is notified. Mails go to all members who may read the run and have not
-    muted the team.
+    """Change what the team is notified.
+
+    Mails go to all members who may read the run and have not muted the team.
     """
     settings = access.metadata_store.alerts.settings
     before = team_alerts(settings.of_team(team.id))

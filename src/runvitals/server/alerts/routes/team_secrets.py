@@ -27,6 +27,8 @@ router = Router()
 
 
 class SecretValue(RequestBody):
+    """The value of a secret."""
+
     value: str = Field(min_length=1, max_length=MAX_BYTES)
 
 
@@ -41,6 +43,8 @@ class TeamSecretSchema(ResponseBody):
 
 
 class TeamSecretsPage(ResponseBody):
+    """The secrets of a team."""
+
     secrets: list[TeamSecretSchema]
     total: int
     next: str | None

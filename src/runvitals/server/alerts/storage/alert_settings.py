@@ -75,8 +75,10 @@ class AlertSettingTable:
         return {} if data is None else json.loads(data)
 
     def put_team(self, team_id: int, data: Mapping[str, Any], by: Actor, now_ms: int) -> None:
-        """Raises:
-        NotFound: the team was deleted meanwhile.
+        """Replace the choices of a team.
+
+        Raises:
+            NotFound: the team was deleted meanwhile.
         """
 
         def work(connection: Connection) -> None:

@@ -117,8 +117,10 @@ class AutomationTable:
             return _read(connection, automation.c.event.in_(kinds), automation.c.enabled)
 
     def get(self, team_id: int, automation_id: int) -> AutomationRow:
-        """Raises:
-        NotFound: the team has no such automation.
+        """Return an automation of a team.
+
+        Raises:
+            NotFound: the team has no such automation.
         """
         with self._database.read() as connection:
             return _automation(connection, team_id, automation_id)
@@ -126,7 +128,9 @@ class AutomationTable:
     def create(
         self, team_id: int, name: str, enabled: bool, definition: Mapping[str, Any], by: Actor, now_ms: int
     ) -> AutomationRow:
-        """Args:
+        """Add an automation, and return it.
+
+        Args:
             definition: a valid one.
 
         Raises:
@@ -180,8 +184,10 @@ class AutomationTable:
         return self._database.write(work)
 
     def delete(self, team_id: int, automation_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        NotFound: the team has no such automation.
+        """Delete an automation.
+
+        Raises:
+            NotFound: the team has no such automation.
         """
 
         def work(connection: Connection) -> None:

@@ -9,8 +9,9 @@ from runvitals.store.errors import LimitReached, NameTaken, NotFound
 
 
 def locked_team(connection: Connection, team_id: int) -> tuple[int, str]:
-    """Id and name of a team, which other changes of its integrations wait for: names stay unique, counts
-    right, and no secret goes while a webhook gets it.
+    """Lock a team against other changes of its integrations; returns its id and name.
+
+    So names stay unique, counts right, and no secret is deleted while a webhook gets it.
 
     Raises:
         NotFound: the team was deleted meanwhile.
@@ -30,7 +31,9 @@ def check_free(
     what: str,
     *conditions: ColumnElement[bool],
 ) -> None:
-    """Args:
+    """Check that a team has nothing of a name.
+
+    Args:
         name: the column that is unique in a team.
         what: the kind of integration, for the error.
         conditions: of the rows among which it is unique.
@@ -46,8 +49,10 @@ def check_free(
 def check_count(
     connection: Connection, table: Table, team_id: int, most: int, what: str, *conditions: ColumnElement[bool]
 ) -> None:
-    """Raises:
-    LimitReached: the team has as many as a team may have.
+    """Check that a team may have one more.
+
+    Raises:
+        LimitReached: the team has as many as a team may have.
     """
     mine = select(func.count()).select_from(table).where(table.c.team_id == team_id, *conditions)
     if connection.execute(mine).scalar_one() >= most:

@@ -1,5 +1,4 @@
-"""Where messages about runs go: webhooks, channels of Slack and services of Apprise of teams, and the channel
-of Slack of a user.
+"""Where messages about runs go: webhooks, channels of Slack and services of Apprise, of teams and users.
 
 A destination has a kind, a name, and settings. Who has the URL of a channel of Slack or of Apprise can post
 there, so it is kept encrypted.
@@ -166,8 +165,9 @@ class DestinationTable:
         *,
         name: str | None = None,
     ) -> StoredDestination:
-        """Change what is given; returns the destination as it is now. A URL that is replaced is in use again.
-        Raises as `create`, or if there is no such destination.
+        """Change what is given, and return the destination as it is now.
+
+        A URL that is replaced is in use again. Raises as `create`, or if there is no such destination.
         """
         limits, of_kind = _LIMITS[kind], destination.c.kind == kind
         if name is not None:
@@ -316,8 +316,9 @@ def _columns(
 
 
 def _audit_values(webhook: StoredDestination) -> dict[str, Any]:
-    """A webhook in the audit log: of the URL only the host, of the payload only whether there is one, since
-    users write tokens into both.
+    """Return a webhook as the audit log shows it.
+
+    Users write tokens into URLs and payloads: only the host is shown, and whether there is a payload.
     """
     settings = webhook.settings
     shown = {"url": host_of(settings["url"]), "payload": settings["payload"] is not None}

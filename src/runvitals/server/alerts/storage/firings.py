@@ -77,8 +77,10 @@ class FiringTable:
         rule_name: str = "",
         is_silence: bool = False,
     ) -> None:
-        """Write that a rule fired, with an event of the run and notifications. Nothing if either is gone, or
-        if it fires for the series already: another server wrote it, or this one before it was killed.
+        """Write that a rule fired, with an event of the run and notifications.
+
+        Does nothing if the rule or the run is gone, or if it fires for the series already: another server
+        wrote it, or this one before it was killed.
 
         Args:
             rule_name: the name of the rule for automations; "": they are not told.

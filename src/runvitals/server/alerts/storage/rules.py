@@ -94,8 +94,10 @@ class AlertRuleTable:
         return self._read(select(alert_rule).where(mine).order_by(alert_rule.c.name))
 
     def get(self, entity_id: int, rule_id: int) -> StoredRule:
-        """Raises:
-        NotFound: the team or user has no such rule.
+        """Return a rule of a team or user.
+
+        Raises:
+            NotFound: the team or user has no such rule.
         """
         mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.id == rule_id)
         rules = self._read(select(alert_rule).where(mine))
@@ -106,10 +108,12 @@ class AlertRuleTable:
     def create(
         self, entity_id: int, definition: Mapping[str, Any], enabled: bool, by: Actor, now_ms: int
     ) -> StoredRule:
-        """Raises:
-        NameTaken: a rule has this name.
-        LimitReached: there are too many.
-        NotFound: the team or user was deleted meanwhile.
+        """Add a rule, and return it.
+
+        Raises:
+            NameTaken: a rule has this name.
+            LimitReached: there are too many.
+            NotFound: the team or user was deleted meanwhile.
         """
 
         def work(connection: Connection) -> StoredRule:
@@ -180,8 +184,10 @@ class AlertRuleTable:
         return self._database.write(work)
 
     def delete(self, entity_id: int, rule_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        NotFound: the team or user has no such rule.
+        """Delete a rule, with its history.
+
+        Raises:
+            NotFound: the team or user has no such rule.
         """
 
         def work(connection: Connection) -> None:

@@ -29,8 +29,11 @@ class SecretInUse(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TeamSecretRow:
-    """A secret, without its value. `changed_by`: the user who set the value; None: it was no user, or the
-    user is deleted.
+    """A secret, without its value.
+
+    Attributes:
+        changed_by: the user who set the value; None: it was no user, or the user is deleted.
+        webhooks: the names of those that use it.
     """
 
     id: int

@@ -41,10 +41,10 @@ async def run_history(
     first_step: StepLimit = None,
     last_step: StepLimit = None,
 ) -> Response:
-    """The numbers that `log()` wrote, by step, for each process that logged; from `first_step` to
-    `last_step`, both included.
+    """The numbers that `log()` wrote, by step, for each process that logged.
 
-    As a table (`format`), a row has `step`, `t`, `host`, `rank` and a column for each name.
+    They are from `first_step` to `last_step`, both included. As a table (`format`), a row has `step`, `t`,
+    `host`, `rank` and a column for each name.
     """
     points = None if resolution == "raw" else max_points
     selection = series.LoggedSelection(tuple(keys), rank, first_step, last_step)

@@ -38,16 +38,19 @@ class MlflowView:
         return getattr(self._view, name)
 
     def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
+        """See `RunView.summaries`."""
         return [self._summary(summary) for summary in self._view.summaries(selection, skip)]
 
     def samples(
         self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
     ) -> list[Series]:
+        """See `RunView.samples`."""
         return [self._series(series) for series in self._view.samples(selection, t0, t1, at_most)]
 
     def read_chart(
         self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int
     ) -> ChartData:
+        """See `RunView.read_chart`."""
         chart = self._view.read_chart(selection, t0, t1, on, max_points)
         buckets = (
             None if chart.buckets is None else [self._rename_buckets(series) for series in chart.buckets]
@@ -87,9 +90,11 @@ class MlflowRun:
         self._run = run
 
     def version(self) -> RunVersion | None:
+        """See `OpenedRun.version`."""
         return self._run.version()
 
     async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
+        """See `OpenedRun.use`."""
         return await self._run.use(lambda view: work(cast(RunView, MlflowView(view))), quick)
 
 

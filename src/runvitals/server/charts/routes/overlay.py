@@ -316,4 +316,5 @@ async def _in_time(work: Callable[[], T]) -> T:
     description=changed_runs.__doc__,
 )
 async def overlay_live(request: Request, runs: TheRuns) -> EventStream:
+    """Stream the ids of the runs that have changed."""
     return EventStream(request, changed_runs.stream(ChangedRuns(runs.find), services_of(request).closing))

@@ -12,6 +12,8 @@ from runvitals.server.runs.routes.models import Number
 
 
 class OverlayRun(ResponseBody):
+    """A run whose values are shown."""
+
     id: str
     name: str
     state: State
@@ -62,6 +64,8 @@ class OverlayGroup(ResponseBody):
 
 
 class OverlayKey(ResponseBody):
+    """The lines of one key."""
+
     key: str
     width: float | None = Field(
         description="Width of the buckets, which begin at multiples of it; None if these are single values."
@@ -70,6 +74,8 @@ class OverlayKey(ResponseBody):
 
 
 class Overlay(ResponseBody):
+    """Values of several runs on one axis."""
+
     x: str
     runs: list[OverlayRun]
     missing: list[str] = Field(description="Requested ids of runs that do not exist or may not be read.")

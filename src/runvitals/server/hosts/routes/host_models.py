@@ -73,6 +73,8 @@ class FleetTotals(ResponseBody):
 
 
 class FleetPage(ResponseBody):
+    """A page of the hosts."""
+
     hosts: list[FleetHostSchema]
     total: int = Field(description="Hosts that match, on all pages.")
     next: str | None
@@ -91,6 +93,8 @@ class HostDetail(ResponseBody):
 
 
 class HostLine(ResponseBody):
+    """A series of a host in buckets."""
+
     key: str
     t: list[int] = Field(description="Starts of the buckets that have values, ms UTC.")
     value: list[Number] = Field(description="The statistic that the metric defines (`merge`).")

@@ -58,20 +58,25 @@ class JournalView:
 
     @property
     def run_id(self) -> str:
+        """See `RunView.run_id`."""
         return self.reader.run_id
 
     def run(self, now_ms: int) -> Run:
+        """See `RunView.run`."""
         return self.reader.run(now_ms)
 
     def events(self, now_ms: int, skip: int, limit: int) -> list[Event]:
+        """See `RunView.events`."""
         events = self.reader.run(now_ms).events
         end = max(0, len(events) - skip)
         return events[max(0, end - limit) : end]
 
     def note_problems(self) -> Mapping[str, None]:
+        """See `RunView.note_problems`."""
         return dict.fromkeys(self.reader.problems())
 
     def position(self) -> Position:
+        """See `RunView.position`."""
         return dict(self.reader.last_seq)
 
     def _select(self, selection: SeriesSelection) -> tuple[Groups, Callable[[str], bool]]:
@@ -105,9 +110,11 @@ class JournalView:
         return writer.host in {rank.host for rank in self.reader.run(0).ranks if rank.rank == selection.rank}
 
     def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
+        """See `RunView.summaries`."""
         return [summary(series) for series in islice(self._each(selection), skip, None)]
 
     def plan(self) -> RunPlan:
+        """See `RunView.plan`."""
         samples = self.reader.samples
         self._ranges.update(samples)
         series: list[PlannedSeries] = []
@@ -119,17 +126,20 @@ class JournalView:
         return self._plan
 
     def newest_ms(self) -> int:
+        """See `RunView.newest_ms`."""
         tables = (
             table for writer in self.reader.samples.writers.values() for table in writer.tables.values()
         )
         return max((table.times[-1] for table in tables if table.times), default=0)
 
     def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
+        """See `RunView.extent`."""
         return self.reader.samples.extent(*self._select(selection))
 
     def samples(
         self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
     ) -> list[Series]:
+        """See `RunView.samples`."""
         series = [within(item, t0, t1) for item in self._each(selection)]
         check_value_count(at_most, sum(len(item) for item in series))
         return [item for item in series if len(item)]
@@ -137,6 +147,7 @@ class JournalView:
     def read_chart(
         self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int
     ) -> ChartData:
+        """See `RunView.read_chart`."""
         few: list[Series] | None = []
         buckets: list[BucketedSeries] = []
         for item in self._each(selection):
@@ -151,19 +162,23 @@ class JournalView:
         return ChartData([], buckets) if few is None else ChartData(few)
 
     def read_buckets(self, selection: SeriesSelection, on: Grid) -> list[BucketedSeries]:
+        """See `RunView.read_buckets`."""
         return _buckets(self._each(selection), on)
 
     def sampled_keys(self) -> set[str]:
+        """See `RunView.sampled_keys`."""
         keys = {key for writer in self.reader.samples.writers.values() for key in writer.keys}
         return keys | {rate.key for rate in map(rate_of, keys) if rate is not None}
 
     def logged_columns(self, names: Iterable[str]) -> list[LoggedColumns]:
+        """See `RunView.logged_columns`."""
         requested = set(names)
         return [
             self._logged_columns(name, history, requested) for name, history in self.reader.histories.items()
         ]
 
     def logged_names(self) -> set[str]:
+        """See `RunView.logged_names`."""
         return {key for history in self.reader.histories.values() for key in history.keys}
 
     def _logged_columns(self, name: str, history: History, names: set[str]) -> LoggedColumns:
@@ -176,6 +191,7 @@ class JournalView:
         return LoggedColumns(writer.host, writer.rank, columns)
 
     def console(self, max_bytes: int) -> tuple[bool, list[ConsolePiece]]:
+        """See `RunView.console`."""
         output = self.reader.console
         if max_bytes != KEPT_BYTES:
             output = Console(max_bytes)
@@ -190,9 +206,11 @@ class JournalView:
         return output.cut, pieces
 
     def media_keys(self) -> list[MediaKey]:
+        """See `RunView.media_keys`."""
         return self.reader.media.keys()
 
     def media(self, selection: MediaSelection) -> MediaPage:
+        """See `RunView.media`."""
         first = -inf if selection.first_step is None else selection.first_step
         last = inf if selection.last_step is None else selection.last_step
         records = [
@@ -201,12 +219,15 @@ class JournalView:
         return MediaPage(records[selection.skip : selection.skip + selection.limit], len(records))
 
     def media_steps(self, key: str) -> list[float]:
+        """See `RunView.media_steps`."""
         return sorted({media.step for media in self.reader.logged_media(key) if media.step is not None})
 
     def saved_files(self) -> list[SavedFile]:
+        """See `RunView.saved_files`."""
         return self.reader.media.files(self.reader.folder)
 
     def artifacts(self, relation: ArtifactRelation, skip: int, limit: int) -> RunArtifactPage:
+        """See `RunView.artifacts`."""
         if not self.reader.media.artifacts():
             return RunArtifactPage([], 0)
         directory = os.path.dirname(os.path.dirname(self.reader.folder))
@@ -224,6 +245,7 @@ class JournalView:
     def content(
         self, sha256: str, check_artifact: Callable[[int], None] | None = None
     ) -> OpenedContent | None:
+        """See `RunView.content`."""
         if not self.reader.media.names(sha256):
             return None
         try:
@@ -237,19 +259,23 @@ class JournalView:
     # News. The reader is not polled between two of these calls, so its end is `now`.
 
     def count_between(self, before: Position, now: Position) -> int:
+        """See `RunView.count_between`."""
         writers = self.reader.samples.writers.items()
         return sum(writer.count_after(before.get(name, -1)) for name, writer in writers)
 
     def samples_between(self, before: Position, now: Position) -> Iterator[NewSample]:
+        """See `RunView.samples_between`."""
         for name, writer in self.reader.samples.writers.items():
             about = self.reader.facts.writer(name)
             for time_ms, values in writer.after(before.get(name, -1)):
                 yield NewSample(name, about.host, about.role, time_ms, values)
 
     def newest(self, source: str, before: Position) -> dict[str, tuple[int, float]]:
+        """See `RunView.newest`."""
         return self.reader.samples.writers[source].newest(before.get(source, -1))
 
     def rows_between(self, before: Position, now: Position) -> Iterator[NewRow]:
+        """See `RunView.rows_between`."""
         for name, history in self.reader.histories.items():
             about = self.reader.facts.writer(name)
             for step, time_ms, values in history.after(before.get(name, -1)):

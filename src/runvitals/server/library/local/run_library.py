@@ -68,6 +68,7 @@ class OpenedJournal:
 
     @property
     def nbytes(self) -> int:
+        """The memory that it takes, estimated."""
         return self._reader.nbytes
 
     def version(self) -> None:

@@ -1,0 +1,1 @@
+"""The library of the runs in the store of a shared server."""

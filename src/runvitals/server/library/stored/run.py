@@ -88,6 +88,7 @@ class StoredRun:
 
     @property
     def run_id(self) -> str:
+        """See `RunView.run_id`."""
         return self._run_id
 
     def refresh(self) -> None:
@@ -99,6 +100,7 @@ class StoredRun:
         self._run = self._selected = None
 
     def note_problems(self) -> Mapping[str, None]:
+        """See `RunView.note_problems`."""
         self._series.noted = {}
         return self._series.noted
 
@@ -126,6 +128,7 @@ class StoredRun:
         return None if len(numbers) <= _MAX_NEWEST else frozenset(sorted(numbers)[:_MAX_NEWEST])
 
     def events(self, now_ms: int, skip: int, limit: int) -> list[Event]:
+        """See `RunView.events`."""
         writers = self._metadata_store.writers.of_runs([self._number])[self._number]
         return events_of(self._number, writers, self._metadata_store, skip, limit)
 
@@ -171,6 +174,7 @@ class StoredRun:
         return page
 
     def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
+        """See `RunView.summaries`."""
         series = self._limit(self._requested_series(selection), skip)
         extents = self._series.extents(series, self._started_ms) if series else {}
         rates = [item for item in series if item.rate is not None and item.stored in extents]
@@ -202,10 +206,12 @@ class StoredRun:
         return summaries
 
     def plan(self) -> RunPlan:
+        """See `RunView.plan`."""
         plan = self._plans.of(self._number)
         return plan.update(self._lanes, self._last_times(), self._series.values_since)
 
     def newest_ms(self) -> int:
+        """See `RunView.newest_ms`."""
         times = self._last_times()
         return max((times.get(lane.id, 0) for lane in self._lanes if lane.sampled), default=0)
 
@@ -213,6 +219,7 @@ class StoredRun:
         return self._store.last_times([lane.id for lane in self._lanes])
 
     def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
+        """See `RunView.extent`."""
         last_times = self._last_times()
         cached = self._extents.get(selection)
         if cached is None or cached[0] != last_times:  # nothing is older than what was read, or it came late
@@ -239,6 +246,7 @@ class StoredRun:
     def samples(
         self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
     ) -> list[Series]:
+        """See `RunView.samples`."""
         requested = self._requested_series(selection)
         if at_most is not None:
             if len(requested) > _MAX_SERIES:
@@ -253,6 +261,7 @@ class StoredRun:
     def read_chart(
         self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int
     ) -> ChartData:
+        """See `RunView.read_chart`."""
         requested = self._limit(self._requested_series(selection))
         buckets = self._series.buckets([item for item in requested if item.rate is None], on)
         if all(int(item.buckets.n.sum()) <= max_points for item in buckets):
@@ -265,15 +274,18 @@ class StoredRun:
         return ChartData([], [by_place[item.place] for item in requested if item.place in by_place])
 
     def read_buckets(self, selection: SeriesSelection, on: Grid) -> list[BucketedSeries]:
+        """See `RunView.read_buckets`."""
         return self._series.buckets(self._limit(self._requested_series(selection)), on)
 
     def sampled_keys(self) -> set[str]:
+        """See `RunView.sampled_keys`."""
         requested = requested_series(self._lanes, lambda lane, key: True)
         return {item.place[0] for item in requested}
 
     # Logged values and console output
 
     def logged_columns(self, names: Iterable[str]) -> list[LoggedColumns]:
+        """See `RunView.logged_columns`."""
         requested = set(names)
         columns = []
         for lane in self._lanes:
@@ -285,6 +297,7 @@ class StoredRun:
         return columns
 
     def logged_names(self) -> set[str]:
+        """See `RunView.logged_names`."""
         logged = {key for lane in self._lanes if STEP in lane.logged for key in lane.logged}
         return logged - RESERVED
 
@@ -312,6 +325,7 @@ class StoredRun:
         return by_name
 
     def console(self, max_bytes: int) -> tuple[bool, list[ConsolePiece]]:
+        """See `RunView.console`."""
         output = self._metadata_store.console.tail(self._number, max_bytes)
         writers = {
             writer.id: writer for writer in self._metadata_store.writers.of_runs([self._number])[self._number]
@@ -332,6 +346,7 @@ class StoredRun:
     # News
 
     def position(self) -> Position:
+        """See `RunView.position`."""
         return {str(lane): time_ms for lane, time_ms in self._last_times().items()}
 
     def _news(self, before: Position, now: Position) -> Iterator[tuple[Lane, int, int]]:
@@ -342,20 +357,25 @@ class StoredRun:
                 yield lane, seen + 1, newest
 
     def media_keys(self) -> list[MediaKey]:
+        """See `RunView.media_keys`."""
         return self._metadata_store.media.keys(self._number)
 
     def media(self, selection: MediaSelection) -> MediaPage:
+        """See `RunView.media`."""
         steps = selection.first_step, selection.last_step
         pages = selection.skip, selection.limit
         return MediaPage(*self._metadata_store.media.page(self._number, selection.key, *steps, *pages))
 
     def media_steps(self, key: str) -> list[float]:
+        """See `RunView.media_steps`."""
         return self._metadata_store.media.steps(self._number, key)
 
     def saved_files(self) -> list[SavedFile]:
+        """See `RunView.saved_files`."""
         return self._metadata_store.media.files(self._number)
 
     def artifacts(self, relation: ArtifactRelation, skip: int, limit: int) -> RunArtifactPage:
+        """See `RunView.artifacts`."""
         artifacts = self._metadata_store.artifacts
         read = artifacts.versions.made_by if relation == "logged" else artifacts.lineage.used_by
         rows, total = read(self._number, skip, limit)
@@ -377,6 +397,7 @@ class StoredRun:
     def content(
         self, sha256: str, check_artifact: Callable[[int], None] | None = None
     ) -> OpenedContent | None:
+        """See `RunView.content`."""
         if check_artifact is not None and self._metadata_store.media.is_of_artifact(self._number, sha256):
             place = self._metadata_store.runs.place(self._number)
             if place is None:  # deleted for good a moment ago
@@ -385,6 +406,7 @@ class StoredRun:
         return None if self._files is None else self._files.open(self._number, sha256)
 
     def count_between(self, before: Position, now: Position) -> int:
+        """See `RunView.count_between`."""
         total = 0
         for lane, t0, t1 in self._news(before, now):
             on = Grid(t0, t1 - t0 + 1, 1)
@@ -393,6 +415,7 @@ class StoredRun:
         return total
 
     def samples_between(self, before: Position, now: Position) -> Iterator[NewSample]:
+        """See `RunView.samples_between`."""
         for lane, t0, t1 in self._news(before, now):
             keys = {number: key for key, number in lane.sampled.items()}
             if not keys:
@@ -409,6 +432,7 @@ class StoredRun:
         return sum(writer.started_ms <= t for writer in lane.writers[1:])
 
     def newest(self, source: str, before: Position) -> dict[str, tuple[int, float]]:
+        """See `RunView.newest`."""
         number, _, index = source.partition(".")
         lane = next(lane for lane in self._lanes if str(lane.id) == number)
         t1 = before.get(number, -1)
@@ -422,6 +446,7 @@ class StoredRun:
         }
 
     def rows_between(self, before: Position, now: Position) -> Iterator[NewRow]:
+        """See `RunView.rows_between`."""
         for lane, t0, t1 in self._news(before, now):
             if STEP not in lane.logged:
                 continue

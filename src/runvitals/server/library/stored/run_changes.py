@@ -53,6 +53,8 @@ class StoredChanges(ABC):
         return row
 
     async def stop(self, run_id: str, number: int | None = None, also: Also = None) -> None:
+        """See `EditableLibrary.stop`."""
+
         def work() -> None:
             row = self._row(run_id, number)
             if row.state != RUNNING:
@@ -86,16 +88,19 @@ class StoredChanges(ABC):
         await self._change(work, also)
 
     async def delete(self, run_id: str, number: int | None = None, also: Also = None) -> None:
+        """See `EditableLibrary.delete`."""
         runs = self._metadata_store.runs
         await self._change(lambda: runs.delete([self._row(run_id, number).id], self.clock()), also)
 
     async def restore(self, run_id: str, number: int | None = None, also: Also = None) -> None:
+        """See `EditableLibrary.restore`."""
         runs = self._metadata_store.runs
         await self._change(lambda: runs.restore([self._row(run_id, number, deleted=True).id]), also)
 
     async def edit(
         self, run_id: str, values: dict[str, Any], number: int | None = None, also: Also = None
     ) -> None:
+        """See `EditableLibrary.edit`."""
         runs = self._metadata_store.runs
         await self._change(lambda: runs.set_about(self._row(run_id, number).id, values, self.clock()), also)
 
@@ -107,6 +112,7 @@ class StoredChanges(ABC):
         also: Also = None,
         removed: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
+        """See `EditableLibrary.set_sections`."""
         runs = self._metadata_store.runs
         await self._change(
             lambda: runs.set_sections(self._row(run_id, number).id, sections, self.clock(), removed), also
@@ -120,16 +126,19 @@ class StoredChanges(ABC):
         number: int | None = None,
         also: Also = None,
     ) -> None:
+        """See `EditableLibrary.tag`."""
         runs = self._metadata_store.runs
         await self._change(lambda: runs.tag([self._row(run_id, number).id], self.clock(), add, remove), also)
 
     async def rename_project(
         self, name: str, new_name: str, number: int | None = None, also: Also = None
     ) -> None:
+        """See `EditableLibrary.rename_project`."""
         projects = self._metadata_store.projects
         await self._change(lambda: projects.rename(number or projects.id(name), new_name, self.clock()), also)
 
     async def delete_project(self, name: str, number: int | None = None, also: Also = None) -> int:
+        """See `EditableLibrary.delete_project`."""
         projects = self._metadata_store.projects
         return await self._change(lambda: projects.delete(number or projects.id(name), self.clock()), also)
 

@@ -376,6 +376,7 @@ class StoredLibrary(StoredChanges):
         return RunVersion(version.all + self._changes, version.facts + self._changes)
 
     def changed_elsewhere(self) -> None:
+        """Read runs again: another server may have changed them."""
         self._changes += 1
         for opened in list(self._opened.values()):
             opened.invalidate()

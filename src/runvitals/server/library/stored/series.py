@@ -48,6 +48,7 @@ class RequestedSeries(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str, str]:
+        """Key, host and role."""
         return (self.rate.key if self.rate else self.key, self.lane.host, self.lane.role)
 
     @property

@@ -33,6 +33,8 @@ router = Router()
 
 
 class NamedRunSchema(RequestBody):
+    """A run of a request."""
+
     id: str = Field(min_length=1, max_length=128)
     entity: str | None = Field(
         None, max_length=64, description="Where several teams or users have a run of this id."
@@ -47,6 +49,8 @@ class BulkRunChanges(models.RunChanges):
 
 
 class BulkChange(RequestBody):
+    """A change of many runs."""
+
     runs: list[NamedRunSchema] = Field(min_length=1, max_length=MAX_RUNS)
     do: Literal["update", "delete", "restore", "stop"]
     changes: BulkRunChanges | None = Field(None, description="For `update`.")
@@ -62,6 +66,8 @@ class BulkResultSchema(ResponseBody):
 
 
 class BulkResultsSchema(ResponseBody):
+    """What became of the runs."""
+
     results: list[BulkResultSchema] = Field(description="In the order of the request.")
 
 
@@ -72,8 +78,9 @@ class BulkResultsSchema(ResponseBody):
     dependencies=[needs(AUTHENTICATED)],
 )
 async def change_runs(request: Request, library: TheEditableLibrary, change: BulkChange) -> Any:
-    """Update, delete, restore or stop up to 1,000 runs. The permission is checked for each of them, and one
-    that fails does not prevent the others.
+    """Update, delete, restore or stop up to 1,000 runs.
+
+    The permission is checked for each of them, and one that fails does not prevent the others.
     """
     if (change.do == "update") != (change.changes is not None):
         raise InvalidFields({"changes": f"expected with `update`, and only with it, not with {change.do!r}"})

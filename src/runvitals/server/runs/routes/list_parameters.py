@@ -52,6 +52,7 @@ class RequestedList:
 
     @property
     def shown(self) -> ShownColumns:
+        """The columns that are read for the list."""
         return ShownColumns(tuple(dict.fromkeys(self.fields.values())), self.sparklines)
 
 

@@ -39,6 +39,7 @@ async def run_live(
     ] = None,
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> EventStream:
+    """Stream what is new in a run."""
     begin = last_event_id or after
     if begin is None:
         begin = await run.use(lambda view: series.cursor(view.position()), quick=True)

@@ -41,8 +41,9 @@ async def metric_definitions() -> Any:
     dependencies=[needs("filtered run:read")],
 )
 async def defined_metrics(library: TheLibrary, run_filter: TheFilter) -> Any:
-    """What the newest 50 runs that match a filter chose with `define_metric`, by name or pattern. The newest
-    choice for a name counts.
+    """What the newest 50 runs that match a filter chose with `define_metric`, by name or pattern.
+
+    The newest choice for a name counts.
     """
     page = await library.page(run_filter, RunSort("started_ms", True), _RUNS, None, lambda key: False)
     metrics: dict[str, Any] = {}

@@ -14,10 +14,14 @@ Values = dict[str, list[Number]]
 
 
 class ErrorAnswer(ResponseBody):
+    """Why a request failed."""
+
     error: str = Field(description="What is wrong, where, and what is allowed.")
 
 
 class About(ResponseBody):
+    """What the server is."""
+
     version: str
     kind: Literal["local", "server"] = Field(
         description="`local`: the journals of this machine, read-only; `server`: a shared server."
@@ -31,17 +35,23 @@ class About(ResponseBody):
 
 
 class Done(ResponseBody):
+    """What was done to a run."""
+
     run: str
     done: Literal["stop", "delete", "restore", "edit"]
 
 
 class ProjectDone(ResponseBody):
+    """What was done to a project."""
+
     project: str
     done: Literal["rename", "delete"]
     runs: int | None = Field(None, description="Number of runs moved to the trash.")
 
 
 class ProjectChanges(RequestBody):
+    """Changes of a project."""
+
     name: str = Field(min_length=1, max_length=256)
 
 
@@ -60,6 +70,8 @@ class RunChanges(RequestBody):
 
 
 class ProjectSchema(ResponseBody):
+    """A project with runs."""
+
     name: str
     entity: str | None = Field(None, description="The team or user whose it is; None without accounts.")
     runs: int
@@ -68,6 +80,8 @@ class ProjectSchema(ResponseBody):
 
 
 class HostState(ResponseBody):
+    """The state of a run on one host."""
+
     name: str
     state: State
     exit_code: int | None
@@ -147,6 +161,8 @@ class ListedRunSchema(RunRowSchema):
 
 
 class RunPageSchema(ResponseBody):
+    """A page of runs."""
+
     runs: list[ListedRunSchema]
     total: int = Field(description="Runs that match the filters, on all pages.")
     next: str | None = Field(description="The `after` of the next page; None on the last.")
@@ -156,6 +172,8 @@ class RunPageSchema(ResponseBody):
 
 
 class RankSchema(ResponseBody):
+    """A process of a training."""
+
     host: str
     pid: int
     rank: int | None
@@ -168,6 +186,8 @@ class RankSchema(ResponseBody):
 
 
 class EventSchema(ResponseBody):
+    """An event of a run."""
+
     time_ms: int
     name: str
     level: str
@@ -265,6 +285,8 @@ class MetricGroup(ResponseBody):
 
 
 class Metrics(ResponseBody):
+    """Series of a run, in groups of the same times."""
+
     run: str
     t0: int
     t1: int
@@ -289,6 +311,8 @@ class LoggedGroup(ResponseBody):
 
 
 class Logged(ResponseBody):
+    """Logged values of a run, in groups of the same steps."""
+
     run: str
     cursor: str
     groups: list[LoggedGroup]
@@ -297,6 +321,8 @@ class Logged(ResponseBody):
 
 
 class NewSampleSchema(ResponseBody):
+    """Samples that a host has sent."""
+
     host: str
     role: str
     t: int
@@ -304,6 +330,8 @@ class NewSampleSchema(ResponseBody):
 
 
 class NewRowSchema(ResponseBody):
+    """A row that the training has logged."""
+
     host: str
     rank: int | None
     step: float
@@ -346,6 +374,8 @@ class DifferencePart(ResponseBody):
 
 
 class DifferenceSchema(ResponseBody):
+    """How much one series differs."""
+
     kind: Literal["sampled", "logged"]
     key: str
     host: str
@@ -398,6 +428,8 @@ class FleetGroup(ResponseBody):
 
 
 class Aggregate(ResponseBody):
+    """A metric over many runs."""
+
     metric: str
     t0: int
     t1: int
@@ -406,6 +438,8 @@ class Aggregate(ResponseBody):
 
 
 class PrintedPiece(ResponseBody):
+    """A piece of the output."""
+
     time_ms: int
     stream: Literal["stdout", "stderr"]
     text: str
@@ -414,11 +448,15 @@ class PrintedPiece(ResponseBody):
 
 
 class ConsoleAnswer(ResponseBody):
+    """The newest output of a run."""
+
     cut: bool = Field(description="Older output is only in the journal.")
     pieces: list[PrintedPiece]
 
 
 class MetricDefinition(ResponseBody):
+    """What a metric means."""
+
     key: str
     unit: str
     kind: Literal["gauge", "counter", "rate"]

@@ -17,11 +17,15 @@ from runvitals.server.runs.routes.project_parameters import refresh_runs
 
 
 class ProjectOfRun(RequestBody):
+    """The project to which a run moves."""
+
     entity: str = Field(max_length=64, description="A team or user.")
     project: str = Field(max_length=256, description="One of its projects.")
 
 
 class MovedRun(ResponseBody):
+    """Where a run is after it was moved."""
+
     run: str
     entity: str
     project: str

@@ -20,6 +20,8 @@ class ColumnSummarySchema(ResponseBody):
 
 
 class RunGroupSchema(ResponseBody):
+    """Runs with the same values."""
+
     values: dict[str, str | float | None] = Field(
         description="By the names in `by`; None where the runs have no value."
     )
@@ -31,6 +33,8 @@ class RunGroupSchema(ResponseBody):
 
 
 class RunGroupsSchema(ResponseBody):
+    """A page of groups of runs."""
+
     groups: list[RunGroupSchema]
     total: int = Field(description="Groups on all pages.")
     next: str | None = Field(description="The `after` of the next page; None on the last.")
@@ -45,4 +49,6 @@ class FieldChoiceSchema(ResponseBody):
 
 
 class FieldChoicesSchema(ResponseBody):
+    """What a filter can name."""
+
     fields: list[FieldChoiceSchema]

@@ -76,8 +76,9 @@ async def run_groups(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     after: Annotated[str | None, Query(description="`next` of the previous page.", max_length=20)] = None,
 ) -> Any:
-    """Runs with the same values, and statistics of their columns. A run with several tags or hosts is in
-    several groups.
+    """Runs with the same values, and statistics of their columns.
+
+    A run with several tags or hosts is in several groups.
     """
     fields = fields_of(columns)
     try:
@@ -120,8 +121,9 @@ def _group(group: RunGroup, names: tuple[str, ...], fields: dict[str, str]) -> d
     dependencies=[needs("filtered run:read")],
 )
 async def runs_as_csv(library: TheLibrary, run_filter: TheFilter, requested: TheList) -> Response:
-    """The runs that match, one a row, with the chosen columns: at most 100,000. Text that a spreadsheet would
-    run as a formula gets a leading apostrophe.
+    """The runs that match, one a row, with the chosen columns: at most 100,000.
+
+    Text that a spreadsheet would run as a formula gets a leading apostrophe.
     """
     if requested.sparklines:
         raise InvalidFields({"sparklines": "a table in CSV has no sparklines"})

@@ -187,8 +187,9 @@ async def edit(
     number: RunNumber,
     changes: models.RunChanges,
 ) -> Any:
-    """Set a run's name, notes, tags, group, job type, project or author. Fields that are left out do not
-    change.
+    """Set a run's name, notes, tags, group, job type, project or author.
+
+    Fields that are left out do not change.
     """
     access = route_check(request)
     if access is not None and "project" in changes.model_fields_set:

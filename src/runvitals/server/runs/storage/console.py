@@ -42,8 +42,10 @@ class ConsoleLine:
     text: str
 
     def check(self) -> None:
-        """Raises:
-        ValueError: an invalid number.
+        """Check that the line can be stored.
+
+        Raises:
+            ValueError: an invalid number.
         """
         check_integers("console output", seq=self.seq, time_ms=self.time_ms)
         if self.stream not in STREAMS:
@@ -59,10 +61,10 @@ class ConsolePage:
 
 
 class ConsoleTable:
-    """The table of console output.
+    r"""The table of console output.
 
     Example:
-        >>> metadata_store.console.add([ConsoleLine(run_id, writer_id, 17, now_ms, 1, "epoch 1\\n")])
+        >>> metadata_store.console.add([ConsoleLine(run_id, writer_id, 17, now_ms, 1, "epoch 1\n")])
         >>> [piece.text for piece in metadata_store.console.tail(run_id).pieces]
         ['epoch 1\\n']
     """

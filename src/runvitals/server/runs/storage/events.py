@@ -57,8 +57,10 @@ class StoredEvent:
     service_account_id: int | None = None
 
     def check(self) -> None:
-        """Raises:
-        ValueError: data that is not valid JSON, or a number beyond 64 bits.
+        """Check that the event can be stored.
+
+        Raises:
+            ValueError: data that is not valid JSON, or a number beyond 64 bits.
         """
         _row(self)
 

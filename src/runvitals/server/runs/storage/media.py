@@ -47,8 +47,10 @@ class StoredMedia:
     items: list[dict[str, Any]]
 
     def check(self) -> None:
-        """Raises:
-        ValueError: an invalid number, or items that are not valid JSON.
+        """Check that the record can be stored.
+
+        Raises:
+            ValueError: an invalid number, or items that are not valid JSON.
         """
         _row(self)
 
@@ -126,8 +128,9 @@ class MediaTable:
         self._database.write(lambda connection: connection.execute(later))
 
     def copy_until(self, source_id: int, run_id: int, writer_id: int, step: float) -> None:
-        """Give a run the media that another one has logged up to a step, with their files. Those that it has
-        already are not added again. Durable.
+        """Give a run the media that another one has logged up to a step, with their files. Durable.
+
+        Those that it has already are not added again.
 
         Args:
             writer_id: the writer of the run whose records they become.
@@ -155,8 +158,9 @@ class MediaTable:
         self._database.write(work)
 
     def keys(self, run_id: int) -> list[MediaKey]:
-        """The names under which media were logged, in order of first use; not those of saved files and
-        artifacts.
+        """Return the names under which media were logged, in order of first use.
+
+        Those of saved files and artifacts are left out.
         """
         statement = (
             select(

@@ -35,15 +35,21 @@ class GatheredRows(Protocol):
     """Rows of `log()` that a writer has sent."""
 
     @property
-    def run_id(self) -> int: ...
+    def run_id(self) -> int:
+        """The number of the run."""
+
     @property
-    def writer(self) -> str: ...
+    def writer(self) -> str:
+        """The name of the writer."""
+
     @property
     def names(self) -> int:
         """Identifies the list of their names."""
 
     @property
-    def metric_ids(self) -> tuple[int, ...]: ...
+    def metric_ids(self) -> tuple[int, ...]:
+        """The metric of each column."""
+
     def add(self, other: Any, /) -> None:
         """Add other rows of the same names."""
 
@@ -134,8 +140,9 @@ class PendingSummaries:
                     raise
 
     def flush_for_readers(self, run_ids: Iterable[int] | None = None) -> None:
-        """Add the rows that were gathered, if they can be written: on a full disk one may still read. They
-        follow when there is room; the thread that writes them every second reports why they do not.
+        """Add the rows that were gathered, if they can be written: on a full disk one may still read.
+
+        They follow when there is room; the thread that writes them every second reports why they do not.
         """
         with suppress(MetadataStoreUnavailable):
             self.flush(run_ids)

@@ -60,6 +60,7 @@ class RunRow:
 
     @property
     def state(self) -> State:
+        """The state at the time of the query."""
         return self.ending.state
 
 

@@ -1,5 +1,4 @@
-"""The states of runs, computed from the `end` records of their writers and from when the server last heard
-from them.
+"""The states of runs, computed from the ends of their writers and from when the server last heard them.
 
 The rule is `runvitals.model.state`. A writer is silent if the server has not heard from it for too long; the
 times in its records do not matter. So a wrong clock does not make a run lost, a network outage makes it lost
@@ -58,6 +57,7 @@ class StoredWriter:
 
     @property
     def alive_until_ms(self) -> int:
+        """Until when the run counts as running, ms UTC."""
         return self.heard_ms + silence_ms(self.interval_s)
 
 
@@ -86,8 +86,9 @@ def hosts(writers: Sequence[StoredWriter], now_ms: int) -> list[Host]:
 
 
 def update_run_states(connection: Connection, run_ids: Iterable[int]) -> None:
-    """Update the state columns of runs from their writers, and raise the events of those that ended. The runs
-    must be locked (`lock_runs`).
+    """Update the state columns of runs from their writers, and raise the events of those that ended.
+
+    The runs must be locked (`lock_runs`).
     """
     rows: list[dict[str, Any]] = []
     ended: list[RunReached] = []

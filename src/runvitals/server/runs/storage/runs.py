@@ -151,8 +151,9 @@ class RunTable:
             return set(connection.execute(matching).scalars())
 
     def counts(self, run_filter: Filter, by: str, now_ms: int) -> dict[str, int]:
-        """How many runs matching a filter are in each project or state, or have each tag or author; largest
-        first. Runs without an author are counted under "".
+        """Return how many runs that match a filter are in each project or state, or have each tag or author.
+
+        The largest count is first. Runs without an author are counted under "".
 
         Raises:
             ValueError: `by` is not in `COUNTED_BY`.
@@ -177,9 +178,7 @@ class RunTable:
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     def fields(self, run_filter: Filter, now_ms: int) -> list[str]:
-        """The fields of the newest 1,000 runs matching a filter: the columns their table can show and sort
-        by.
-        """
+        """Return the fields of the newest 1,000 matching runs: what their table can show and sort by."""
         with self._read_fields() as connection:
             return run_fields.names_of(connection, run_filter, now_ms)
 
@@ -275,8 +274,9 @@ class RunTable:
         self._database.write(work)
 
     def request_stop(self, run_id: int, now_ms: int) -> None:
-        """Record that a user requested a stop. It is passed on when one of the run's writers is next heard
-        from.
+        """Record that a user requested a stop.
+
+        It is passed on when one of the run's writers is next heard from.
 
         Raises:
             UnknownRun: there is no run with this id.

@@ -35,13 +35,20 @@ class SectionChange(Protocol):
     """An update of a section."""
 
     @property
-    def run_id(self) -> int: ...
+    def run_id(self) -> int:
+        """The number of the run."""
+
     @property
-    def section(self) -> str: ...
+    def section(self) -> str:
+        """The name of the section."""
+
     @property
-    def values(self) -> dict[str, Any]: ...
+    def values(self) -> dict[str, Any]:
+        """The keys that it sets."""
+
     @property
-    def time_ms(self) -> int: ...
+    def time_ms(self) -> int:
+        """When it was made, ms UTC."""
 
 
 def ensure_named_projects(

@@ -1,5 +1,4 @@
-"""The facts about a run in sections: JSON objects to which records contribute keys; per key the latest time
-wins.
+"""The facts about a run in sections: JSON objects of keys from records; the latest time of a key wins.
 
 This is the journal's rule, and it holds for any order of arrival. Sections that differ between
 hosts (`machine`, `sources`) are kept by host.
@@ -53,6 +52,7 @@ class SectionUpdate:
 
     @property
     def key(self) -> SectionKey:
+        """The section that it changes."""
         return SectionKey(
             self.run_id, self.section, checked_name("host", self.host) if self.section in BY_HOST else ""
         )

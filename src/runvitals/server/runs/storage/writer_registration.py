@@ -88,11 +88,14 @@ class WriterRegistration:
 
     @property
     def run_key(self) -> RunKey:
+        """Entity and run id of the writer's run."""
         return self.sender.entity_id, self.run
 
     def check(self) -> None:
-        """Raises:
-        ValueError: a name or number that cannot be stored; the text says what is allowed.
+        """Check that names and numbers can be stored.
+
+        Raises:
+            ValueError: one cannot; the text says what is allowed.
         """
         check_run_id(self.run)
         check_writer(self.writer)

@@ -94,10 +94,10 @@ class WriterTable:
     def record_heartbeats(
         self, heartbeats: Sequence[WriterHeartbeat], usage: UsageMarks | None = None
     ) -> None:
-        """Record heartbeats, and what was noted about usage. A power failure may undo the newest ones; the
-        next ones follow soon.
+        """Record heartbeats, and what was noted about usage.
 
-        Writers of purged runs are ignored.
+        A power failure may undo the newest ones; the next ones follow soon. Writers of purged runs are
+        ignored.
         """
 
         def work(connection: Connection) -> None:

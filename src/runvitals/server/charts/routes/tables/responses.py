@@ -47,8 +47,9 @@ class TableResponse(StreamingResponse):
 
 
 class IncompleteTable(Exception):
-    """Data could not be read after the response began. The connection is closed, so that a client does not
-    take the table for complete.
+    """Data could not be read after the response began.
+
+    The connection is closed, so that a client does not take the table for complete.
     """
 
 

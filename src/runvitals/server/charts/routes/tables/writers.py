@@ -42,8 +42,9 @@ def table_writer(format: Format, fields: Sequence[TableField]) -> TableWriter:
 
 
 class CsvWriter:
-    """CSV with a header row. Gaps and missing values are empty; times are ms UTC. No text is a formula in a
-    spreadsheet.
+    """CSV with a header row.
+
+    Gaps and missing values are empty; times are ms UTC. No text is a formula in a spreadsheet.
     """
 
     def __init__(self, fields: Sequence[TableField]) -> None:
@@ -52,14 +53,17 @@ class CsvWriter:
         self._lines = csv.writer(self._text, lineterminator="\n")
 
     def begin(self) -> bytes:
+        """See `TableWriter.begin`."""
         self._lines.writerow([inert_cell(field.name) for field in self._fields])
         return self._drain()
 
     def add(self, block: Block) -> bytes:
+        """See `TableWriter.add`."""
         self._lines.writerows(zip(*(_cells(column) for column in block), strict=True))
         return self._drain()
 
     def end(self) -> bytes:
+        """See `TableWriter.end`."""
         return b""
 
     def _drain(self) -> bytes:
@@ -93,13 +97,16 @@ class ArrowWriter:
         self._writer = ipc.new_stream(self._sink, self._schema)
 
     def begin(self) -> bytes:
+        """See `TableWriter.begin`."""
         return self._sink.drain()
 
     def add(self, block: Block) -> bytes:
+        """See `TableWriter.add`."""
         self._writer.write_batch(_batch(self._schema, block))
         return self._sink.drain()
 
     def end(self) -> bytes:
+        """See `TableWriter.end`."""
         self._writer.close()
         return self._sink.drain()
 
@@ -115,13 +122,16 @@ class ParquetWriter:
         self._writer = parquet.ParquetWriter(self._sink, self._schema, compression="zstd")
 
     def begin(self) -> bytes:
+        """See `TableWriter.begin`."""
         return self._sink.drain()
 
     def add(self, block: Block) -> bytes:
+        """See `TableWriter.add`."""
         self._writer.write_batch(_batch(self._schema, block))
         return self._sink.drain()
 
     def end(self) -> bytes:
+        """See `TableWriter.end`."""
         self._writer.close()
         return self._sink.drain()
 
