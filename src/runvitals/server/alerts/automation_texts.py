@@ -8,13 +8,13 @@ _LEVELS = {"failed": "error", "crashed": "error", "lost": "warning", "stopped": 
 
 
 def text_of(occurrence: Occurrence, team: str, automation: str) -> str:
-    """The title of an event, and which automation reports it."""
+    """Return the title of an event, and which automation reports it."""
     prefix = f"[{team}/{occurrence.project}]" if occurrence.project else f"[{team}]"
     return f"{prefix} {_what(occurrence)}\nYou get this by the automation “{automation}” of team {team}."
 
 
 def level_of(occurrence: Occurrence) -> str:
-    """How serious an event is: info, warning or error."""
+    """Return how serious an event is: info, warning or error."""
     if occurrence.kind in ("finding", "device.silent", "usage.threshold"):
         return "warning"
     return _LEVELS.get(occurrence.state, "info")

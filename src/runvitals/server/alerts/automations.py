@@ -279,7 +279,7 @@ class Occurrence:
 
 
 def automation_of(definition: Mapping[str, Any]) -> Automation:
-    """An automation from its JSON form.
+    """Return an automation from its JSON form.
 
     Raises:
         InvalidAutomation: it is invalid.
@@ -308,7 +308,7 @@ def automation_of(definition: Mapping[str, Any]) -> Automation:
 
 
 def _allowed_kinds(field: str) -> str:
-    """Which kinds there are, for the text about an unknown one."""
+    """Return which kinds there are, for the text about an unknown one."""
     if field.rpartition(".")[2] != "kind":
         return ""
     kinds = _EVENTS if field == "event.kind" else _ACTIONS
@@ -316,18 +316,18 @@ def _allowed_kinds(field: str) -> str:
 
 
 def as_json(automation: Automation) -> dict[str, Any]:
-    """The JSON form of an automation, with everything that was left out."""
+    """Return the JSON form of an automation, with everything that was left out."""
     form: dict[str, Any] = msgspec.to_builtins(automation)
     return form
 
 
 def kind_of(event: Event) -> str:
-    """The kind of an event."""
+    """Return the kind of an event."""
     return str(event.__struct_config__.tag)
 
 
 def matches(automation: Automation, occurrence: Occurrence) -> bool:
-    """Whether an automation acts on something that happened, apart from its cool-down."""
+    """Return whether an automation acts on something that happened, apart from its cool-down."""
     if occurrence.kind != automation.kind:
         return False
     if occurrence.automation_id is not None:  # evaluated for one automation: metrics
@@ -336,7 +336,7 @@ def matches(automation: Automation, occurrence: Occurrence) -> bool:
 
 
 def fits(automation_filter: AutomationFilter, occurrence: Occurrence) -> bool:
-    """Whether a filter lets something through."""
+    """Return whether a filter lets something through."""
     return (
         (not automation_filter.projects or occurrence.project in automation_filter.projects)
         and (not automation_filter.author or occurrence.author == automation_filter.author)

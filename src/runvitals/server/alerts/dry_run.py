@@ -136,7 +136,7 @@ class _PastSamples:
     def beyond(
         self, rule: AlertRule, lanes: Sequence[WatchedLane], ended_ms: int | None
     ) -> tuple[list[PastFiring], Evaluated]:
-        """When a rule would have fired that compares the values of one series, and on what."""
+        """Return when a rule would have fired that compares the values of one series, and on what."""
         firings: list[PastFiring] = []
         evaluated: Evaluated = []
         for lane in lanes:
@@ -153,7 +153,7 @@ class _PastSamples:
     def spread(
         self, rule: AlertRule, lanes: Sequence[WatchedLane], ended_ms: int | None
     ) -> tuple[list[PastFiring], Evaluated]:
-        """The same of a rule that compares the series of a run with each other."""
+        """Return the same of a rule that compares the series of a run with each other."""
         watched = WatchedSeries([self._host(rule, lane) for lane in lanes])
         comparison = SpreadWatch(watched, lambda slot: (rule,))
         each = (batch for lane in lanes for batch in self._batches(rule, lane))
@@ -175,7 +175,7 @@ class _PastSamples:
     def silent(
         self, rule: AlertRule, lanes: Sequence[WatchedLane], ended_ms: int | None
     ) -> tuple[list[PastFiring], Evaluated]:
-        """The same of a rule about silence."""
+        """Return the same of a rule about silence."""
         until_ms = self._to_ms if ended_ms is None else min(ended_ms, self._to_ms)
         heard = list(self._heard(rule, lanes))
         busy = self._busy_ms(rule, lanes)
@@ -197,7 +197,7 @@ class _PastSamples:
     def _heard(
         self, rule: AlertRule, lanes: Sequence[WatchedLane]
     ) -> Iterable[tuple[WatchedLane, str, Integers]]:
-        """What can fall silent, and when it was heard."""
+        """Yield what can fall silent, and when it was heard."""
         of, feature = rule.condition.of, rule.condition.feature
         if of == "metric" and feature is not None:
             for lane in lanes:
@@ -218,7 +218,7 @@ class _PastSamples:
             yield chosen[0], "", np.unique(np.concatenate(by_run))
 
     def _busy_ms(self, rule: AlertRule, lanes: Sequence[WatchedLane]) -> Integers | None:
-        """When the run was busy; None: that does not count."""
+        """Return when the run was busy; None: that does not count."""
         if not rule.condition.busy_metric:
             return None
         times = [
@@ -268,7 +268,7 @@ class _PastSamples:
 def gaps(
     heard_ms: Integers, until_ms: int, for_ms: int, busy_ms: Integers | None
 ) -> Iterable[tuple[int, int]]:
-    """When a silence was found, and when it was over: each time of at least `for_ms` without a value.
+    """Yield when a silence was found, and when it was over: each time of at least `for_ms` without a value.
 
     Args:
         until_ms: when the run ended, or now.
@@ -293,7 +293,7 @@ def _cut_batch(batch: SampleBatch, from_ms: int, to_ms: int) -> SampleBatch:
 
 
 def _series_with_values(series: WatchedSeries, lanes: Sequence[WatchedLane]) -> Evaluated:
-    """What values were added to."""
+    """Return what values were added to."""
     by_id = {lane.lane_id: lane for lane in lanes}
     heard = (series.evaluation.last_ms > 0).tolist()
     slots = [slot.series for slot, is_heard in zip(series.evaluation.slots, heard, strict=True) if is_heard]
@@ -304,7 +304,7 @@ def _series_with_values(series: WatchedSeries, lanes: Sequence[WatchedLane]) -> 
 
 
 def _firings(transitions: list[Transition], lanes: Sequence[WatchedLane]) -> list[PastFiring]:
-    """The times at which it fired, each with its end."""
+    """Return the times at which it fired, each with its end."""
     by_id = {lane.lane_id: lane for lane in lanes}
     firings: list[PastFiring] = []
     open_: dict[tuple[int, str], PastFiring] = {}

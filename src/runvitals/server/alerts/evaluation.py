@@ -183,7 +183,7 @@ class Evaluation:
                 windows.take_over(self._window_of[new[chosen]], its, before._window_of[old[chosen]])
 
     def state(self) -> dict[tuple[int, EvaluatedSeries], InstanceState]:
-        """The instances that are pending or firing, or have fired, by rule id and series."""
+        """Return the instances that are pending or firing, or have fired, by rule id and series."""
         states = {}
         for index in np.nonzero((self._state != OK) | (self._fired_ms != _NEVER))[0].tolist():
             states[self._key(index)] = self._instance(index)
@@ -207,7 +207,7 @@ class Evaluation:
         self._limits[index] = self._fire[index] if before.state == OK else self._clear[index]
 
     def _make_windows(self, buckets: int) -> SeriesWindows:
-        """The windows of all slots that have so many buckets."""
+        """Return the windows of all slots that have so many buckets."""
         features: list[Feature] = []
         shared: dict[tuple[str, Feature], int] = {}
         for index in np.nonzero(self._buckets_of == buckets)[0].tolist():
@@ -245,7 +245,7 @@ class Evaluation:
         self._any_equality = bool(self._equality.any())
 
     def _next_points(self, slots: Integers) -> Integers:
-        """The times of the next values of slots, where these count their values."""
+        """Return the times of the next values of slots, where these count their values."""
         times: Integers = np.maximum(self._last_ms[slots] + 1, 0)
         buckets_of, window_of = self._buckets_of[slots], self._window_of[slots]
         for buckets, windows in self._windows.items():
@@ -341,7 +341,7 @@ def _integers(values: Sequence[int]) -> Integers:
 
 
 def _numbers(rule: AlertRule) -> tuple[float, ...]:
-    """What the arrays of an instance hold of its rule."""
+    """Return what the arrays of an instance hold of its rule."""
     equality = _EQUALITIES.get(rule.condition.operator, 0.0)
     return (*_limits(rule.condition), rule.condition.absolute, rule.for_ms, rule.cooldown_ms, equality)
 
@@ -361,7 +361,7 @@ def _buckets(feature: Feature) -> int:
 
 
 def _window(feature: Feature, buckets: int) -> tuple[int, int, int, int, int]:
-    """What `SeriesWindows` takes of a feature: statistic, width, recent, used, reach."""
+    """Return what `SeriesWindows` takes of a feature: statistic, width, recent, used, reach."""
     if feature.points:
         used = feature.points + feature.points_before
         return _statistic(feature), 1, feature.points, used, used - 1

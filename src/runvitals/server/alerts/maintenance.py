@@ -32,7 +32,7 @@ class Maintenance:
     zone: str = "UTC"
 
     def has(self, time_ms: int) -> bool:
-        """Whether a time lies within."""
+        """Return whether a time lies within."""
         if not self.days:
             return self.from_ms <= time_ms < self.to_ms
         local = datetime.fromtimestamp(time_ms / 1000, zone_named(self.zone))

@@ -41,7 +41,7 @@ class MetricAutomations:
         return rows != before
 
     def rules(self) -> list[tuple[StoredRule, AlertRule]]:
-        """What finds that they are to act, each as if it were a rule of its team.
+        """Return what finds that they are to act, each as if it were a rule of its team.
 
         Ids are negative, so that they are no other rule's.
         """
@@ -71,7 +71,7 @@ class MetricAutomations:
 
 
 def metric_event(row: AutomationRow) -> MetricEvent | None:
-    """What an automation watches of a metric; None if it is about something else."""
+    """Return what an automation watches of a metric; None if it is about something else."""
     try:
         event = automation_of(row.definition).event
     except InvalidAutomation:
@@ -80,7 +80,7 @@ def metric_event(row: AutomationRow) -> MetricEvent | None:
 
 
 def condition_of(event: MetricEvent) -> RuleCondition:
-    """The condition of a rule that holds while that of an automation is met.
+    """Return the condition of a rule that holds while that of an automation is met.
 
     >>> condition_of(MetricThreshold("loss", 10.0)).feature
     Feature(metric='loss', statistic='last', window_ms=0, baseline_ms=0, relative=False, spread=False, \

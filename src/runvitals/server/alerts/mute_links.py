@@ -23,7 +23,7 @@ class MuteLink:
     run_id: int
 
     def text(self, key: bytes) -> str:
-        """The link, signed by a key."""
+        """Return the link, signed by a key."""
         signature = base64.urlsafe_b64encode(_signature(self, key)).rstrip(b"=").decode("ascii")
         return f"{self.user_id}.{self.run_id}.{signature}"
 

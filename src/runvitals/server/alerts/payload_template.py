@@ -70,7 +70,7 @@ def check_payload(text: str, secrets: Collection[str] = ()) -> None:
 
 
 def fill_payload(text: str, values: Mapping[str, Any]) -> str:
-    """The payload with values in their places; a value that there is none of is empty.
+    """Return the payload with values in their places; a value that there is none of is empty.
 
     Values become part of texts of the JSON, never of its structure. A text that is one place and nothing else
     becomes the value itself, so that numbers stay numbers.
@@ -104,7 +104,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _texts(value: Any) -> Iterator[tuple[bool, str]]:
-    """All texts of some JSON, each with whether it is the name of a member."""
+    """Yield all texts of some JSON, each with whether it is the name of a member."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

@@ -28,7 +28,7 @@ from runvitals.server.events.outbox import Notification
 
 
 def reaction_to(row: AutomationRow, event: RaisedEvent) -> Reaction | None:
-    """What an automation does about an event; None: it is not about it."""
+    """Return what an automation does about an event; None: it is not about it."""
     try:
         automation = automation_of(row.definition)
     except InvalidAutomation:
@@ -41,7 +41,7 @@ def reaction_to(row: AutomationRow, event: RaisedEvent) -> Reaction | None:
 
 
 def times_of(row: AutomationRow, past: Sequence[RaisedEvent]) -> list[int]:
-    """When an automation would have acted on what happened, ms UTC.
+    """Return when an automation would have acted on what happened, ms UTC.
 
     Args:
         past: the oldest first.
@@ -62,7 +62,7 @@ def times_of(row: AutomationRow, past: Sequence[RaisedEvent]) -> list[int]:
 def notifications_of(
     row: AutomationRow, automation: Automation, event: RaisedEvent, occurrence: Occurrence
 ) -> tuple[Notification, ...]:
-    """The notifications that an automation sends about an event."""
+    """Return the notifications that an automation sends about an event."""
     payload: dict[str, Any] = {"values": dict(occurrence.values), "level": level_of(occurrence)}
     if event.project_id is not None:
         payload["project_id"] = event.project_id
@@ -88,7 +88,7 @@ def notifications_of(
 
 
 def occurrence_of(event: RaisedEvent) -> Occurrence:
-    """An event as automations see it."""
+    """Return an event as automations see it."""
     data = event.data
     collection, version = str(data.get("collection", "")), data.get("version")
     project = str(data.get("project", "")) or event.project
@@ -133,7 +133,7 @@ def occurrence_of(event: RaisedEvent) -> Occurrence:
 
 
 def _subject(event: RaisedEvent) -> str:
-    """What the cool-down of an automation is for."""
+    """Return what the cool-down of an automation is for."""
     data = event.data
     if event.kind == "usage.threshold":  # each category and percentage
         return f"usage:{event.team_id}:{data.get('category', '')}:{data.get('percent', 0)}"
@@ -143,7 +143,7 @@ def _subject(event: RaisedEvent) -> str:
 
 
 def _targets(action: Action, event: RaisedEvent) -> list[tuple[str, dict[str, Any]]]:
-    """Where an action leads, each with what only its receiver needs."""
+    """Return where an action leads, each with what only its receiver needs."""
     if isinstance(action, TellSlack):
         return [(f"slack:{action.destination}", {})]
     if isinstance(action, TellApprise):

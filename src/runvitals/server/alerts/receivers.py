@@ -41,7 +41,7 @@ class Choices:
 
 
 def receivers(event: str, level: str, choices: Choices) -> list[AlertReceiver]:
-    """The users who are notified about an event; nobody twice by one channel.
+    """Return the users who are notified about an event; nobody twice by one channel.
 
     An exception for the run counts before one for the project, and that before one for the team.
     """
@@ -66,7 +66,9 @@ def receivers(event: str, level: str, choices: Choices) -> list[AlertReceiver]:
 
 
 def named_receivers(to: Collection[str], choices: Choices) -> list[AlertReceiver]:
-    """The users that a rule names, by the channels that they chose for findings; by mail, if they chose none.
+    """Return the users that a rule names, by the channels that they chose for findings.
+
+    By mail, if they chose none.
 
     Args:
         to: `author` and `members`.
@@ -84,12 +86,12 @@ def named_receivers(to: Collection[str], choices: Choices) -> list[AlertReceiver
 
 
 def team_is_notified(event: str, level: str, team: TeamAlerts) -> bool:
-    """Whether the team's Slack destination gets an event."""
+    """Return whether the team's Slack destination gets an event."""
     return team.slack_destination is not None and team.events[SWITCH_OF[event]].wants("slack", level)
 
 
 def is_muted(modes: Mapping[Scope, str]) -> bool:
-    """Whether a user muted a run, its project or its team."""
+    """Return whether a user muted a run, its project or its team."""
     return _mode(modes) == "off"
 
 
@@ -98,7 +100,7 @@ def _mode(modes: Mapping[Scope, str]) -> str | None:
 
 
 def _channels_of(choices: PersonalAlerts) -> frozenset[Channel]:
-    """The channels that a user gets anything by; mail, if there is none."""
+    """Return the channels that a user gets anything by; mail, if there is none."""
     used = {
         channel
         for channel in CHANNELS

@@ -115,14 +115,14 @@ class RuleNotices:
         )
 
     def _with_route(self, stored: StoredRule, rule: AlertRule) -> AlertRule:
-        """A rule that names nobody, with whom its team chose for its severity."""
+        """Return a rule that names nobody, with whom its team chose for its severity."""
         if rule.tell:
             return rule
         chosen = team_alerts(self._store.alerts.settings.of_team(stored.entity_id))
         return replace(rule, tell=chosen.routes.get(rule.severity, ()))
 
     def _count_transition(self, rule_id: int, run_id: int, firing: bool, now_ms: int) -> int:
-        """How many transitions of a rule for a run there were in this minute, with this one."""
+        """Return how many transitions of a rule for a run there were in this minute, with this one."""
         minute = now_ms // MINUTE_MS
         if minute != self._minute:
             self._minute = minute
@@ -131,7 +131,10 @@ class RuleNotices:
         return self._counts[rule_id, run_id, firing]
 
     def watches_all(self, stored: StoredRule) -> bool:
-        """Whether a rule may look at the runs of all teams: its creator administers the organisation."""
+        """Return whether a rule may look at the runs of all teams.
+
+        Its creator administers the organisation.
+        """
         creator = None if stored.creator_id is None else self._directory.user(stored.creator_id)
         return creator is not None and creator.state == "active" and creator.org_admin
 
@@ -207,7 +210,7 @@ def _place_text(place: RunPlace) -> str:
 
 
 def transition_text(rule: AlertRule, transition: Transition) -> str:
-    """What a rule found, in a sentence without a full stop."""
+    """Return what a rule found, in a sentence without a full stop."""
     condition, key = rule.condition, one_line(transition.series.key)
     where = f" on {one_line(transition.series.host)}" if transition.series.host else ""
     duration = f" for {duration_text(rule.for_ms)}" if rule.for_ms else ""
@@ -234,7 +237,7 @@ def transition_text(rule: AlertRule, transition: Transition) -> str:
 
 
 def _reason_for_silence(stored: StoredRule, rule: AlertRule, now_ms: int) -> str | None:
-    """Why nobody is notified now; None: they are."""
+    """Return why nobody is notified now; None: they are."""
     if stored.muted_until_ms is not None and now_ms < stored.muted_until_ms:
         return "muted"
     if any(window.has(now_ms) for window in rule.maintenance):

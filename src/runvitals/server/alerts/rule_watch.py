@@ -346,7 +346,7 @@ class RuleWatch:
         self._is_old = False
 
     def _changed_rules(self, before: WatchedSeries) -> set[int]:
-        """The rules whose definition is another one now: their series begin anew."""
+        """Return the rules whose definition is another one now: their series begin anew."""
         old = {rule.id: rule for slot in before.evaluation.slots for rule in slot.rules}
         return {
             rule_id

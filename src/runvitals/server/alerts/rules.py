@@ -226,7 +226,7 @@ class _Reader:
 
 
 def rule(definition: Mapping[str, Any], rule_id: int = 0) -> AlertRule:
-    """The rule of a definition.
+    """Return the rule of a definition.
 
     Raises:
         InvalidRule: a field is missing, unknown or invalid.
@@ -271,12 +271,12 @@ def rule(definition: Mapping[str, Any], rule_id: int = 0) -> AlertRule:
 
 
 def is_target(text: str) -> bool:
-    """Whether a text names who is notified: `author`, `members`, or a channel such as `slack:3`."""
+    """Return whether a text names who is notified: `author`, `members`, or a channel such as `slack:3`."""
     return _TELL.fullmatch(text) is not None
 
 
 def duration_ms(value: object) -> int:
-    """A duration: seconds, or a text such as `15m` or `1h`.
+    """Return a duration: seconds, or a text such as `15m` or `1h`.
 
     Raises:
         ValueError: something else.

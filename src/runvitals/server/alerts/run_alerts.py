@@ -121,7 +121,10 @@ class RunAlerts:
             self._tell(event, [event.id])
 
     def _state_if_suppressed(self, event: RunEvent) -> str | None:
-        """The state of an alert that is not sent now: its title was sent lately, or there are too many."""
+        """Return the state of an alert that is not sent now.
+
+        Its title was sent lately, or there are too many.
+        """
         wait_ms = int(event.data.get("wait_s", WAIT_MS / 1000) * 1000)
         since_ms = event.time_ms - max(wait_ms, MINUTE_MS)
         earlier_told = [
@@ -185,7 +188,7 @@ class RunAlerts:
             events.send_waiting([alert.id for alert in waited], notification)
 
     def _is_readable(self, alert: WaitingAlert) -> bool:
-        """Whether the receiver may still read the run that an alert is about."""
+        """Return whether the receiver may still read the run that an alert is about."""
         place = None if alert.run_id is None else self._store.runs.place(alert.run_id)
         return place is not None and may_read_run(self._directory, alert.user_id, place)
 
@@ -216,7 +219,7 @@ class _Telling:
         self._path = f"/{place.entity}/{quote(place.project, safe='')}/runs/{quote(place.uid, safe='')}"
 
     def all(self) -> tuple[list[Notification], list[WaitingAlert]]:
-        """What goes into the outbox now, and what waits."""
+        """Return what goes into the outbox now, and what waits."""
         is_team = self._entity.owner_id is None
         team = team_alerts(self._store.alerts.settings.of_team(self._entity.id)) if is_team else None
         members = self._readers() if is_team else []
@@ -261,7 +264,7 @@ class _Telling:
         return notifications, waiting
 
     def _readers(self) -> list[int]:
-        """The members of the team who may read the run."""
+        """Return the members of the team who may read the run."""
         of_team = self._store.accounts.members.of_teams([self._entity.id])
         members = [member.user_id for member in of_team.get(self._entity.id, [])]
         return [user_id for user_id in members if may_read_run(self._directory, user_id, self._place)]
@@ -327,7 +330,7 @@ def _target(user_id: int, channel: str) -> str:
 
 
 def _digest(alerts: list[WaitingAlert]) -> str:
-    """The text of several alerts, or of the only one."""
+    """Return the text of several alerts, or of the only one."""
     if len(alerts) == 1:
         return AlertText(alerts[0].subject, alerts[0].body).whole
     listed = [f"{alert.subject}" for alert in alerts[:_MAX_IN_DIGEST]]

@@ -14,7 +14,7 @@ _STEP: Final = "_step"
 
 
 def run_facts(store: MetadataStore, place: RunPlace, now_ms: int, with_console: bool) -> AlertFacts:
-    """The facts about a run.
+    """Return the facts about a run.
 
     Args:
         with_console: also the end of its output, without what looks like a secret.

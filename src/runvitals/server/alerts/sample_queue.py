@@ -44,7 +44,7 @@ class SampleQueue:
                 self.dropped += 1
 
     def take(self) -> list[SampleBatch]:
-        """What was added since the last call, in order."""
+        """Return what was added since the last call, in order."""
         with self._lock:
             batches, self._batches, self._values = list(self._batches), deque(), 0
         return batches

@@ -72,7 +72,7 @@ class SamplesOfOthers:
 
 
 def _batches(series: list[SeriesSamples], since: Mapping[int, int]) -> list[SampleBatch]:
-    """Series of the same run and times as one batch."""
+    """Return series of the same run and times as one batch."""
     columns: dict[tuple[int, bytes], list[SeriesSamples]] = {}
     for samples in series:
         new = samples.t >= since[samples.run]

@@ -40,7 +40,7 @@ class EventChoice:
     min_level: str = "info"
 
     def wants(self, channel: Channel, level: str) -> bool:
-        """Whether an event of a level is notified by a channel."""
+        """Return whether an event of a level is notified by a channel."""
         chosen = self.email if channel == "email" else self.slack
         return chosen and _rank(level) >= _rank(self.min_level)
 
@@ -59,7 +59,10 @@ class QuietHours:
     errors_pass: bool = True
 
     def end_after(self, now_ms: int, zone: tzinfo) -> int | None:
-        """When the quiet hours end that hold now; None if none do. Follows the change of daylight saving."""
+        """Return when the quiet hours end that hold now.
+
+        None if none do. Follows the change of daylight saving.
+        """
         if not self.on or self.start == self.end:
             return None
         now = datetime.fromtimestamp(now_ms / 1000, zone)
@@ -127,7 +130,7 @@ def team_alerts(data: Mapping[str, Any]) -> TeamAlerts:
 
 
 def due_ms(choices: PersonalAlerts, level: str, now_ms: int, zone: tzinfo) -> int:
-    """When a user is notified of an event: now, at the next digest, or after the quiet hours."""
+    """Return when a user is notified of an event: now, at the next digest, or after the quiet hours."""
     if level == "error" and choices.quiet.on and choices.quiet.errors_pass:
         return now_ms
     due = now_ms
@@ -139,7 +142,7 @@ def due_ms(choices: PersonalAlerts, level: str, now_ms: int, zone: tzinfo) -> in
 
 
 def zone_named(name: str | None) -> tzinfo:
-    """A time zone; UTC if this machine does not know it."""
+    """Return a time zone; UTC if this machine does not know it."""
     try:
         return ZoneInfo(name or "UTC")
     except (KeyError, ValueError, OSError):
@@ -159,7 +162,7 @@ def _rank(level: str) -> int:
 
 
 def _next_time(now_ms: int, minute: int, zone: tzinfo) -> int:
-    """The next time of day after now."""
+    """Return the next time of day after now."""
     today = datetime.fromtimestamp(now_ms / 1000, zone).date()
     at_ms = _time_of(today, minute, zone)
     return at_ms if at_ms > now_ms else _time_of(today + timedelta(days=1), minute, zone)

@@ -30,7 +30,7 @@ class SilenceWatch:
         self._elsewhere: set[int] = set()
 
     def state(self) -> dict[tuple[int, EvaluatedSeries], InstanceState]:
-        """What is silent, by rule and series."""
+        """Return what is silent, by rule and series."""
         return {key: InstanceState(FIRING, at_ms, at_ms) for key, at_ms in self._silent.items()}
 
     def restore(self, rule_id: int, series: EvaluatedSeries, since_ms: int) -> None:
@@ -49,7 +49,7 @@ class SilenceWatch:
         series: WatchedSeries,
         now_ms: int,
     ) -> list[Transition]:
-        """Which rules begin to find something silent, and for which it is over."""
+        """Return which rules begin to find something silent, and for which it is over."""
         known_rules = [rule for rule in rules if rule.condition.kind == "silence"]
         if not known_rules:
             return []
@@ -75,7 +75,10 @@ class SilenceWatch:
     def _last_heard(
         self, rule: AlertRule, hosts: Mapping[int, WatchedHost], watched: WatchedSeries, now_ms: int
     ) -> Iterable[tuple[EvaluatedSeries, int | None]]:
-        """The series that a rule is about, and when each was heard last; None: its silence does not count."""
+        """Yield the series that a rule is about, and when each was heard last.
+
+        None: its silence does not count.
+        """
         of, evaluation = rule.condition.of, watched.evaluation
         if of == "metric":
             assert rule.condition.feature is not None
@@ -113,14 +116,14 @@ class SilenceWatch:
 
 
 def rank_key(rank: int) -> str:
-    """What a rank is called in place of a metric."""
+    """Return what a rank is called in place of a metric."""
     return f"rank {rank}"
 
 
 def _ranks(
     hosts: Iterable[WatchedHost], for_ms: int, now_ms: int
 ) -> Iterable[tuple[EvaluatedSeries, int | None]]:
-    """The ranks that log, each with when it was heard last; None where no rank of its run is heard."""
+    """Yield the ranks that log, each with when it was heard last; None where no rank of its run is heard."""
     ranks = [host for host in hosts if host.rank is not None and host.role != MONITOR]
     newest: dict[int, int] = {}
     for host in ranks:

@@ -51,7 +51,7 @@ class SlackChannelUrl:
 
 
 def sealed_slack_secret(secret: str, box: SecretBox) -> str:
-    """The client secret as it is stored."""
+    """Return the client secret as it is stored."""
     return base64.b64encode(box.seal(secret.encode(), _SECRET_PURPOSE)).decode("ascii")
 
 
@@ -90,7 +90,7 @@ class SlackApp:
         return bool(self.client_id)
 
     def start(self, install: SlackInstall) -> str:
-        """The address at Slack where the user chooses a workspace and a channel.
+        """Return the address at Slack where the user chooses a workspace and a channel.
 
         Raises:
             SlackAppFailed: there is no app, or the server does not know its own address.
@@ -113,7 +113,7 @@ class SlackApp:
         return f"{_AUTHORIZE}?{urlencode(parameters)}"
 
     def returned_install(self, state: str, user_id: int | None, session_id: int | None) -> SlackInstall:
-        """What a browser comes back for.
+        """Return what a browser comes back for.
 
         Raises:
             SlackAppFailed: it began in another browser, or too long ago.
@@ -130,7 +130,7 @@ class SlackApp:
         return SlackInstall(values["user"], values["session"], values["team"])
 
     def channel(self, code: str) -> SlackChannelUrl:
-        """The channel that the user chose.
+        """Return the channel that the user chose.
 
         Raises:
             SlackAppFailed: Slack gives none.

@@ -13,7 +13,7 @@ _MARKS: Final = {"error": "\N{LARGE RED CIRCLE} ", "warning": "\N{LARGE ORANGE C
 def slack_message(
     title: str, text: str = "", link: str | None = None, label: str = "Open", level: str = "info"
 ) -> dict[str, Any]:
-    """The body for an incoming webhook: blocks, and a text for where blocks are not shown.
+    """Return the body for an incoming webhook: blocks, and a text for where blocks are not shown.
 
     What users wrote is escaped, so that `<!channel>` in the name of a run notifies nobody. Blocks of plain
     text also leave `*` and `_` as they are.

@@ -37,7 +37,7 @@ class SpreadWatch:
         self._index = {(slot.series, slot.feature): at for at, slot in enumerate(self._distances.slots)}
 
     def state(self) -> dict[tuple[int, EvaluatedSeries], InstanceState]:
-        """What does not rest, by rule and series."""
+        """Return what does not rest, by rule and series."""
         return self._distances.state()
 
     def restore(self, states: dict[tuple[int, EvaluatedSeries], InstanceState]) -> None:
@@ -45,7 +45,7 @@ class SpreadWatch:
         self._distances.restore(states)
 
     def compare(self, now_ms: int) -> list[Transition]:
-        """Which rules begin to fire, and for which it is over."""
+        """Return which rules begin to fire, and for which it is over."""
         transitions: list[Transition] = []
         if not self._distances.slots:
             return transitions

@@ -61,7 +61,7 @@ class AlertText:
 
 
 def event_text(event: RunEvent, facts: AlertFacts, further: int = 0) -> AlertText:
-    """The text about an event, without why somebody gets it.
+    """Return the text about an event, without why somebody gets it.
 
     Args:
         further: how many more alerts of the run came within the same minute.
@@ -79,7 +79,7 @@ def event_text(event: RunEvent, facts: AlertFacts, further: int = 0) -> AlertTex
 
 
 def duration_text(duration_ms: int) -> str:
-    """A duration as people say it.
+    """Return a duration as people say it.
 
     >>> duration_text(11_520_000), duration_text(42_000)
     ('3 h 12 min', '42 s')
@@ -93,13 +93,16 @@ def duration_text(duration_ms: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """A user's text on one line, without characters that are invisible or reverse text."""
+    """Return a user's text on one line, without characters that are invisible or reverse text."""
     shown = "".join(" " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text)
     return " ".join(shown.split())[:_MAX_SHOWN]
 
 
 def console_lines(pieces: Sequence[str]) -> tuple[str, ...]:
-    """The last lines of output, as a terminal shows them: without colours, and of a progress bar its end."""
+    """Return the last lines of output, as a terminal shows them.
+
+    Without colours, and of a progress bar its end.
+    """
     lines = _ESCAPES.sub("", "".join(pieces)).split("\n")
     shown = [line.rstrip("\r").rpartition("\r")[2] for line in lines]
     return tuple(line[:_MAX_LINE] for line in shown if line.strip())[-MAX_CONSOLE_LINES:]

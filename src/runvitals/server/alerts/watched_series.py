@@ -53,7 +53,7 @@ class WatchedHost:
 
 @lru_cache(maxsize=4096)
 def pattern(metric: str) -> re.Pattern[str]:
-    """What the keys of a metric match: `*` stands for any text."""
+    """Return what the keys of a metric match: `*` stands for any text."""
     return re.compile(translate(metric.replace("[", "[[]").replace("?", "[?]")))
 
 
@@ -118,7 +118,7 @@ class WatchedSeries:
         self._counts_points = np.array([slot.feature.points > 0 for slot in slots], bool)
 
     def columns(self, lane_id: int, metrics: tuple[int, ...]) -> tuple[Integers, Integers]:
-        """The columns of a batch that rules are about, and the slots that they go to."""
+        """Return the columns of a batch that rules are about, and the slots that they go to."""
         columns = self._columns.get((lane_id, metrics))
         if columns is None:
             pairs = [
@@ -131,7 +131,7 @@ class WatchedSeries:
         return columns
 
     def rounds(self, batches: Sequence[SampleBatch], not_before_ms: int) -> Iterable[Round]:
-        """The values of batches in rounds, so that each slot gets its values one after the other.
+        """Yield the values of batches in rounds, so that each slot gets its values one after the other.
 
         Args:
             not_before_ms: older rows are left out, except of slots that count points.
@@ -204,7 +204,10 @@ class WatchedSeries:
         return f"project:{host.project_id}"
 
     def _line(self, lane_id: int) -> tuple[str, int]:
-        """The queue of the rows of a host: hosts whose points have common windows wait for each other."""
+        """Return the queue of the rows of a host.
+
+        Hosts whose points have common windows wait for each other.
+        """
         run_id = self._counted_run.get(lane_id)
         if run_id is None:
             return "host", lane_id
@@ -234,11 +237,14 @@ class WatchedSeries:
 
 
 def _keys(stored: str) -> list[tuple[str, float]]:
-    """The keys under which a stored series can be chosen: its own, and that of its rate with the factor."""
+    """Return the keys under which a stored series can be chosen.
+
+    Its own, and that of its rate with the factor.
+    """
     rate = rate_of(stored)
     return [(stored, np.nan)] if rate is None else [(stored, np.nan), (rate.key, rate.factor)]
 
 
 def comparing_rules(rules: Iterable[AlertRule]) -> list[AlertRule]:
-    """The rules that compare a number as it arrives."""
+    """Return the rules that compare a number as it arrives."""
     return [rule for rule in rules if rule.condition.kind in _COMPARED]

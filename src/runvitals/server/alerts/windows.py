@@ -77,12 +77,12 @@ class SeriesWindows:
         return self._results(which, number)
 
     def next_points(self, which: Integers) -> Integers:
-        """The times of the next values of some series, where a series counts its values."""
+        """Return the times of the next values of some series, where a series counts its values."""
         numbers: Integers = np.maximum(self._newest[which] + 1, 0)
         return numbers
 
     def recent_mean(self, series: int) -> float:
-        """The mean of the window of a series."""
+        """Return the mean of the window of a series."""
         behind = (self._newest[series] - np.arange(self._buckets)) % self._buckets < self._recent[series]
         return float(self._sums[series, behind].sum() / self._counts[series, behind].sum())
 
@@ -163,7 +163,7 @@ class SeriesWindows:
 
 
 def _deviations(values: Floats, chosen: NDArray[np.bool_], means: Floats) -> Floats:
-    """The standard deviation of the chosen values of each row; NaN where they are all the same."""
+    """Return the standard deviation of the chosen values of each row; NaN where they are all the same."""
     squares = np.where(chosen, (values - means[:, None]) ** 2, 0).sum(axis=1)
     least = np.where(chosen, values, np.inf).min(axis=1)
     greatest = np.where(chosen, values, -np.inf).max(axis=1)

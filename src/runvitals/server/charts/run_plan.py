@@ -45,7 +45,7 @@ class ValueRange(NamedTuple):
         return self.low == self.high
 
     def with_values(self, n: int, low: float, high: float) -> ValueRange:
-        """The range of these values and of `n` others."""
+        """Return the range of these values and of `n` others."""
         if not self.n:
             return ValueRange(n, low, high)
         return ValueRange(self.n + n, min(self.low, low), max(self.high, high)) if n else self
@@ -66,7 +66,7 @@ class RunPlan:
         return self._page(self.series[:MAX_SERIES], len(self.series), 0)
 
     def page(self, matches: Callable[[str], bool] | None, skip: int = 0) -> dict[str, Any]:
-        """The fields of `plan_models.RunPlanSchema` about the series.
+        """Return the fields of `plan_models.RunPlanSchema` about the series.
 
         Args:
             matches: whether a key is requested; None means all are.
@@ -110,7 +110,7 @@ class RunPlan:
 
 
 def planned_series(host: str, role: str, ranges: Mapping[str, ValueRange]) -> Iterator[PlannedSeries]:
-    """The series of one host and the rates of its counters, by key.
+    """Yield the series of one host and the rates of its counters, by key.
 
     Args:
         ranges: by key; those of gauges are not used.

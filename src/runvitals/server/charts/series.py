@@ -35,7 +35,7 @@ STEP_WIDTHS: tuple[int, ...] = tuple(n * 10**power for power in range(16) for n 
 
 
 def series_infos(summaries: Sequence[SeriesSummary]) -> list[dict[str, Any]]:
-    """The fields of `models.SeriesInfo` for each series of a run."""
+    """Return the fields of `models.SeriesInfo` for each series of a run."""
     with_host_memory = {series.host for series in summaries if series.key == mlflow.OF_HOST}
     return [
         {**_info(series), "mlflow": mlflow_name(series.key, series.host in with_host_memory)}
@@ -52,7 +52,7 @@ def _info(series: SeriesSummary) -> dict[str, Any]:
 def metrics(
     view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None, max_points: int | None
 ) -> dict[str, Any]:
-    """The fields of `models.Metrics`.
+    """Return the fields of `models.Metrics`.
 
     Args:
         t0, t1: ms UTC, both included. None means the first and the last sample.
@@ -82,7 +82,7 @@ def metrics(
 
 
 def time_range(view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None) -> tuple[int, int]:
-    """The requested times, with those of the first and the last sample where `t0` or `t1` is None.
+    """Return the requested times, with those of the first and the last sample where `t0` or `t1` is None.
 
     Raises:
         ValueError: t1 before t0.
@@ -136,13 +136,16 @@ def _add(group: dict[str, Any], key: str, buckets: Buckets, values: Floats) -> N
 
 
 def bucket_values(key: str, buckets: Buckets) -> Floats:
-    """The value of each bucket: the statistic that the metric defines (`merge`), otherwise the mean."""
+    """Return the value of each bucket.
+
+    The statistic that the metric defines (`merge`), otherwise the mean.
+    """
     match = find(key)
     return buckets.mean if match is None else buckets.statistic(match.metric.merge)
 
 
 def cursor(position: Position) -> str:
-    """A position as text: `source:number,source:number…`."""
+    """Return a position as text: `source:number,source:number…`."""
     return ",".join(f"{source}:{number}" for source, number in position.items())
 
 
@@ -178,7 +181,7 @@ class LoggedSelection:
     last_step: float | None = None
 
     def of_globs(self, view: RunView) -> LoggedSelection:
-        """The selection with the names that its globs match.
+        """Return the selection with the names that its globs match.
 
         A name that was logged with a wildcard in it is that name. What matches nothing stays as it is.
 
@@ -197,11 +200,11 @@ class LoggedSelection:
         return replace(self, names=tuple(names))
 
     def unmatched_names(self, view: RunView) -> list[str]:
-        """The names and globs under which nothing was logged."""
+        """Return the names and globs under which nothing was logged."""
         return sorted(set(self.names) - view.logged_names()) if self.names else []
 
     def columns(self, view: RunView) -> list[LoggedColumns]:
-        """The selected values, of each process."""
+        """Return the selected values, of each process."""
         columns_of_ranks = [
             columns for columns in view.logged_columns(self.names) if self.rank in (None, columns.rank)
         ]
@@ -221,7 +224,7 @@ class LoggedSelection:
 
 
 def logged_values(view: RunView, selection: LoggedSelection, max_points: int | None) -> dict[str, Any]:
-    """The fields of `models.Logged`.
+    """Return the fields of `models.Logged`.
 
     Names that were logged at the same steps are grouped. A name with more than `max_points` values is reduced
     to buckets of steps, unless `max_points` is None.
@@ -248,7 +251,7 @@ def logged_values(view: RunView, selection: LoggedSelection, max_points: int | N
 def logged_series(
     view: RunView, selection: LoggedSelection, max_points: int | None
 ) -> Iterator[LoggedSeries]:
-    """The same by name, for tables.
+    """Yield the same by name, for tables.
 
     Raises:
         TooMuch: more than `MAX_RAW_VALUES` values.

@@ -11,7 +11,7 @@ _SUBJECT_OF = {metric.key: subject for subject, metrics in SUBJECTS.items() for 
 
 
 def definition(key: str) -> dict[str, Any]:
-    """The definition of a series: its template, unit, kind, subject, chart, text and source.
+    """Return the definition of a series: its template, unit, kind, subject, chart, text and source.
 
     A key without a metric definition has a chart to itself.
     """

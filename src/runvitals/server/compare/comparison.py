@@ -82,7 +82,7 @@ class StatisticRow:
 
 
 def facts_of(run: Run) -> Iterator[Fact]:
-    """The facts of a run that are compared."""
+    """Yield the facts of a run that are compared."""
     about = {
         "project": run.project if run.entity is None else f"{run.entity}/{run.project}",
         "group": run.group,
@@ -104,7 +104,7 @@ def facts_of(run: Run) -> Iterator[Fact]:
 
 
 def _of_machines(machines: Iterable[Mapping[str, Any]]) -> dict[tuple[Section, str], list[Any]]:
-    """The values of each fact, one by host that has it."""
+    """Return the values of each fact, one by host that has it."""
     values: dict[tuple[Section, str], list[Any]] = {}
     for machine in machines:
         for name, value in machine.items():
@@ -126,7 +126,7 @@ def _section_of(name: str) -> Section:
 
 
 def leaves(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The leaves of a JSON object by dotted name.
+    """Yield the leaves of a JSON object by dotted name.
 
     Of a list of objects, such as devices, each field is one leaf with all its values.
 
@@ -159,7 +159,7 @@ def _shorten(value: Any) -> Any:
 
 
 def _count_values(values: Sequence[Any]) -> Any:
-    """A single value as it is; otherwise a text with how many there are of each: `7 × H100, A100`."""
+    """Return a single value as it is; otherwise a text with how many there are of each: `7 × H100, A100`."""
     if len(values) == 1:
         return _shorten(values[0])
     counts = Counter(_text(value) for value in values)
@@ -173,7 +173,7 @@ def _text(value: Any) -> str:
 
 
 def compared_facts(runs: Sequence[Run]) -> tuple[list[FactRow], int]:
-    """The facts of all runs in a row each, and how many names were left out."""
+    """Return the facts of all runs in a row each, and how many names were left out."""
     by_name: dict[tuple[Section, str], dict[int, Any]] = {}
     names_of: Counter[Section] = Counter()
     left_out: set[tuple[Section, str]] = set()
@@ -210,7 +210,7 @@ _NO_STATISTICS: Final[Mapping[str, Mapping[str, float | str]]] = {}
 def statistics(
     runs: Sequence[Run], system: Mapping[str, Mapping[str, float | str]] = _NO_STATISTICS
 ) -> list[StatisticRow]:
-    """The numbers in the summaries of runs, and statistics of the system, with the best marked.
+    """Return the numbers in the summaries of runs, and statistics of the system, with the best marked.
 
     Args:
         system: by run id: the values of `SYSTEM_STATISTICS`.
@@ -245,7 +245,7 @@ def _statistic(name: str, unit: str, goal: Goal | None, values: list[float | Non
 
 
 def goal_of(name: str, runs: Iterable[Run]) -> Goal | None:
-    """Which values of a metric are better, as `define_metric` declares.
+    """Return which values of a metric are better, as `define_metric` declares.
 
     None if nobody does, or not all the same.
     """

@@ -89,7 +89,7 @@ class _Values(NamedTuple):
 
 
 def differences(view: RunView, selection: SeriesSelection, t0: int, t1: int, limit: int) -> dict[str, Any]:
-    """The fields of `models.Differences`.
+    """Return the fields of `models.Differences`.
 
     Totals that only grow are not compared, their rates are.
 
@@ -136,7 +136,7 @@ def differences(view: RunView, selection: SeriesSelection, t0: int, t1: int, lim
 
 
 def _sampled_values(view: RunView, selection: SeriesSelection, window: Window) -> Iterator[_Values]:
-    """The series with samples in the range, except counters, at a resolution that bounds the memory."""
+    """Yield the series with samples in the range, except counters, at a resolution that bounds the memory."""
     inside = view.read_chart(selection, window.t0, window.t1, grid(window.t0, window.t1, 2), 2)
     count = len(inside.samples if inside.buckets is None else inside.buckets)
     if not count:
@@ -162,7 +162,7 @@ def _is_total(key: str) -> bool:
 
 
 def _logged_values(view: RunView, selection: SeriesSelection, window: Window) -> Iterator[_Values]:
-    """What was logged, a few names at a time."""
+    """Yield what was logged, a few names at a time."""
     matches = selection.matches_key
     names = iter(sorted(name for name in view.logged_names() if matches(name))[:_MAX_NAMES])
     while some := list(islice(names, _NAMES_AT_ONCE)):

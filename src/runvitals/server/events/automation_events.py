@@ -127,7 +127,7 @@ def raise_aliases(
 
 
 def _teams(connection: Connection, kind: str, run_ids: set[int]) -> dict[int, int]:
-    """The teams with an automation for a kind of event, by the ids of those runs that are theirs."""
+    """Return the teams with an automation for a kind of event, by the ids of those runs that are theirs."""
     watched = (
         select(run.c.id, run.c.entity_id)
         .join(automation, automation.c.team_id == run.c.entity_id)
@@ -144,7 +144,7 @@ def _is_watched(connection: Connection, kind: str, team_id: int | None) -> bool:
 
 
 def _version(connection: Connection, membership_id: int) -> tuple[Any, int | None, dict[str, Any]]:
-    """The team, the run and the names of a version in a collection."""
+    """Return the team, the run and the names of a version in a collection."""
     statement = (
         select(
             project.c.entity_id,
@@ -175,7 +175,7 @@ def _row(
     key: str | None = None,
     run_id: int | None = None,
 ) -> dict[str, Any]:
-    """A row. Without `key`, the event is another one each time that it is written."""
+    """Return a row. Without `key`, the event is another one each time that it is written."""
     return {
         "team_id": team_id,
         "kind": kind,

@@ -168,13 +168,18 @@ class OutboxTable:
         self._database = database
 
     def is_any_due(self, now_ms: int) -> bool:
-        """Whether `due` can return anything. It is asked every second, and this takes a tenth of the time."""
+        """Return whether `due` can return anything.
+
+        It is asked every second, and this takes a tenth of the time.
+        """
         waiting = select(_row.id).where(_row.state == "pending", _row.next_ms <= now_ms).limit(1)
         with self._database.read() as connection:
             return connection.execute(waiting).first() is not None
 
     def due(self, now_ms: int, limit: int = 50) -> list[StoredNotification]:
-        """What to send now: at most one notification to each target, so that a slow one delays no other.
+        """Return what to send now.
+
+        At most one notification to each target, so that a slow one delays no other.
 
         One that waits for an earlier one about its subject, or whose team has reached its limit of deliveries
         a minute, is not due.
@@ -268,7 +273,7 @@ class OutboxTable:
     def of_team(
         self, team_id: int, limit: int, before: int | None = None, automation_id: int | None = None
     ) -> list[StoredNotification]:
-        """The newest notifications of a team, the newest first.
+        """Return the newest notifications of a team, the newest first.
 
         The state of a mail is that of the queue of mail.
 
@@ -285,7 +290,7 @@ class OutboxTable:
             return _read(connection, *conditions, newest=limit)
 
     def count_of_team(self, team_id: int, automation_id: int | None = None) -> int:
-        """How many notifications of a team, or of one of its automations, are kept."""
+        """Return how many notifications of a team, or of one of its automations, are kept."""
         counted = select(func.count()).select_from(notification).where(_row.team_id == team_id)
         if automation_id is not None:
             counted = counted.where(_row.automation_id == automation_id)
@@ -293,7 +298,10 @@ class OutboxTable:
             return int(connection.execute(counted).scalar_one())
 
     def host_commands(self) -> dict[int, list[tuple[int, str]]]:
-        """The commands that hosts are asked to run: by run, the id of each notification and its command."""
+        """Return the commands that hosts are asked to run.
+
+        By run, the id of each notification and its command.
+        """
         statement = select(_row.id, _row.target, _row.payload).where(
             _row.state == "pending", _begins_with(_row.target, "command:")
         )
@@ -311,7 +319,7 @@ class OutboxTable:
         self._set(due, {"payload": json.dumps(payload)})
 
     def beginning_with(self, prefixes: Collection[str]) -> list[StoredNotification]:
-        """The notifications whose `dedupe_key` begins with one of these texts, the oldest first."""
+        """Return the notifications whose `dedupe_key` begins with one of these texts, the oldest first."""
         if not prefixes:
             return []
         ranges = [_begins_with(_row.dedupe_key, prefix) for prefix in prefixes]
@@ -319,7 +327,10 @@ class OutboxTable:
             return _read(connection, or_(*ranges))
 
     def length(self) -> OutboxLength:
-        """How long the queue is. Summaries of limits, which wait for the end of an hour, have no text yet."""
+        """Return how long the queue is.
+
+        Summaries of limits, which wait for the end of an hour, have no text yet.
+        """
         waiting = select(func.count(), func.min(_row.created_ms)).where(
             _row.state == "pending", or_(_row.kind != LIMITED, _row.text != "")
         )
@@ -338,7 +349,7 @@ class OutboxTable:
 
 
 def mail_key(notification_id: int) -> str:
-    """The `once_key` of the mail of a notification."""
+    """Return the `once_key` of the mail of a notification."""
     return f"{_MAIL}{notification_id}"
 
 
@@ -370,7 +381,7 @@ def _read(connection: Connection, *conditions: Any, newest: int | None = None) -
 
 
 def _begins_with(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]:
-    r"""A range of an index; `\x7f` comes after every character of a target.
+    r"""Return a range of an index; `\x7f` comes after every character of a target.
 
     PostgreSQL allows no collation in BETWEEN.
     """
@@ -380,7 +391,7 @@ def _begins_with(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]
 def _within_limit(
     notifications: list[StoredNotification], counts: Mapping[int | None, int]
 ) -> list[StoredNotification]:
-    """Those with which their teams stay within the limit of deliveries a minute."""
+    """Return those with which their teams stay within the limit of deliveries a minute."""
     left = {team: TEAM_A_MINUTE - count for team, count in counts.items()}
     allowed = []
     for due in notifications:

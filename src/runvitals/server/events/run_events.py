@@ -161,27 +161,27 @@ class RunEventTable:
         return len(rows)
 
     def in_state(self, state: str, limit: int = 200) -> list[RunEvent]:
-        """Events that are new, or held back, the oldest first."""
+        """Return events that are new, or held back, the oldest first."""
         statement = select(run_alert_event).where(_row.state == state).order_by(_row.id).limit(limit)
         with self._database.read() as connection:
             return [_event(values._asdict()) for values in connection.execute(statement)]
 
     def findings(self, run_ids: Collection[int], keys: Collection[str]) -> dict[tuple[int, str], int]:
-        """The ids of findings, by their run and key."""
+        """Return the ids of findings, by their run and key."""
         statement = select(_row.run_id, _row.key, _row.id).where(_row.event == "finding")
         with self._database.read() as connection:
             mine = (among(connection, _row.run_id, run_ids), _row.key.in_(sorted(keys)))
             return {(row.run_id, row.key): row.id for row in connection.execute(statement.where(*mine))}
 
     def told_since(self, run_id: int, since_ms: int) -> list[RunEvent]:
-        """The alerts of a run since a time that were told or are done with, the oldest first."""
+        """Return the alerts of a run since a time that were told or are done with, the oldest first."""
         mine = (_row.run_id == run_id, _row.event == "custom", _row.state == DONE, _row.time_ms > since_ms)
         with self._database.read() as connection:
             rows = connection.execute(select(run_alert_event).where(*mine).order_by(_row.time_ms))
             return [_event(values._asdict()) for values in rows]
 
     def newest_told(self, run_id: int, limit: int) -> list[RunEvent]:
-        """The newest alerts of a run that were told."""
+        """Return the newest alerts of a run that were told."""
         mine = (_row.run_id == run_id, _row.event == "custom", _row.state == DONE)
         statement = select(run_alert_event).where(*mine, _row.data.contains('"told_ms"'))
         with self._database.read() as connection:
@@ -228,7 +228,7 @@ class RunEventTable:
         self._database.write(work)
 
     def due(self, now_ms: int, limit: int = 1000) -> list[WaitingAlert]:
-        """What waited for quiet hours to end or for a digest, and is due now."""
+        """Return what waited for quiet hours to end or for a digest, and is due now."""
         statement = (
             select(waiting_alert, _row.run_id)
             .outerjoin(run_alert_event, _row.id == waiting_alert.c.event_id)

@@ -99,7 +99,7 @@ class UsageMarkTable:
         self._database.write(lambda connection: add_marks(connection, marks), durable=False)
 
     def dirty(self, limit: int = 100_000) -> list[DirtyDay]:
-        """What must be computed, the oldest days first."""
+        """Return what must be computed, the oldest days first."""
         statement = select(usage_dirty).order_by(usage_dirty.c.day, usage_dirty.c.lane_id).limit(limit)
         with self._database.read() as connection:
             return [DirtyDay(**row._asdict()) for row in connection.execute(statement)]

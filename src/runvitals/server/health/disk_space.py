@@ -68,7 +68,7 @@ class DiskSpace:
             raise FileNotStored(f"the file could not be stored: {reason}") from error
 
     def problem(self) -> str | None:
-        """Why no file can be written at present; None if one can."""
+        """Return why no file can be written at present; None if one can."""
         if self._failure is not None:
             self._failure = self._try_to_write()
         if self._failure is not None:
@@ -80,7 +80,7 @@ class DiskSpace:
         return f"the disk of {self._folder} is full: {free:,} bytes are free" if free < _FULL_BYTES else None
 
     def warning(self) -> str | None:
-        """Why files are refused although the disk is not full; None if they are not."""
+        """Return why files are refused although the disk is not full; None if they are not."""
         free, reserve = self._free(), self._free_bytes()
         if free >= reserve:
             return None
@@ -92,7 +92,7 @@ class DiskSpace:
         return shutil.disk_usage(self._folder).free
 
     def _try_to_write(self) -> str | None:
-        """Why as much as a piece of a file cannot be written; None if it can."""
+        """Return why as much as a piece of a file cannot be written; None if it can."""
         path = os.path.join(self._folder, _TRIAL)
         try:
             with open(path, "wb") as file:

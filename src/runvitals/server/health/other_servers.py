@@ -65,7 +65,7 @@ class OtherServers:
         return [self.link.thread, self._samples.thread, self._recovery]
 
     def leads(self) -> bool:
-        """Whether this server does what only one may do."""
+        """Return whether this server does what only one may do."""
         return self.link.is_leader
 
     def forget(self, run_ids: Collection[int]) -> None:

@@ -49,7 +49,7 @@ class SelfMetrics:
         housekeeping: HousekeepingTotals,
         threads: Mapping[str, str | None] | None = None,
     ) -> str:
-        """The text of `/metrics`.
+        """Return the text of `/metrics`.
 
         Args:
             store: statistics of the sample store.
@@ -106,7 +106,7 @@ def _counter(name: str, value: int) -> list[str]:
 
 
 def waiting_text(waiting: OutboxLength, now_ms: int) -> str:
-    """The part of `/metrics` about notifications that have not arrived yet."""
+    """Return the part of `/metrics` about notifications that have not arrived yet."""
     age_s = 0.0 if waiting.oldest_ms is None else max(0, now_ms - waiting.oldest_ms) / 1000
     number, oldest = "runvitals_notifications_waiting", "runvitals_notifications_oldest_seconds"
     lines = [f"# TYPE {number} gauge", f"{number} {waiting.waiting}"]
@@ -114,5 +114,5 @@ def waiting_text(waiting: OutboxLength, now_ms: int) -> str:
 
 
 def leader_text(leads: bool) -> str:
-    """The part of `/metrics` about which of several servers leads."""
+    """Return the part of `/metrics` about which of several servers leads."""
     return f"# TYPE runvitals_leader gauge\nrunvitals_leader {int(leads)}\n"

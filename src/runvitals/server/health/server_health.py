@@ -35,13 +35,13 @@ class ServerHealth:
     threads: list[SupervisedThread] = field(default_factory=list)
 
     async def readiness(self) -> tuple[str | None, Sequence[str]]:
-        """Why the server cannot make samples durable, None if it can; and what needs attention."""
+        """Return why the server cannot make samples durable, None if it can; and what needs attention."""
         problem, warnings = await self.condition.readiness()
         failures = [f"{thread.name}: {thread.problem}" for thread in self.threads if thread.problem]
         return problem, [*warnings, *failures]
 
     async def exposition(self) -> str:
-        """The metrics of the server itself, in Prometheus' text format."""
+        """Return the metrics of the server itself, in Prometheus' text format."""
         stats, waiting = await asyncio.gather(self.condition.stats(), self.condition.outbox())
         threads = {**stats.threads, **{thread.name: thread.problem for thread in self.threads}}
         text = self.tally.exposition(stats, self.housekeeping, threads) + leader_text(self.others.leads())

@@ -54,7 +54,7 @@ class StoreCondition:
         return replace(stats, problem=stats.problem or problem)
 
     async def readiness(self) -> tuple[str | None, list[str]]:
-        """Why samples cannot be made durable, None if they can; and what else needs attention."""
+        """Return why samples cannot be made durable, None if they can; and what else needs attention."""
         stats, metadata_store = await self._stats.newest(), self._metadata_store
         problem, warnings = stats.problem or metadata_store.problem(), list(stats.warnings)
         if self._stats.late_s > _LATE_S:
@@ -73,7 +73,10 @@ class StoreCondition:
         return problem, warnings
 
     async def outbox(self) -> OutboxLength | None:
-        """How many notifications wait; None if that is not known: the problem of the store says why."""
+        """Return how many notifications wait.
+
+        None if that is not known: the problem of the store says why.
+        """
         try:
             return await self._outbox.newest()
         except MetadataStoreUnavailable:

@@ -36,7 +36,7 @@ def check_aggregate(metric: str, t0: int, t1: int, bucket_ms: int | None) -> Non
 
 
 def fleet_grid(t0: int, t1: int, bucket_ms: int | None) -> Grid:
-    """Buckets at multiples of `bucket_ms`, or one that begins at `t0`."""
+    """Return buckets at multiples of `bucket_ms`, or one that begins at `t0`."""
     if bucket_ms is None:
         return Grid(t0, t1 - t0 + 1, 1)
     return Grid(t0 // bucket_ms * bucket_ms, bucket_ms, t1 // bucket_ms - t0 // bucket_ms + 1)
@@ -57,7 +57,7 @@ def fleet_of_series(
 def fleet_of_aggregates(
     names: Mapping[int, str | None], aggregates: Iterable[MetricAggregate]
 ) -> list[AggregatedSeries]:
-    """The store's aggregates of several metrics, combined by group."""
+    """Return the store's aggregates of several metrics, combined by group."""
     parts: dict[int, list[Buckets]] = {}
     for each in aggregates:
         # An aggregate has no last value; the maximum takes its place and is not returned.

@@ -22,7 +22,7 @@ async def host_series(
     t1: int,
     max_points: int,
 ) -> dict[str, Any]:
-    """The fields of `HostSeries`: each key once, whichever run recorded it.
+    """Return the fields of `HostSeries`: each key once, whichever run recorded it.
 
     Args:
         runs: those on the host, the newest first.

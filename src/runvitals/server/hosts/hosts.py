@@ -62,7 +62,7 @@ _PARTS = re.compile("[0-9]+|[^0-9]+")
 
 @cache
 def shown_keys() -> KeyFilter:
-    """The series whose newest values are needed."""
+    """Return the series whose newest values are needed."""
     of_devices = (re.sub(r"\{\w+\}", "*", template) for template in (*_FIELDS, _THROTTLING))
     return KeyFilter([*_CPU, "memory_percent", *of_devices])
 
@@ -78,7 +78,7 @@ class DeviceKey:
 
 @lru_cache(16_384)
 def device_key(key: str) -> DeviceKey | None:
-    """What a key says about a device; None for all other keys.
+    """Return what a key says about a device; None for all other keys.
 
     Example:
         >>> device_key("gpu.3.powerWatts")
@@ -141,7 +141,7 @@ class HostReading:
     recent: Mapping[str, Recent] = field(default_factory=dict)
 
     def fresh(self) -> dict[str, float]:
-        """The values of sources that still report: none is much older than the newest of this host."""
+        """Return the values of sources that still report: none is much older than the newest of this host."""
         newest = max((t for t, _ in self.values.values()), default=0)
         oldest = newest - max(silence_ms(self.interval_s), MINUTE_MS)
         return {key: value for key, (t, value) in self.values.items() if t >= oldest}
@@ -216,7 +216,7 @@ class HostLibrary(Protocol):
     """A library that knows the hosts of its runs."""
 
     async def hosts(self, readable: ReadableRuns | None = None) -> list[FleetHost]:
-        """The hosts with a record of the last 7 days, by name.
+        """Return the hosts with a record of the last 7 days, by name.
 
         Args:
             readable: only as far as runs tell that the principal may read; None: all.
@@ -225,14 +225,14 @@ class HostLibrary(Protocol):
     async def host_runs(
         self, host: str, t0: int, t1: int, limit: int, readable: ReadableRuns | None = None
     ) -> list[HostRun] | None:
-        """The newest runs on a host that overlap a time range, the newest first.
+        """Return the newest runs on a host that overlap a time range, the newest first.
 
         None: no run was ever on such a host, as far as the principal may know.
         """
 
 
 def fleet(readings: Iterable[HostReading], newest: Mapping[str, HostRun]) -> list[FleetHost]:
-    """The hosts of running runs, and others by their newest run.
+    """Return the hosts of running runs, and others by their newest run.
 
     Args:
         readings: of running runs.
@@ -337,7 +337,7 @@ def _flags(
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """A key that sorts numbers in names by their value.
+    """Return a key that sorts numbers in names by their value.
 
     Example:
         >>> sorted(["node10", "node9"], key=natural)

@@ -64,7 +64,7 @@ class MeasuredLibrary(Protocol):
     """A library that knows what it takes: that of a shared server."""
 
     async def storage(self, entity_id: int) -> list[ProjectStorage]:
-        """What the projects of a team or user take, the largest first."""
+        """Return what the projects of a team or user take, the largest first."""
 
     async def run_storage(self, entity_id: int, project_id: int) -> list[RunStorage]:
-        """What the runs of a project take, the largest first."""
+        """Return what the runs of a project take, the largest first."""

@@ -60,12 +60,12 @@ class SeriesSelection:
         return KeyFilter(self.keys)
 
     def matches_writer(self, name: str) -> bool:
-        """Whether the series of a writer are requested."""
+        """Return whether the series of a writer are requested."""
         return self.writer is None or name == self.writer or glob(self.writer)(name)
 
 
 def device_index(key: str) -> str | None:
-    """The index of the device in a key; None if the key names no device.
+    """Return the index of the device in a key; None if the key names no device.
 
     Example:
         >>> device_index("gpu.3.powerWatts"), device_index("cpu.3.cpu_percent")
@@ -217,25 +217,28 @@ class RunView(Protocol):
         """Everything known about the run except its series."""
 
     def events(self, now_ms: int, skip: int, limit: int) -> list[Event]:
-        """The newest `limit` events after leaving out the newest `skip`, in order of time."""
+        """Return the newest `limit` events after leaving out the newest `skip`, in order of time."""
 
     def note_problems(self) -> Mapping[str, None]:
-        """A collection of texts that grows: problems with reading series from this call on."""
+        """Return a collection of texts that grows: problems with reading series from this call on."""
 
     def position(self) -> Position:
-        """How far this view has read the run."""
+        """Return how far this view has read the run."""
 
     def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
-        """The series, derived rates included, without the first `skip`.
+        """Return the series, derived rates included, without the first `skip`.
 
         If there are more than one response may hold, `note_problems` reports it.
         """
 
     def plan(self) -> RunPlan:
-        """The series without their values; the same object until one is added or is no longer all zero."""
+        """Return the series without their values.
+
+        The same object until one is added or is no longer all zero.
+        """
 
     def newest_ms(self) -> int:
-        """The time of the newest sample; 0 without samples."""
+        """Return the time of the newest sample; 0 without samples."""
 
     def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
         """Times of the first and the last sample; None without samples."""
@@ -243,7 +246,7 @@ class RunView(Protocol):
     def samples(
         self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
     ) -> list[Series]:
-        """The samples from `t0` to `t1`, both included. Series without samples are left out.
+        """Return the samples from `t0` to `t1`, both included. Series without samples are left out.
 
         Raises:
             TooMuch: there are more than `at_most` in total.
@@ -252,42 +255,42 @@ class RunView(Protocol):
     def read_chart(
         self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int
     ) -> ChartData:
-        """The samples if no series has more than `max_points` from `t0` to `t1`, otherwise buckets."""
+        """Return the samples if no series has more than `max_points` from `t0` to `t1`, otherwise buckets."""
 
     def read_buckets(self, selection: SeriesSelection, on: Grid) -> list[BucketedSeries]:
-        """The buckets of a grid that have samples, of each series."""
+        """Return the buckets of a grid that have samples, of each series."""
 
     def sampled_keys(self) -> set[str]:
-        """The keys of all series, derived rates included."""
+        """Return the keys of all series, derived rates included."""
 
     def logged_columns(self, names: Iterable[str]) -> list[LoggedColumns]:
-        """What was logged under these names; under all names if there are none."""
+        """Return what was logged under these names; under all names if there are none."""
 
     def logged_names(self) -> set[str]:
-        """The names under which numbers were logged."""
+        """Return the names under which numbers were logged."""
 
     def console(self, max_bytes: int) -> tuple[bool, list[ConsolePiece]]:
         """Whether older output was left out, and the newest (at most `max_bytes`, or one piece) by time."""
 
     def media_keys(self) -> list[MediaKey]:
-        """The names under which media were logged, in order of first use."""
+        """Return the names under which media were logged, in order of first use."""
 
     def media(self, selection: MediaSelection) -> MediaPage:
-        """What was logged under a name, by step."""
+        """Return what was logged under a name, by step."""
 
     def media_steps(self, key: str) -> list[float]:
-        """The steps at which something was logged under a name, ascending."""
+        """Return the steps at which something was logged under a name, ascending."""
 
     def saved_files(self) -> list[SavedFile]:
-        """The files that the run saved, by name."""
+        """Return the files that the run saved, by name."""
 
     def artifacts(self, relation: ArtifactRelation, skip: int, limit: int) -> RunArtifactPage:
-        """A page of the versions of artifacts that the run logged or used, the oldest first."""
+        """Return a page of the versions of artifacts that the run logged or used, the oldest first."""
 
     def content(
         self, sha256: str, check_artifact: Callable[[int], None] | None = None
     ) -> OpenedContent | None:
-        """A file that a record of the run names; None if there is none, or if it has not arrived.
+        """Return a file that a record of the run names; None if there is none, or if it has not arrived.
 
         Args:
             check_artifact: called with the number of the project if the run logged the file only in an
@@ -298,13 +301,13 @@ class RunView(Protocol):
         """About how many samples and logged rows there are between two positions."""
 
     def samples_between(self, before: Position, now: Position) -> Iterator[NewSample]:
-        """The samples between two positions, of each source in order of time."""
+        """Return the samples between two positions, of each source in order of time."""
 
     def newest(self, source: str, before: Position) -> dict[str, tuple[int, float]]:
         """(time, value) of each counter of a source in its last sample up to a position."""
 
     def rows_between(self, before: Position, now: Position) -> Iterator[NewRow]:
-        """The logged rows between two positions."""
+        """Return the logged rows between two positions."""
 
 
 class RunVersion(NamedTuple):
@@ -321,7 +324,7 @@ class OpenedRun(Protocol):
         """Unchanged if the run has not changed since; None if that is not known."""
 
     async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
-        """The result of `work`, called in a thread with an up-to-date view.
+        """Return the result of `work`, called in a thread with an up-to-date view.
 
         Args:
             quick: `work` reads no samples, so it need not wait for work that does.
@@ -409,7 +412,7 @@ class Library(Protocol):
         """
 
     async def fields(self, run_filter: Filter) -> list[str]:
-        """The configuration, summary and system fields of the runs that match a filter."""
+        """Return the configuration, summary and system fields of the runs that match a filter."""
 
     async def choices(self, run_filter: Filter) -> list[FieldChoice]:
         """What a filter of these runs can name besides `completion.FIXED_CHOICES`, with frequent values."""
@@ -417,14 +420,14 @@ class Library(Protocol):
     async def groups(
         self, run_filter: Filter, by: tuple[str, ...], columns: tuple[str, ...]
     ) -> list[RunGroup]:
-        """The groups of the runs that match a filter, unordered.
+        """Return the groups of the runs that match a filter, unordered.
 
         Raises:
             TooManyGroups: there are too many.
         """
 
     async def open(self, run_id: str, number: int | None = None) -> OpenedRun:
-        """A run by its full id.
+        """Return a run by its full id.
 
         Args:
             number: its number in the metadata store, which tells apart runs with the same id in several
@@ -435,14 +438,14 @@ class Library(Protocol):
         """
 
     async def named(self, ids: Sequence[str], run_filter: Filter) -> list[NamedRun]:
-        """The runs with these ids that match a filter, in the requested order.
+        """Return the runs with these ids that match a filter, in the requested order.
 
         Raises:
             AmbiguousName: several teams have a run with one of these ids.
         """
 
     async def latest(self, run_filter: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
-        """The newest values of all running runs that match a filter."""
+        """Return the newest values of all running runs that match a filter."""
 
     async def aggregate(
         self, metric: str, run_filter: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None

@@ -40,7 +40,7 @@ class ChangedRuns:
         self._found_s = -1e9
 
     async def changed_ids(self) -> list[str]:
-        """The ids of the runs that have changed since the last call; all at the first."""
+        """Return the ids of the runs that have changed since the last call; all at the first."""
         if time.monotonic() - self._found_s >= CHECK_INTERVAL_S:
             self._runs = await self._find()
             self._found_s = time.monotonic()
@@ -65,7 +65,7 @@ class ChangedRuns:
 
 
 async def stream(changes: ChangedRuns, closing: anyio.Event) -> AsyncIterator[bytes]:
-    """The events of one client until it disconnects or the server stops."""
+    """Yield the events of one client until it disconnects or the server stops."""
     yield b"retry: 1000\n\n"
     await changes.changed_ids()
     sent_s = time.monotonic()

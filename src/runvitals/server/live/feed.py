@@ -41,7 +41,7 @@ class RunFeed:
         self._task: asyncio.Task[None] | None = None
 
     async def join(self, follower: Follower) -> MemoryObjectReceiveStream[bytes]:
-        """The events after the position of a client, which closes the stream when it disconnects.
+        """Return the events after the position of a client, which closes the stream when it disconnects.
 
         Raises:
             UnknownRun, TooSlow, Busy: the run cannot be read.
@@ -155,7 +155,7 @@ class RunFeeds:
     async def stream(
         self, opened: OpenedRun, follower: Follower, heartbeat_s: float = HEARTBEAT_S
     ) -> AsyncIterator[bytes]:
-        """The events of one client until it disconnects, the server stops, or the run is deleted."""
+        """Yield the events of one client until it disconnects, the server stops, or the run is deleted."""
         yield b"retry: 1000\n\n"
         feed = self._feeds.setdefault(opened, RunFeed(opened, self._closing))
         with await feed.join(follower) as events:

@@ -51,7 +51,9 @@ class Follower:
         self._facts = b""
 
     def event(self, view: RunView, now: Position, with_facts: bool = True) -> bytes:
-        """What is new as a server-sent event; empty if nothing is. Moves the client's position to `now`.
+        """Return what is new as a server-sent event.
+
+        Empty if nothing is. Moves the client's position to `now`.
 
         Args:
             now: how far the view has read the run.
@@ -66,7 +68,10 @@ class Follower:
         return cursor(self._at)
 
     def changes(self, view: RunView, now: Position, with_facts: bool = True) -> dict[str, Any]:
-        """What is new, as the JSON object of an event; empty if nothing is. Moves the position to `now`."""
+        """Return what is new, as the JSON object of an event.
+
+        Empty if nothing is. Moves the position to `now`.
+        """
         changes: dict[str, Any] = {}
         if view.count_between(self._at, now) > MAX_SAMPLES:
             changes["reload"] = True
@@ -105,7 +110,7 @@ class Follower:
 
 
 def parse_position(text: str) -> dict[str, int]:
-    """The last record of each writer.
+    """Return the last record of each writer.
 
     Raises:
         ValueError: not `writer:number,writer:number…`
@@ -126,7 +131,7 @@ def parse_position(text: str) -> dict[str, int]:
 def _rates(
     values: dict[str, float], time_ms: int, counters: dict[str, tuple[int, float]]
 ) -> dict[str, float]:
-    """The rates of one sample's counters, each since the last sample that had it."""
+    """Return the rates of one sample's counters, each since the last sample that had it."""
     rates: dict[str, float] = {}
     for key, value in values.items():
         rate = rate_of(key)
@@ -140,7 +145,7 @@ def _rates(
 
 
 def _stable_facts(run: Run) -> bytes:
-    """The facts of a run, without those that change with every sample."""
+    """Return the facts of a run, without those that change with every sample."""
     plain = run_as_dict(run)
     for name in ("last", "duration_ms", "ended_ms"):
         del plain[name]

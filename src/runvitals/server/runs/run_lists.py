@@ -49,12 +49,14 @@ class RunsPage:
 
 
 def sparkline_grid(started_ms: int, last_ms: int) -> Grid:
-    """The parts of a run's time whose means are shown."""
+    """Return the parts of a run's time whose means are shown."""
     return grid(started_ms, max(started_ms, last_ms), SPARKLINE_BUCKETS)
 
 
 def sparkline(on: Grid, lines: Sequence[Buckets]) -> list[float]:
-    """The mean of some series in each part of the time; NaN is a gap. Empty if there is no value at all.
+    """Return the mean of some series in each part of the time.
+
+    NaN is a gap. Empty if there is no value at all.
 
     With few values the parts are longer, so that they are not gaps to each other.
     """

@@ -25,7 +25,7 @@ _PLACEHOLDER = re.compile(r"\{\w+\}")
 
 
 def statistics_of(view: RunView, started_ms: int, last_ms: int) -> dict[str, float]:
-    """The system statistics of a run, by field; those without values are left out.
+    """Return the system statistics of a run, by field; those without values are left out.
 
     Args:
         started_ms, last_ms: the time of the run.
@@ -58,7 +58,7 @@ _PATTERNS: Final = tuple(dict.fromkeys(_PLACEHOLDER.sub("*", metric) for metric 
 def _without_doubt(
     metric: str, quantity: Quantity, by_metric: Mapping[str, Sequence[BucketedSeries]]
 ) -> list[BucketedSeries]:
-    """The series of a metric without the buckets in which they are in doubt."""
+    """Return the series of a metric without the buckets in which they are in doubt."""
     doubts = {_device(item): item.buckets for item in by_metric.get(quantity.suspect or "", ())}
     series = []
     for item in by_metric.get(metric, ()):
@@ -92,7 +92,7 @@ def _energy(
     by_metric: Mapping[str, Sequence[BucketedSeries]],
     last_ms: int,
 ) -> dict[str, float]:
-    """The energy of all devices: by their counters, or by power × time for a device without one."""
+    """Return the energy of all devices: by their counters, or by power × time for a device without one."""
     counted = {
         _device(item): _growth(item.buckets) / _J_PER_WH for item in by_metric.get(quantity.metric, ())
     }
@@ -109,7 +109,7 @@ def _device(series: BucketedSeries) -> tuple[str, str, tuple[str, ...]]:
 
 
 def _growth(buckets: Buckets) -> float:
-    """A counter's total increase; the decrease of a reset is left out. NaN without values."""
+    """Return a counter's total increase; the decrease of a reset is left out. NaN without values."""
     there = buckets.n > 0
     if not there.any():
         return float("nan")
@@ -119,7 +119,10 @@ def _growth(buckets: Buckets) -> float:
 
 
 def _integral(buckets: Buckets, last_ms: int) -> float:
-    """The sum of value × milliseconds: each mean counts until the next one, but for a gap only briefly."""
+    """Return the sum of value × milliseconds.
+
+    Each mean counts until the next one, but for a gap only briefly.
+    """
     there = buckets.n > 0
     spans = np.diff(buckets.t[there], append=max(last_ms, int(buckets.t[-1])))
     longest = _GAP * float(np.median(spans)) if len(spans) else 0.0

@@ -42,7 +42,7 @@ class AppriseResult:
 
 
 def is_installed() -> bool:
-    """Whether this server has Apprise."""
+    """Return whether this server has Apprise."""
     return importlib.util.find_spec("apprise") is not None
 
 
@@ -91,7 +91,7 @@ class AppriseChannel:
         return ChannelResponse(text=f"{result.service} accepted it")
 
     def check(self, url: str) -> AppriseResult:
-        """Whether Apprise knows a URL. Nothing is sent. Raises `DeliveryFailed`."""
+        """Return whether Apprise knows a URL. Nothing is sent. Raises `DeliveryFailed`."""
         return self._run({"url": url, "title": "", "text": "", "level": "info", "check": True})
 
     def _run(self, message: dict[str, Any]) -> AppriseResult:

@@ -143,7 +143,7 @@ def send(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _asset() -> Any:
-    """How Apprise names the sender: without images, which services would fetch from elsewhere."""
+    """Return how Apprise names the sender: without images, which services would fetch from elsewhere."""
     import apprise
 
     return apprise.AppriseAsset(
@@ -158,7 +158,7 @@ def _asset() -> Any:
 
 
 def _nowhere(self: object, resp: object) -> str | None:
-    """Where a redirect leads."""
+    """Return where a redirect leads."""
     return None
 
 
@@ -172,7 +172,7 @@ class _Problems(logging.Handler):
 
 
 def _safe(text: str, url: str) -> str:
-    """The text without what of the URL may be a secret: its longer parts."""
+    """Return the text without what of the URL may be a secret: its longer parts."""
     parts = url
     for mark in ":/@?&=#,%+":
         parts = parts.replace(mark, " ")

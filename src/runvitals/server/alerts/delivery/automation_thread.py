@@ -67,7 +67,7 @@ class AutomationThread:
         return reacted
 
     def _problem(self, row: AutomationRow) -> str | None:
-        """Why an automation can do nothing: it acts with the rights of its creator."""
+        """Return why an automation can do nothing: it acts with the rights of its creator."""
         creator = None if row.creator_id is None else self._directory.user(row.creator_id)
         team = self._directory.entity(row.team_id)
         if creator is None or not self._directory.may(creator, Action.AUTOMATION_READ, team):
@@ -75,7 +75,7 @@ class AutomationThread:
         return None
 
     def _may_know(self, row: AutomationRow, event: RaisedEvent) -> bool:
-        """Whether the creator of an automation may read the project of an event."""
+        """Return whether the creator of an automation may read the project of an event."""
         if event.project_id is None or row.creator_id is None:
             return event.project_id is None
         return may_read(self._directory, row.creator_id, event.project_id)

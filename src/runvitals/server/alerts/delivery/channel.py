@@ -64,18 +64,21 @@ def check_accepted(response: ChannelResponse) -> ChannelResponse:
 
 
 def title_of(text: str) -> tuple[str, str]:
-    """The title of a notification, and what follows it."""
+    """Return the title of a notification, and what follows it."""
     title, _, rest = text.partition("\n")
     return title.strip(), rest.strip("\n")
 
 
 def number_of(due: StoredNotification) -> int:
-    """The id in the target of a notification."""
+    """Return the id in the target of a notification."""
     return int(due.target.partition(":")[2])
 
 
 def link_of(due: StoredNotification, server_url: str | None) -> str | None:
-    """Where the link of a notification leads; None if it has none, or nobody has set the server's address."""
+    """Return where the link of a notification leads.
+
+    None if it has none, or nobody has set the server's address.
+    """
     path: Any = due.payload.get("path")
     if server_url is None or not isinstance(path, str) or not path.startswith("/"):
         return None

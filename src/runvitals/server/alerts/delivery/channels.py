@@ -58,7 +58,7 @@ class Channels:
 
 
 def _to_readers(channel: Channel, metadata_store: MetadataStore, directory: Directory) -> Channel:
-    """A channel to users that are active and, if it is about a run, may still read it."""
+    """Return a channel to users that are active and, if it is about a run, may still read it."""
 
     def deliver(due: StoredNotification) -> ChannelResponse:
         user_id = number_of(due)

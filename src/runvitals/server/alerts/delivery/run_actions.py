@@ -23,7 +23,7 @@ _VIA: Final = "automation"
 
 
 def may_read(directory: Directory, user_id: int, project_id: int) -> bool:
-    """Whether a user may read a project at present."""
+    """Return whether a user may read a project at present."""
     user = directory.user(user_id)
     try:
         return user is not None and directory.may(user, Action.PROJECT_READ, directory.project(project_id))
@@ -82,7 +82,7 @@ class RunActions:
         raise DeliveryFailed("the host has not answered yet")
 
     def _check_allowed(self, due: StoredNotification, action: Action) -> tuple[RunPlace, Actor]:
-        """The run of a change, and who makes it.
+        """Return the run of a change, and who makes it.
 
         Raises:
             DeliveryFailed: the creator of the automation may not do it, or one of them is gone.

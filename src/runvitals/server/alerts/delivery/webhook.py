@@ -114,7 +114,10 @@ class WebhookChannel:
 
 
 def _without(text: str, *secrets: str | None) -> str:
-    """What a receiver answered, without the secrets that it was sent: members of the team may read it."""
+    """Return what a receiver answered, without the secrets that it was sent.
+
+    Members of the team may read it.
+    """
     for secret in secrets:
         if secret:
             text = text.replace(secret, HIDDEN).replace(json.dumps(secret)[1:-1], HIDDEN)

@@ -324,7 +324,7 @@ def _check(definition: dict[str, Any], access: AccessControl, team: TeamRow) -> 
 
 
 def _example_event(automation: Automation, team: TeamRow, now_ms: int) -> RaisedEvent:
-    """An event for a test."""
+    """Return an event for a test."""
     data = dict(_EXAMPLE)
     if automation.kind.startswith(("artifact.", "registry.")):
         data |= {"project": "example", "collection": "example", "type": "model", "version": 0}

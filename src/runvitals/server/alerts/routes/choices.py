@@ -51,6 +51,6 @@ class ChosenEvents(ResponseBody):
 
 
 def with_changes(chosen: Mapping[Switch, EventChoice], changes: EventChoices | None) -> dict[str, Any]:
-    """The switches after a change, as they are stored."""
+    """Return the switches after a change, as they are stored."""
     changed = {} if changes is None else changes.model_dump(exclude_none=True)
     return {switch: changed.get(switch, asdict(choice)) for switch, choice in chosen.items()}

@@ -381,7 +381,7 @@ def test_apprise_destination(
 def sealed_slack_url(
     url: str, purpose: str, outside: OutsideServices, field: str = "webhook_url"
 ) -> SealedUrl:
-    """The URL of an incoming webhook, encrypted.
+    """Return the URL of an incoming webhook, encrypted.
 
     Raises:
         InvalidFields: it is not one of Slack, nor of a host of the setting `slack_hosts`.
@@ -404,7 +404,10 @@ def _show_webhook(row: StoredDestination) -> dict[str, Any]:
 
 
 def _slack_host(url: str, others: Collection[str]) -> str | None:
-    """The host of an incoming webhook of Slack, or of one of the other hosts; None: the URL is none."""
+    """Return the host of an incoming webhook of Slack, or of one of the other hosts.
+
+    None: the URL is none.
+    """
     match = _SLACK_URL.fullmatch(url)
     if match is not None:
         return match[1]

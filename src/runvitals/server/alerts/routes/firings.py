@@ -134,7 +134,7 @@ def send_firing_again(
 
 
 def _notifications_of(access: AccessControl, rows: Sequence[Firing]) -> list[list[StoredNotification]]:
-    """The notifications of firings: to channels, and to users, who get them as events of the run."""
+    """Return the notifications of firings: to channels, and to users, who get them as events of the run."""
     alerts = access.metadata_store.alerts
     events = alerts.events.findings({row.run_id for row in rows}, {row.finding_key for row in rows})
     prefixes = [
@@ -148,7 +148,7 @@ def _notifications_of(access: AccessControl, rows: Sequence[Firing]) -> list[lis
 
 
 def _receiver_names(store: MetadataStore, sent: Iterable[StoredNotification]) -> dict[str, str]:
-    """The names of receivers, by the targets of notifications; what was deleted has none."""
+    """Return the names of receivers, by the targets of notifications; what was deleted has none."""
     by_kind: dict[str, set[tuple[int | None, str]]] = {}
     for notification in sent:
         kind, _, receiver = notification.target.partition(":")

@@ -62,7 +62,7 @@ class ReceiverResponse(ResponseBody):
 
 
 def channels_of(request: Request) -> Channels:
-    """Those of the application."""
+    """Return those of the application."""
     return shared_services_of(request).channels
 
 
@@ -108,7 +108,7 @@ def response_of(send: Callable[[], ChannelResponse]) -> ReceiverResponse:
 def history_of(
     outbox: OutboxTable, team_id: int, page: PageRequest, automation_id: int | None = None
 ) -> dict[str, Any]:
-    """A page of the notifications of a team or of one of its automations."""
+    """Return a page of the notifications of a team or of one of its automations."""
     rows = outbox.of_team(team_id, page.limit + 1, page.after_id or None, automation_id)
     part = rows[: page.limit]
     return {

@@ -257,7 +257,7 @@ def _within_limits(work: Callable[[], DryRun]) -> DryRun:
 
 
 def _state(row: StoredRule, counts: RuleCounts) -> dict[str, Any]:
-    """The state of a rule, over the series that the requester may see."""
+    """Return the state of a rule, over the series that the requester may see."""
     if not row.enabled:
         return {"state": "off", "firing": 0, "pending": 0}
     state = "firing" if counts.firing else "pending" if counts.pending else "ok"
@@ -265,7 +265,7 @@ def _state(row: StoredRule, counts: RuleCounts) -> dict[str, Any]:
 
 
 def _check_rule(definition: Any, access: AccessControl, entity: Entity, requester: Requester) -> AlertRule:
-    """A valid rule.
+    """Return a valid rule.
 
     Raises:
         InvalidFields: it is invalid, or notifies what its team or user does not have.
@@ -297,7 +297,7 @@ def _store(store: Callable[[], StoredRule]) -> StoredRule:
 
 
 def target_errors(store: MetadataStore, entity_id: int, targets: Sequence[str], field: str) -> dict[str, str]:
-    """What is wrong with targets such as `slack:3`: the team or user does not have them."""
+    """Return what is wrong with targets such as `slack:3`: the team or user does not have them."""
     wrong = {}
     for index, target in enumerate(targets):
         kind, _, number = target.partition(":")

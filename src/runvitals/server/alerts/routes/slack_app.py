@@ -77,7 +77,7 @@ def remove_slack_app(access: TheAccess, requester: TheRequester, notices: TheNot
 
 
 def _enforced_by(access: AccessControl) -> str | None:
-    """What sets the id or the secret, so that neither can be changed here."""
+    """Return what sets the id or the secret, so that neither can be changed here."""
     table = access.accounts.settings
     return enforced_by(ID_SETTING, table) or enforced_by(SECRET_SETTING, table)
 

@@ -55,7 +55,7 @@ class AlertSettingTable:
         self._database = database
 
     def of_users(self, user_ids: Collection[int]) -> dict[int, dict[str, Any]]:
-        """The choices of users; those who chose nothing are left out."""
+        """Return the choices of users; those who chose nothing are left out."""
         with self._database.read() as connection:
             mine = among(connection, user_alerts.c.user_id, user_ids)
             rows = connection.execute(select(user_alerts.c.user_id, user_alerts.c.data).where(mine))
@@ -68,7 +68,7 @@ class AlertSettingTable:
         )
 
     def of_team(self, team_id: int) -> dict[str, Any]:
-        """The choices of a team."""
+        """Return the choices of a team."""
         with self._database.read() as connection:
             mine = select(team_alerts.c.data).where(team_alerts.c.team_id == team_id)
             data = connection.execute(mine).scalar()
@@ -93,7 +93,7 @@ class AlertSettingTable:
         self._database.write(work)
 
     def modes(self, user_ids: Collection[int], targets: Mapping[Scope, int]) -> dict[int, dict[Scope, str]]:
-        """What users chose for the given run, its project and its team: the mode by user and scope."""
+        """Return what users chose for the given run, its project and its team: the mode by user and scope."""
         table = alert_exception.c
         fits = or_(*[_column(scope) == target_id for scope, target_id in targets.items()])
         modes: dict[int, dict[Scope, str]] = {}
@@ -105,7 +105,7 @@ class AlertSettingTable:
         return modes
 
     def exceptions(self, user_id: int) -> list[AlertException]:
-        """All exceptions of a user, by name."""
+        """Return all exceptions of a user, by name."""
         table = alert_exception.c
         of_run = project.alias()
         owner, run_owner, team = entity.alias(), entity.alias(), entity.alias()

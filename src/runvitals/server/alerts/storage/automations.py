@@ -107,12 +107,12 @@ class AutomationTable:
         self._database = database
 
     def of_team(self, team_id: int) -> list[AutomationRow]:
-        """All automations of a team, in the order in which they were created."""
+        """Return all automations of a team, in the order in which they were created."""
         with self._database.read() as connection:
             return _read(connection, automation.c.team_id == team_id)
 
     def of_kinds(self, kinds: Sequence[str]) -> list[AutomationRow]:
-        """The automations of all teams for some kinds of events, that are switched on."""
+        """Return the automations of all teams for some kinds of events, that are switched on."""
         with self._database.read() as connection:
             return _read(connection, automation.c.event.in_(kinds), automation.c.enabled)
 
@@ -245,7 +245,7 @@ class AutomationTable:
         return self._database.write(lambda connection: _react(connection, react, now_ms))
 
     def waiting(self) -> bool:
-        """Whether there are events that nothing reacted to yet."""
+        """Return whether there are events that nothing reacted to yet."""
         with self._database.read() as connection:
             return connection.execute(select(raised_event.c.id).limit(1)).first() is not None
 
@@ -277,7 +277,7 @@ def _react(connection: Connection, react: React, now_ms: int) -> int:
 
 
 def _fires(connection: Connection, row: AutomationRow, reaction: Reaction, now_ms: int) -> bool:
-    """Whether the cool-down of an automation is over; it begins anew."""
+    """Return whether the cool-down of an automation is over; it begins anew."""
     same = (automation_firing.c.automation_id == row.id, automation_firing.c.subject == reaction.subject)
     fired_ms = connection.execute(select(automation_firing.c.fired_ms).where(*same)).scalar()
     if fired_ms is not None and now_ms < fired_ms + reaction.cooldown_ms:
@@ -333,7 +333,7 @@ def _events(connection: Connection, ids: Sequence[int]) -> list[RaisedEvent]:
 
 
 def _tags(connection: Connection, run_ids: set[int]) -> dict[int, list[str]]:
-    """The tags of runs that have some."""
+    """Return the tags of runs that have some."""
     tags: dict[int, list[str]] = {}
     theirs = among(connection, run_tag.c.run_id, run_ids)
     for run_id, tag in connection.execute(select(run_tag.c.run_id, run_tag.c.tag).where(theirs)):

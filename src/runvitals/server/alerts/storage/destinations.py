@@ -108,14 +108,14 @@ class DestinationTable:
         self._database = database
 
     def of_team(self, kind: Kind, team_id: int) -> list[StoredDestination]:
-        """All destinations of a kind of a team, in the order in which they were created."""
+        """Return all destinations of a kind of a team, in the order in which they were created."""
         columns = destination.c
         mine = _DESTINATIONS.where(columns.team_id == team_id, columns.kind == kind).order_by(columns.number)
         with self._database.read() as connection:
             return [_destination(row) for row in connection.execute(mine)]
 
     def get(self, kind: Kind, team_id: int, destination_id: int) -> StoredDestination:
-        """A destination of a team.
+        """Return a destination of a team.
 
         Raises:
             NotFound: the team has no such destination.
@@ -231,7 +231,7 @@ class DestinationTable:
         self._database.write(work)
 
     def of_user(self, user_id: int) -> StoredDestination | None:
-        """The channel of Slack of a user; None if there is none."""
+        """Return the channel of Slack of a user; None if there is none."""
         with self._database.read() as connection:
             row = connection.execute(_DESTINATIONS.where(destination.c.user_id == user_id)).first()
         return None if row is None else _destination(row)
@@ -295,7 +295,7 @@ def _read(connection: Connection, kind: Kind, team_id: int, destination_id: int)
 def _columns(
     connection: Connection, team_id: int, before: Mapping[str, Any], values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The columns of some values: secrets by their ids.
+    """Return the columns of some values: secrets by their ids.
 
     Args:
         before: the settings, which stay where `values` has none.
@@ -328,7 +328,7 @@ def _audit_values(webhook: StoredDestination) -> dict[str, Any]:
 def _audit_change(
     before: StoredDestination, after: StoredDestination
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the audit log says of a change: how it was and how it is."""
+    """Return what the audit log says of a change: how it was and how it is."""
     if before.kind != "webhook":
         called = "channel" if before.kind == "slack" else "name"
         is_replaced = before.sealed != after.sealed

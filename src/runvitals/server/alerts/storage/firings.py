@@ -145,7 +145,7 @@ class FiringTable:
         self._database.write(work)
 
     def open(self) -> list[Firing]:
-        """What fires now."""
+        """Return what fires now."""
         return self._firings(select(*_FIRINGS).where(alert_firing.c.ended_ms.is_(None)))
 
     def of_entity(
@@ -158,7 +158,7 @@ class FiringTable:
         project_ids: Collection[int] | None = None,
         only_open: bool = False,
     ) -> list[Firing]:
-        """When rules of a team or user fired, the newest first.
+        """Return when rules of a team or user fired, the newest first.
 
         Args:
             before: only those with a smaller id.
@@ -178,7 +178,7 @@ class FiringTable:
         project_ids: Collection[int] | None = None,
         only_open: bool = False,
     ) -> int:
-        """How many `of_entity` has without `limit` and `before`."""
+        """Return how many `of_entity` has without `limit` and `before`."""
         conditions = _conditions(entity_id, rule_id, project_id, project_ids, only_open)
         statement = _join_rules(select(func.count())).where(*conditions)
         with self._database.read() as connection:
@@ -192,7 +192,7 @@ class FiringTable:
         return self._database.write(lambda connection: connection.execute(old).rowcount)
 
     def get(self, entity_id: int, firing_id: int, project_ids: Collection[int] | None = None) -> Firing:
-        """A time at which a rule of a team or user fired.
+        """Return a time at which a rule of a team or user fired.
 
         Raises:
             NotFound: there is none, or it is of a run in another project.

@@ -59,7 +59,7 @@ class MessageLimitTable:
 
 
 def _due(now_ms: int) -> tuple[Any, ...]:
-    """The messages that may be sent now; those of an attempt that is under way are not."""
+    """Return the messages that may be sent now; those of an attempt that is under way are not."""
     return (_row.state == "pending", _row.next_ms <= now_ms, *_of_teams())
 
 
@@ -125,7 +125,7 @@ def _write_summaries(connection: Connection, now_ms: int) -> None:
 
 
 def _summary(connection: Connection, team_id: int, target: str, hour_ms: int) -> str:
-    """What one receiver did not get in an hour: how often which title."""
+    """Return what one receiver did not get in an hour: how often which title."""
     team = connection.execute(select(entity.c.name).where(entity.c.id == team_id)).scalar() or "deleted"
     statement = select(_row.text).where(
         _row.team_id == team_id,

@@ -29,7 +29,7 @@ class PastEvents:
         self._database = database
 
     def of_team(self, team_id: int, kind: str, since_ms: int, now_ms: int) -> list[RaisedEvent] | None:
-        """The newest events of a kind, the oldest first; None: it is not known when there were any.
+        """Return the newest events of a kind, the oldest first; None: it is not known when there were any.
 
         Which states a run had before its last one, and when it got its tags, is not known.
         """

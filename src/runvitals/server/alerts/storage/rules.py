@@ -78,7 +78,7 @@ class AlertRuleTable:
         self._database = database
 
     def all(self) -> list[StoredRule]:
-        """The rules of all teams and users, by id."""
+        """Return the rules of all teams and users, by id."""
         return self._read(select(alert_rule).order_by(alert_rule.c.id))
 
     def version(self) -> tuple[int, int, int]:
@@ -89,7 +89,7 @@ class AlertRuleTable:
         return count, changed_ms or 0, last or 0
 
     def of_entity(self, entity_id: int) -> list[StoredRule]:
-        """The rules of a team or user, by name."""
+        """Return the rules of a team or user, by name."""
         mine = alert_rule.c.entity_id == entity_id
         return self._read(select(alert_rule).where(mine).order_by(alert_rule.c.name))
 
@@ -202,7 +202,7 @@ class AlertRuleTable:
         self._database.write(work)
 
     def lanes(self, lane_ids: Collection[int]) -> dict[int, WatchedLane]:
-        """The hosts and runs of lanes; those of runs in the trash are left out."""
+        """Return the hosts and runs of lanes; those of runs in the trash are left out."""
         statement = (
             select(
                 writer.c.lane_id,
@@ -223,18 +223,18 @@ class AlertRuleTable:
             return {row[0]: WatchedLane(*row) for row in connection.execute(statement.where(*mine))}
 
     def states(self) -> list[RuleState]:
-        """The states of all series that are not at rest."""
+        """Return the states of all series that are not at rest."""
         with self._database.read() as connection:
             return [RuleState(**row._asdict()) for row in connection.execute(select(alert_rule_state))]
 
     def last_heard(self, lane_ids: Collection[int]) -> dict[int, int]:
-        """When lanes were heard last, by whichever server."""
+        """Return when lanes were heard last, by whichever server."""
         newest = select(writer.c.lane_id, func.max(writer.c.heard_ms)).group_by(writer.c.lane_id)
         with self._database.read() as connection:
             return dict(connection.execute(newest.where(among(connection, writer.c.lane_id, lane_ids))).all())
 
     def ended_lanes(self, lane_ids: Collection[int]) -> set[int]:
-        """The lanes all of whose writers have ended: nothing more is expected of them."""
+        """Return the lanes all of whose writers have ended: nothing more is expected of them."""
         open_writers = func.sum(case((writer.c.end_state.is_(None), 1), else_=0))
         with self._database.read() as connection:
             mine = select(writer.c.lane_id).where(among(connection, writer.c.lane_id, lane_ids))
@@ -242,7 +242,10 @@ class AlertRuleTable:
             return set(connection.execute(ended).scalars())
 
     def heard_since(self, since_ms: int) -> dict[int, int]:
-        """The lanes that any server has heard since a time, and when; without writers that have ended."""
+        """Return the lanes that any server has heard since a time, and when.
+
+        Without writers that have ended.
+        """
         newest = (
             select(writer.c.lane_id, func.max(writer.c.heard_ms))
             .join(run, run.c.id == writer.c.run_id)

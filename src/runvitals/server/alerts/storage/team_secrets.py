@@ -64,7 +64,7 @@ class TeamSecretTable:
         self._database = database
 
     def of_team(self, team_id: int) -> list[TeamSecretRow]:
-        """All secrets of a team, by name."""
+        """Return all secrets of a team, by name."""
         mine = _SECRETS.where(team_secret.c.team_id == team_id).order_by(team_secret.c.name)
         used = select(
             destination.c.name, destination.c.access_secret_id, destination.c.signing_secret_id
@@ -108,7 +108,7 @@ class TeamSecretTable:
         self._database.write(work)
 
     def sealed_value(self, team_id: int, name: str) -> bytes:
-        """The encrypted value.
+        """Return the encrypted value.
 
         Raises:
             NotFound: the team has no such secret.

@@ -60,7 +60,7 @@ class Extract:
     width: float | None = None
 
     def within(self, x: Floats) -> slice:
-        """The requested part of ascending x."""
+        """Return the requested part of ascending x."""
         low = 0 if self.first is None else int(np.searchsorted(x, self.first, side="left"))
         high = len(x) if self.last is None else int(np.searchsorted(x, self.last, side="right"))
         return slice(low, max(low, high))
@@ -77,14 +77,14 @@ class Scale:
     places: Floats | None = None
 
     def indices(self, x: Floats) -> Integers:
-        """The number of the bucket of each x."""
+        """Return the number of the bucket of each x."""
         if self.width is None:
             assert self.places is not None
             return np.searchsorted(self.places, x).astype(np.int64)
         return np.floor_divide(x, self.width).astype(np.int64)
 
     def x(self, indices: Integers) -> Floats:
-        """Where these buckets begin."""
+        """Return where these buckets begin."""
         if self.width is None:
             assert self.places is not None
             positions: Floats = self.places[indices]
@@ -93,7 +93,7 @@ class Scale:
 
 
 def scale_of(axis: Axis, columns: Sequence[Floats], part: Extract) -> Scale:
-    """The scale for all lines of a chart, from the ascending x of each.
+    """Return the scale for all lines of a chart, from the ascending x of each.
 
     Raises:
         ValueError: the requested width is too narrow.
@@ -131,7 +131,7 @@ def _width(axis: Axis, low: float, high: float, points: int) -> float:
 
 
 def _round_width(least: float) -> float:
-    """The narrowest of 1, 2, 5, 10, 20 … and their fractions that is not less.
+    """Return the narrowest of 1, 2, 5, 10, 20 … and their fractions that is not less.
 
     Example:
         >>> _round_width(0.0013)

@@ -44,7 +44,7 @@ COLUMNS = ("key", "run", "name", "x", "value", "min", "max", "n")
 
 
 def rows_of(lines: KeyLines, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """The points of lines as rows of a table with these columns.
+    """Yield the points of lines as rows of a table with these columns.
 
     Args:
         names: of the runs, by id.
@@ -59,7 +59,7 @@ def rows_of(lines: KeyLines, names: Mapping[str, str]) -> Iterator[dict[str, Any
 
 
 def combine_parts(parts: Sequence[LinePart]) -> LinePart:
-    """Several parts as one. Each counts the same, however many values it has.
+    """Return several parts as one. Each counts the same, however many values it has.
 
     A single part stays as it is, to the last bit.
     """

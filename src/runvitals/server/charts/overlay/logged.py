@@ -40,7 +40,7 @@ def read_logged(
 
 
 def join_ranks(processes: Sequence[LoggedColumns]) -> list[dict[str, Columns]]:
-    """The columns of each rank.
+    """Return the columns of each rank.
 
     Where a later process resumed its work, perhaps from an earlier step, its values replace those of the one
     before.
@@ -82,7 +82,7 @@ def _values(run: NamedRun, columns: Mapping[str, Columns], key: str, axis: Axis)
 
 
 def _at_steps(other: Columns | None, steps: Floats) -> Floats:
-    """The values that another name has at these steps; NaN where it has none."""
+    """Return the values that another name has at these steps; NaN where it has none."""
     if other is None or not len(other[0]):
         return np.full(len(steps), np.nan)
     position = np.searchsorted(other[0], steps, side="right") - 1
@@ -93,7 +93,7 @@ def _at_steps(other: Columns | None, steps: Floats) -> Floats:
 def logged_lines(
     key: str, by_run: Mapping[str, Sequence[LoggedPoints]], axis: Axis, part: Extract
 ) -> KeyLines:
-    """The lines of one name, from the values that each run logged.
+    """Return the lines of one name, from the values that each run logged.
 
     Raises:
         ValueError: the requested width is too narrow.

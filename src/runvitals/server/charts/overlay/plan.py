@@ -26,7 +26,7 @@ class MetricNames:
         self._keys |= view.sampled_keys()
 
     def as_json(self) -> dict[str, Any]:
-        """The fields `logged` and `system` of `models.OverlayPlan`."""
+        """Return the fields `logged` and `system` of `models.OverlayPlan`."""
         return {
             "logged": sorted(self._logged)[:MAX_NAMES],
             "system": list(_metrics(sorted(self._keys)))[:MAX_NAMES],
@@ -34,7 +34,10 @@ class MetricNames:
 
 
 def _metrics(keys: Iterable[str]) -> Iterable[dict[str, Any]]:
-    """Each metric once, however many devices it is of; the totals of which there are rates are left out."""
+    """Yield each metric once, however many devices it is of.
+
+    The totals of which there are rates are left out.
+    """
     templates: dict[str, str] = {}
     for key in keys:
         match = find(key)

@@ -60,7 +60,7 @@ class SystemQuery:
         return run.started_ms // self.width * self.width if self.axis.kind == "relative" else 0
 
     def _grid(self, run: NamedRun) -> Grid | None:
-        """The buckets of a run in the requested part of x; None if there are none."""
+        """Return the buckets of a run in the requested part of x; None if there are none."""
         zero, width = self._zero(run), self.width
         first, last = run.started_ms, run.end_ms + width  # a last sample may come after the end
         if self.part.first is not None:
@@ -72,7 +72,7 @@ class SystemQuery:
         return Grid(first // width * width, width, last // width - first // width + 1)
 
     def _requested_keys(self, key: str) -> list[str]:
-        """The requested keys that match this one."""
+        """Return the requested keys that match this one."""
         keys = self._matches.get(key)
         if keys is None:
             keys = [requested for requested, matches in self._filters.items() if matches(key)]
@@ -86,7 +86,7 @@ class SystemQuery:
 
 
 def system_query(runs: Sequence[NamedRun], keys: Sequence[str], axis: Axis, part: Extract) -> SystemQuery:
-    """The query for some runs: the buckets are so wide that the longest of them has enough points.
+    """Return the query for some runs: the buckets are so wide that the longest of them has enough points.
 
     Raises:
         ValueError: an invalid key; the requested width is too narrow.
@@ -108,7 +108,7 @@ def _part(series: BucketedSeries) -> LinePart:
 
 
 def _filter(key: str) -> Callable[[str], bool]:
-    """Whether a key is requested by a key, a glob or a template."""
+    """Return whether a key is requested by a key, a glob or a template."""
     if not _PLACEHOLDER.search(key):
         return KeyFilter([key])
 

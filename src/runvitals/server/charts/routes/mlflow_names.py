@@ -78,7 +78,7 @@ class MlflowView:
 
 
 def scale(buckets: Buckets, factor: float) -> Buckets:
-    """Buckets in another unit."""
+    """Return buckets in another unit."""
     low, high = buckets.min * factor, buckets.max * factor
     return replace(buckets, min=low, max=high, mean=buckets.mean * factor, last=buckets.last * factor)
 
@@ -104,7 +104,7 @@ RequestedNames = Annotated[
 
 
 def named(run: TheRun, names: RequestedNames = "runvitals") -> OpenedRun:
-    """The run of the path, with the requested names."""
+    """Return the run of the path, with the requested names."""
     return MlflowRun(run) if names == "mlflow" else run
 
 

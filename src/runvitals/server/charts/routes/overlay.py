@@ -73,7 +73,7 @@ class RequestedRuns:
         return self.found
 
     async def read(self, work: Callable[[NamedRun, RunView], T], quick: bool = False) -> dict[str, T]:
-        """The result of `work` by run, of one after the other, so that other requests get their turn.
+        """Return the result of `work` by run, of one after the other, so that other requests get their turn.
 
         Raises:
             TooSlow: all together took too long.
@@ -100,7 +100,7 @@ class RequestedRuns:
         return noting
 
     def as_json(self) -> dict[str, Any]:
-        """The fields `runs` and `missing`."""
+        """Return the fields `runs` and `missing`."""
         names = ("id", "name", "state", "started_ms", "end_ms")
         ids = {run.id for run in self.found}
         return {
@@ -118,7 +118,7 @@ def _can_be_id(text: str) -> bool:
 
 
 async def requested_runs(library: TheLibrary, runs: RunIds, place: ThePlace) -> RequestedRuns:
-    """The runs that a request names."""
+    """Return the runs that a request names."""
     requested = RequestedRuns(library, runs, place)
     await requested.find()
     return requested
@@ -141,7 +141,7 @@ def requested_part(
         ),
     ] = None,
 ) -> Extract:
-    """Which part of x is requested; `x0` and `x1` are included."""
+    """Return which part of x is requested; `x0` and `x1` are included."""
     if x0 is not None and x1 is not None and x1 < x0:
         raise HTTPException(422, f"x1 ({x1:g}) is before x0 ({x0:g})")
     return Extract(points, x0, x1, width)

@@ -109,7 +109,7 @@ async def run_metrics(
 async def _changes_since(
     request: Request, run: OpenedRun, library: TheLibrary, after: str, wait_s: float
 ) -> bytes:
-    """What is newer than a cursor. Waits up to `wait_s` until there is something."""
+    """Return what is newer than a cursor. Waits up to `wait_s` until there is something."""
     try:
         follower = live.Follower(after, library.clock)
     except ValueError as error:

@@ -64,7 +64,7 @@ async def compare(request: Request, library: TheLibrary, requested: TheRuns, pla
 async def _system_statistics(
     library: Library, runs: Sequence[Run], place: Filter
 ) -> dict[str, dict[str, float | str]]:
-    """The system statistics of runs, by run id."""
+    """Return the system statistics of runs, by run id."""
     if not runs:
         return {}
     ids = Term(Labelled("id", tuple(TextPattern(run.id) for run in runs)))

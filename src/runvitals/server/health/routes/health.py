@@ -46,7 +46,10 @@ async def metrics(request: Request) -> Response:
 
 
 async def _usage_text(services: SharedServices, request: Request) -> str:
-    """The part of `/metrics` that only some may read; empty while the metadata store cannot say who may."""
+    """Return the part of `/metrics` that only some may read.
+
+    Empty while the metadata store cannot say who may.
+    """
     may = partial(services.access.may, requester_of(request), Action.BILLING_READ, Organisation())
     with anyio.move_on_after(MOMENT_S):
         try:

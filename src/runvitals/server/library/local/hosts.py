@@ -13,7 +13,7 @@ from runvitals.server.hosts.hosts import SEEN_MS, HostReading, HostRun, Recent
 
 
 def host_runs(runs: Iterable[Run]) -> list[tuple[Run, Host, HostRun]]:
-    """Each host of each run, the newest record first."""
+    """Return each host of each run, the newest record first."""
     triples = [(run, host, _host_run(run, host)) for run in runs for host in run.hosts]
     return sorted(triples, key=lambda item: item[2].last_ms, reverse=True)
 
@@ -28,7 +28,7 @@ def newest_runs(runs: Iterable[Run], now_ms: int) -> dict[str, HostRun]:
 
 
 def readings(runs: Iterable[Run]) -> list[HostReading]:
-    """The newest samples of the hosts on which a run is running."""
+    """Return the newest samples of the hosts on which a run is running."""
     return [
         HostReading(
             host.name,
@@ -47,7 +47,7 @@ def readings(runs: Iterable[Run]) -> list[HostReading]:
 
 
 def recent_of(series: Iterable[Series], windows: Mapping[str, int], now_ms: int) -> dict[str, Recent]:
-    """The mean and growth of series over their windows."""
+    """Return the mean and growth of series over their windows."""
     recent = {}
     for item in series:
         values = item.values[item.t >= now_ms - windows.get(item.key, 0)]

@@ -80,7 +80,7 @@ class JournalView:
         return dict(self.reader.last_seq)
 
     def _select(self, selection: SeriesSelection) -> tuple[Groups, Callable[[str], bool]]:
-        """The writers and the keys of a selection, for `RunSamples`."""
+        """Return the writers and the keys of a selection, for `RunSamples`."""
         groups = {
             source: [name for name in names if self._is_selected(name, selection)]
             for source, names in self.reader.groups().items()
@@ -92,7 +92,7 @@ class JournalView:
         return groups, lambda key: device_index(key) == device and matches(key)
 
     def _each(self, selection: SeriesSelection) -> Iterator[Series]:
-        """The selected series one by one, so that not all of a large run are copied at a time."""
+        """Yield the selected series one by one, so that not all of a large run are copied at a time."""
         for series in self.reader.samples.each(*self._select(selection)):
             deadline.check()
             yield series
@@ -283,7 +283,7 @@ class JournalView:
 
 
 def summary(series: Series) -> SeriesSummary:
-    """The summary of a series. Without values its times are 0."""
+    """Return the summary of a series. Without values its times are 0."""
     has_value = ~np.isnan(series.values)
     t, values = series.t[has_value], series.values[has_value]
     labels = (series.key, series.host, series.role)
@@ -301,7 +301,7 @@ def _buckets(series: Iterable[Series], on: Grid) -> list[BucketedSeries]:
 
 
 def within(series: Series, t0: int, t1: int) -> Series:
-    """The part of a series from `t0` to `t1`, both included."""
+    """Return the part of a series from `t0` to `t1`, both included."""
     first, last = np.searchsorted(series.t, t0, side="left"), np.searchsorted(series.t, t1, side="right")
     return Series(series.key, series.host, series.role, series.t[first:last], series.values[first:last])
 

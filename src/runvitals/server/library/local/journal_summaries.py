@@ -67,11 +67,11 @@ class JournalSummaries:
         return 0
 
     def statistics(self) -> Mapping[str, Mapping[str, float]]:
-        """The system statistics of the runs that were read, by run id."""
+        """Return the system statistics of the runs that were read, by run id."""
         return {run_id: summary.statistics for run_id, summary in self._kept.items()}
 
     def sparklines(self, run: Run, keys: Sequence[str]) -> dict[str, list[float]]:
-        """The sparklines of a run; empty ones if it was not read."""
+        """Return the sparklines of a run; empty ones if it was not read."""
         summary = self._kept.get(run.id)
         return {key: [] if summary is None else summary.sparklines.get(key, []) for key in keys}
 

@@ -75,7 +75,7 @@ class OpenedJournal:
         """Unknown until the files are read."""
 
     async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
-        """The result of `work`, called with an up-to-date view.
+        """Return the result of `work`, called with an up-to-date view.
 
         Raises:
             UnknownRun: the run's folder was deleted.
@@ -113,7 +113,7 @@ class JournalLibrary:
         self._runs = self._list.runs(self.clock())
 
     async def runs(self) -> list[Run]:
-        """All runs, newest first."""
+        """Return all runs, newest first."""
         return await self._listed.use(lambda: self._runs, self._quick)
 
     async def projects(self, readable: ReadableRuns | None = None) -> list[dict[str, Any]]:
@@ -141,7 +141,7 @@ class JournalLibrary:
         shown: ShownColumns = NO_COLUMNS,
         skip: int = 0,
     ) -> RunsPage:
-        """A page of the runs that match a filter."""
+        """Return a page of the runs that match a filter."""
         named = {*run_filter.fields, *(part.by for part in sort.parts)}
         statistics, pending = await self._statistics(named)
         placed = ordered(matching(await self.runs(), run_filter, statistics), sort, statistics)
@@ -170,7 +170,7 @@ class JournalLibrary:
             return await run_in_threadpool(self._summaries.read, runs, sparklines, self.clock())
 
     async def fields(self, run_filter: Filter) -> list[str]:
-        """The configuration, summary and system fields of the runs that match a filter."""
+        """Return the configuration, summary and system fields of the runs that match a filter."""
         names: set[str] = set()
         statistics = self._summaries.statistics()
         for run in await self._matching(run_filter):
@@ -179,7 +179,7 @@ class JournalLibrary:
         return sorted(names)
 
     async def named(self, ids: Sequence[str], run_filter: Filter) -> list[NamedRun]:
-        """Those of these runs that match a filter, in the requested order."""
+        """Return those of these runs that match a filter, in the requested order."""
         requested = set(ids)
         runs = matching([run for run in await self.runs() if run.id in requested], run_filter)
         runs_by_id = {
@@ -196,13 +196,13 @@ class JournalLibrary:
         return [runs_by_id[run_id] for run_id in dict.fromkeys(ids) if run_id in runs_by_id]
 
     async def choices(self, run_filter: Filter) -> list[FieldChoice]:
-        """What a filter of these runs can name, with frequent values."""
+        """Return what a filter of these runs can name, with frequent values."""
         return choices_of(await self._matching(run_filter))
 
     async def groups(
         self, run_filter: Filter, by: tuple[str, ...], columns: tuple[str, ...]
     ) -> list[RunGroup]:
-        """The groups of the runs that match a filter, unordered.
+        """Return the groups of the runs that match a filter, unordered.
 
         Raises:
             TooManyGroups: there are too many.
@@ -216,7 +216,7 @@ class JournalLibrary:
         return matching(await self.runs(), run_filter, statistics)
 
     async def open(self, run_id: str, number: int | None = None) -> OpenedJournal:
-        """A run by its full id.
+        """Return a run by its full id.
 
         Args:
             number: not used; journals have none.
@@ -247,7 +247,7 @@ class JournalLibrary:
             kept -= self._opened.pop(run_id).nbytes
 
     async def latest(self, run_filter: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
-        """The newest sample of each host of the running runs that match a filter."""
+        """Return the newest sample of each host of the running runs that match a filter."""
         latest = []
         for run in await self._matching(replace(run_filter, states=("running",))):
             times = {host.name: host.last_ms for host in run.hosts}
@@ -258,13 +258,13 @@ class JournalLibrary:
         return latest
 
     async def hosts(self, readable: ReadableRuns | None = None) -> list[FleetHost]:
-        """The hosts with a record of the last 7 days."""
+        """Return the hosts with a record of the last 7 days."""
         runs, now_ms = await self.runs(), self.clock()
         hosts = [await self._with_recent(reading, now_ms) for reading in readings(runs)]
         return fleet(hosts, newest_runs(runs, now_ms))
 
     async def _with_recent(self, reading: HostReading, now_ms: int) -> HostReading:
-        """The same with the series of the last minutes that it asks for."""
+        """Return the same with the series of the last minutes that it asks for."""
         windows = reading.windows(now_ms)
         if not windows:
             return reading
@@ -276,7 +276,7 @@ class JournalLibrary:
     async def host_runs(
         self, host: str, t0: int, t1: int, limit: int, readable: ReadableRuns | None = None
     ) -> list[HostRun] | None:
-        """The newest runs on a host that overlap a time range; None: there is no such host."""
+        """Return the newest runs on a host that overlap a time range; None: there is no such host."""
         runs_on_host = [run for _, part, run in host_runs(await self.runs()) if part.name == host]
         if not runs_on_host:
             return None
@@ -316,7 +316,7 @@ def _group(run: Run, series: Series, by: Grouping | None) -> str | None:
 
 
 def _columns(run: Run, names: Sequence[str], statistics: SystemStatistics) -> dict[str, str | float]:
-    """The values of fields of a run; missing ones are left out."""
+    """Return the values of fields of a run; missing ones are left out."""
     values = {name: value_of(run, name, statistics) for name in names}
     return {
         name: value.number if value.kind == fields.NUMBER else value.text

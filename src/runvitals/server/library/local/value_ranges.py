@@ -58,7 +58,7 @@ class ValueRanges:
                 ranges.update(table)
 
     def of(self, writers: Iterable[WriterSamples]) -> dict[str, ValueRange]:
-        """The ranges by key, of several writers together."""
+        """Return the ranges by key, of several writers together."""
         by_key: dict[str, ValueRange] = {}
         for writer in writers:
             for keys in writer.tables:

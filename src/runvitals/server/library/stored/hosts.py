@@ -129,7 +129,7 @@ class StoredHosts:
         writers: Mapping[int, Sequence[StoredWriter]],
         now_ms: int,
     ) -> list[HostReading]:
-        """The same with the series of the last minutes that they ask for."""
+        """Return the same with the series of the last minutes that they ask for."""
         hosts = []
         if not 0 <= now_ms - self._recent_ms < _RECENT_FRESH_MS:
             self._recent, self._recent_ms = {}, now_ms
@@ -175,7 +175,10 @@ class StoredHosts:
                 self._recent[key, series.group] = Recent(float(series.mean[0]), growth)
 
     def _devices_of(self, run_ids: Sequence[int], now_ms: int) -> Mapping[int, Sequence[RunDevice]]:
-        """The devices of runs; they rarely change, and reading those of a thousand hosts takes a while."""
+        """Return the devices of runs.
+
+        They rarely change, and reading those of a thousand hosts takes a while.
+        """
         if not 0 <= now_ms - self._devices_ms < _DEVICES_FRESH_MS:
             self._devices, self._devices_ms = {}, now_ms
         missing = [run_id for run_id in run_ids if run_id not in self._devices]

@@ -43,7 +43,7 @@ class Lane:
     lists: tuple[int, ...] = ()
 
     def is_selected(self, selection: SeriesSelection, hosts_of_rank: frozenset[str]) -> bool:
-        """Whether a selection by host, rank and writer includes this lane."""
+        """Return whether a selection by host, rank and writer includes this lane."""
         if selection.host is not None and self.host != selection.host:
             return False
         if selection.writer is not None:
@@ -56,7 +56,7 @@ class Lane:
 def lanes(
     metadata_store: MetadataStore, run_id: int, writers: Sequence[StoredWriter], before: Sequence[Lane] = ()
 ) -> list[Lane]:
-    """The lanes of a run: those of monitors first, then by start time.
+    """Return the lanes of a run: those of monitors first, then by start time.
 
     Args:
         before: the lanes of the previous refresh, from which unchanged key lists are reused.
@@ -104,7 +104,7 @@ def _lane(
 def _keys(
     metadata_store: MetadataStore, lists: Sequence[KeyList], role: str
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """The sampled keys and the logged names, with their numbers."""
+    """Return the sampled keys and the logged names, with their numbers."""
     keys = metadata_store.metrics.keys({number for key_list in lists for number in key_list.metric_ids})
     sampled: dict[str, int] = {}
     logged: dict[str, int] = {}

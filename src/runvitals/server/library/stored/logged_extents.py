@@ -25,7 +25,7 @@ class LoggedExtent(NamedTuple):
 def logged_extents(
     store: SampleStore, metadata_store: MetadataStore, run_ids: Sequence[int]
 ) -> dict[int, LoggedExtent]:
-    """The extents of runs, by id; those that logged nothing are left out."""
+    """Return the extents of runs, by id; those that logged nothing are left out."""
     step = metadata_store.metrics.find({STEP}).get(STEP)
     if step is None:
         return {}

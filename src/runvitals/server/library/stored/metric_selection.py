@@ -37,7 +37,7 @@ class MetricSelection:
         self._cached: dict[tuple[str, ...], _MatchedMetrics] = {}
 
     def numbers(self, matches: Callable[[str], bool]) -> frozenset[int] | None:
-        """The numbers of the matching metrics; None means all."""
+        """Return the numbers of the matching metrics; None means all."""
         if not isinstance(matches, KeyFilter):
             return self._update(_MatchedMetrics(), matches)
         if not matches.patterns:

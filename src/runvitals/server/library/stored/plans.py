@@ -40,7 +40,7 @@ class StoredPlan:
         self.plan = RunPlan(())
 
     def update(self, lanes: Sequence[Lane], last_times: Mapping[int, int], read: ReadRanges) -> RunPlan:
-        """The plan of these lanes; the same object as before if nothing in it has changed.
+        """Return the plan of these lanes; the same object as before if nothing in it has changed.
 
         Args:
             last_times: of the lanes that have samples.
@@ -99,7 +99,7 @@ class StoredPlans:
         self._plans: dict[int, StoredPlan] = {}
 
     def of(self, number: int) -> StoredPlan:
-        """The plan of a run, which `update` computes at its first use."""
+        """Return the plan of a run, which `update` computes at its first use."""
         with self._lock:
             plan = self._plans.pop(number, None) or StoredPlan()
             kept = sum(len(other.plan.series) for other in self._plans.values())

@@ -123,7 +123,7 @@ class StoredRun:
         return run
 
     def _newest_metrics(self) -> frozenset[int] | None:
-        """The metrics whose newest values are returned with the run; None means all."""
+        """Return the metrics whose newest values are returned with the run; None means all."""
         numbers = {number for lane in self._lanes for number in lane.sampled.values()}
         return None if len(numbers) <= _MAX_NEWEST else frozenset(sorted(numbers)[:_MAX_NEWEST])
 
@@ -135,7 +135,7 @@ class StoredRun:
     # Series
 
     def _requested_series(self, selection: SeriesSelection) -> list[RequestedSeries]:
-        """The series of a selection. One response asks for them several times."""
+        """Return the series of a selection. One response asks for them several times."""
         if self._selected is None or self._selected[0] != selection:
             self._selected = selection, self._matching(selection)
         return self._selected[1]
@@ -166,7 +166,7 @@ class StoredRun:
         }
 
     def _limit(self, series: list[RequestedSeries], skip: int = 0) -> list[RequestedSeries]:
-        """As many series as one response may hold; a problem is noted if there are more."""
+        """Return as many series as one response may hold; a problem is noted if there are more."""
         page = series[skip : skip + _MAX_SERIES]
         if len(series) > skip + len(page):
             left = len(series) - skip - len(page)
@@ -350,7 +350,7 @@ class StoredRun:
         return {str(lane): time_ms for lane, time_ms in self._last_times().items()}
 
     def _news(self, before: Position, now: Position) -> Iterator[tuple[Lane, int, int]]:
-        """The lanes with news, and the times of the first and the last."""
+        """Yield the lanes with news, and the times of the first and the last."""
         for lane in self._lanes:
             seen, newest = before.get(str(lane.id), -1), now.get(str(lane.id), -1)
             if newest > seen:
@@ -428,7 +428,10 @@ class StoredRun:
                 yield NewSample(f"{lane.id}.{self._writer_index(lane, t)}", lane.host, lane.role, t, rows[t])
 
     def _writer_index(self, lane: Lane, t: int) -> int:
-        """Which of the lane's writers a sample is from: a monitor that was restarted is a new writer."""
+        """Return which of the lane's writers a sample is from.
+
+        A monitor that was restarted is a new writer.
+        """
         return sum(writer.started_ms <= t for writer in lane.writers[1:])
 
     def newest(self, source: str, before: Position) -> dict[str, tuple[int, float]]:

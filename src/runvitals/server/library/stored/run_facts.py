@@ -30,7 +30,7 @@ LastValues = dict[str, dict[str, tuple[int, float]]]
 def events_of(
     run_id: int, writers: Sequence[StoredWriter], metadata_store: MetadataStore, skip: int, limit: int
 ) -> list[Event]:
-    """The newest `limit` events after leaving out the newest `skip`, in order of time."""
+    """Return the newest `limit` events after leaving out the newest `skip`, in order of time."""
     by_id = {writer.id: writer for writer in writers}
     return _events(metadata_store.events.of_run(run_id, skip, limit), by_id, metadata_store)
 
@@ -42,7 +42,7 @@ def listed_runs(
     metrics: Collection[int] | None,
     now_ms: int,
 ) -> list[Run]:
-    """Runs for lists. Fields that lists do not have are empty."""
+    """Return runs for lists. Fields that lists do not have are empty."""
     ids = [row.id for row in rows]
     writers = metadata_store.writers.of_runs(ids)
     sections = metadata_store.sections.read(ids, _SHOWN_IN_LISTS)
@@ -159,7 +159,7 @@ def _event(event: StoredEvent, writers: Mapping[int, StoredWriter], authors: Eve
 
 
 def _ranks(processes: Sequence[StoredProcess], writers: Sequence[StoredWriter]) -> list[Rank]:
-    """The processes that attached to a monitor, and those known only from their writers."""
+    """Return the processes that attached to a monitor, and those known only from their writers."""
     ranks = {
         (process.host, process.pid): Rank(
             process.host,

@@ -80,7 +80,7 @@ class OpenedStoredRun:
             cached.invalidate()
 
     async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
-        """The result of `work`, called with an up-to-date view."""
+        """Return the result of `work`, called with an up-to-date view."""
         view, cached = self._free_view()
         return await cached.use(lambda: work(view), self._quick if quick else self._thorough)
 
@@ -130,11 +130,11 @@ class StoredLibrary(StoredChanges):
         self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
 
     async def storage(self, entity_id: int) -> list[ProjectStorage]:
-        """What the projects of a team or user take, the largest first."""
+        """Return what the projects of a team or user take, the largest first."""
         return await self._thorough.run(lambda: storage_of(self._store, self._metadata_store, entity_id))
 
     async def run_storage(self, entity_id: int, project_id: int) -> list[RunStorage]:
-        """What the runs of a project take, the largest first."""
+        """Return what the runs of a project take, the largest first."""
         return await self._thorough.run(
             lambda: run_storage_of(self._store, self._metadata_store, entity_id, project_id)
         )
@@ -154,7 +154,7 @@ class StoredLibrary(StoredChanges):
         shown: ShownColumns = NO_COLUMNS,
         skip: int = 0,
     ) -> RunsPage:
-        """A page of the runs that match a filter.
+        """Return a page of the runs that match a filter.
 
         Raises:
             ValueError: `after` is not the `next` of a previous page.
@@ -196,17 +196,17 @@ class StoredLibrary(StoredChanges):
         return {row.id: sparklines_of(self._store, row, writers[row.id], numbers) for row in rows}
 
     async def fields(self, run_filter: Filter) -> list[str]:
-        """The configuration, summary and system fields of the runs that match a filter."""
+        """Return the configuration, summary and system fields of the runs that match a filter."""
         return await self._quick.run(lambda: self._metadata_store.runs.fields(run_filter, self.clock()))
 
     async def choices(self, run_filter: Filter) -> list[FieldChoice]:
-        """What a filter of these runs can name, with frequent values."""
+        """Return what a filter of these runs can name, with frequent values."""
         return await self._quick.run(lambda: self._metadata_store.runs.choices(run_filter, self.clock()))
 
     async def groups(
         self, run_filter: Filter, by: tuple[str, ...], columns: tuple[str, ...]
     ) -> list[RunGroup]:
-        """The groups of the runs that match a filter, unordered.
+        """Return the groups of the runs that match a filter, unordered.
 
         Raises:
             TooManyGroups: there are too many.
@@ -215,7 +215,7 @@ class StoredLibrary(StoredChanges):
         return await self._quick.run(lambda: runs.groups(run_filter, by, columns, self.clock()))
 
     async def open(self, run_id: str, number: int | None = None) -> OpenedStoredRun:
-        """A run by its full id, or by its number in the metadata store.
+        """Return a run by its full id, or by its number in the metadata store.
 
         Raises:
             UnknownRun: there is no such run, or it is in the trash.
@@ -223,7 +223,7 @@ class StoredLibrary(StoredChanges):
         return self._open(await self._quick.run(lambda: self._row(run_id, number)))
 
     async def named(self, ids: Sequence[str], run_filter: Filter) -> list[NamedRun]:
-        """Those of these runs that match a filter, in the requested order.
+        """Return those of these runs that match a filter, in the requested order.
 
         Raises:
             AmbiguousName: several teams have a run with one of these ids.
@@ -254,21 +254,21 @@ class StoredLibrary(StoredChanges):
         return opened
 
     def logged_extents(self, run_ids: Sequence[int]) -> dict[int, LoggedExtent]:
-        """How many rows runs have logged, by id; call it in a thread."""
+        """Return how many rows runs have logged, by id; call it in a thread."""
         return logged_extents(self._store, self._metadata_store, run_ids)
 
     def stored_rows(self, run_id: int) -> list[WriterRows]:
-        """The rows that a run logged, as they are stored; call it in a thread."""
+        """Return the rows that a run logged, as they are stored; call it in a thread."""
         return stored_rows(self._store, self._metadata_store, run_id)
 
     def newest_values(self, run_ids: Sequence[int]) -> dict[int, LastValues]:
-        """The newest values of the system metrics of runs, by id; call it in a thread."""
+        """Return the newest values of the system metrics of runs, by id; call it in a thread."""
         writers = self._metadata_store.writers.of_runs(run_ids).values()
         of_runs = [writer for of_run in writers for writer in of_run]
         return last_values(of_runs, self._metadata_store, self._store, None)
 
     async def latest(self, run_filter: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
-        """The newest values of all running runs that match a filter."""
+        """Return the newest values of all running runs that match a filter."""
         return await self._thorough.run(lambda: self._latest(run_filter, keys))
 
     def _latest(self, run_filter: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
@@ -293,13 +293,13 @@ class StoredLibrary(StoredChanges):
         ]
 
     async def hosts(self, readable: ReadableRuns | None = None) -> list[FleetHost]:
-        """The hosts with a record of the last 7 days."""
+        """Return the hosts with a record of the last 7 days."""
         return await self._thorough.run(lambda: self._hosts.list_hosts(readable))
 
     async def host_runs(
         self, host: str, t0: int, t1: int, limit: int, readable: ReadableRuns | None = None
     ) -> list[HostRun] | None:
-        """The newest runs on a host that overlap a time range; None: there is no such host."""
+        """Return the newest runs on a host that overlap a time range; None: there is no such host."""
         return await self._quick.run(lambda: self._hosts.runs_on(host, t0, t1, limit, readable))
 
     async def aggregate(
@@ -347,7 +347,7 @@ class StoredLibrary(StoredChanges):
         return fleet_of_aggregates({number: name for name, number in numbers.items()}, aggregates)
 
     def _metrics(self, metric: str) -> list[int]:
-        """The numbers of the stored metrics that match a key or glob.
+        """Return the numbers of the stored metrics that match a key or glob.
 
         Raises:
             ValueError: too many match.

@@ -58,7 +58,7 @@ class RequestedSeries(NamedTuple):
 
 
 def requested_series(lanes: Iterable[Lane], matches: Callable[[Lane, str], bool]) -> list[RequestedSeries]:
-    """The stored series and rates that match, each rate after its counter."""
+    """Return the stored series and rates that match, each rate after its counter."""
     series: list[RequestedSeries] = []
     for lane in lanes:
         for key, metric in lane.sampled.items():
@@ -116,7 +116,7 @@ class StoredSeries:
         }
 
     def samples(self, requested: Sequence[RequestedSeries], t0: int, t1: int) -> list[Series]:
-        """The samples from `t0` to `t1`, both included, of every requested series."""
+        """Return the samples from `t0` to `t1`, both included, of every requested series."""
         stored = self._read_with_gaps([item for item in requested if item.rate is None], t0, t1)
         counters = self._counters([item for item in requested if item.rate is not None], t0, t1)
         samples = []
@@ -130,7 +130,7 @@ class StoredSeries:
         return samples
 
     def buckets(self, requested: Sequence[RequestedSeries], on: Grid) -> list[BucketedSeries]:
-        """Every requested series on a grid. Series without samples there are left out."""
+        """Return every requested series on a grid. Series without samples there are left out."""
         end = on.t0_ms + on.count * on.width_ms - 1
         plain = [item for item in requested if item.rate is None]
         stored = self._read_buckets(plain, on)
@@ -155,7 +155,7 @@ class StoredSeries:
         return {key: int(buckets.n.sum()) for key, buckets in self._read_buckets(requested, on).items()}
 
     def extents(self, requested: Sequence[RequestedSeries], from_ms: int) -> dict[tuple[int, int], Extent]:
-        """The extents of stored series; `from_ms` is about the start of the run."""
+        """Return the extents of stored series; `from_ms` is about the start of the run."""
         # Buckets of four weeks, one of which begins with the run: most chunks are inside one bucket, so
         # they need not be decoded.
         first = from_ms % _WIDE_MS
@@ -180,7 +180,7 @@ class StoredSeries:
         }
 
     def values_since(self, lane: Lane, metrics: Sequence[int], from_ms: int) -> dict[int, Buckets]:
-        """The values of some series of a lane from a time on, in buckets of four weeks."""
+        """Return the values of some series of a lane from a time on, in buckets of four weeks."""
         on = Grid(from_ms, _WIDE_MS, -(-(END_OF_TIME_MS - from_ms) // _WIDE_MS))
         result = self._store.read_buckets([lane.id], metrics, on)
         self._note(result)
@@ -322,13 +322,13 @@ _NOTHING: tuple[Integers, Floats] = (np.empty(0, np.int64), np.empty(0))
 
 
 def _ids(keys: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """The lanes and the metrics of some places."""
+    """Return the lanes and the metrics of some places."""
     lanes, metrics = zip(*keys, strict=True)
     return sorted(set(lanes)), sorted(set(metrics))
 
 
 def _with_empty(buckets: Buckets, on: Grid, times: Sequence[int]) -> Buckets:
-    """The buckets with empty ones added for these times."""
+    """Return the buckets with empty ones added for these times."""
     starts = {on.t0_ms + (t - on.t0_ms) // on.width_ms * on.width_ms for t in times}
     new = np.array(sorted(starts.difference(buckets.t.tolist())), np.int64)
     if not len(new):

@@ -18,7 +18,7 @@ from runvitals.store.samples.interface import SampleStore
 def sparklines_of(
     store: SampleStore, row: RunRow, writers: Sequence[StoredWriter], numbers: Mapping[str, Sequence[int]]
 ) -> dict[str, list[float]]:
-    """The sparklines of a run, by key.
+    """Return the sparklines of a run, by key.
 
     Args:
         numbers: the numbers of the stored metrics that each key means.

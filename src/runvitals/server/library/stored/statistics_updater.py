@@ -87,7 +87,7 @@ class StatisticsUpdater:
                 self._full_check_ms = now_ms + _FULL_CHECK_MS
 
     def _compute(self, due: Sequence[DueRun]) -> list[ComputedStatistics]:
-        """The statistics of runs, of as many as there is time for."""
+        """Return the statistics of runs, of as many as there is time for."""
         until_s = self._monotonic() + _WORK_S
         statistics = []
         for due_run in due:

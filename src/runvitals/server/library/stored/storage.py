@@ -10,7 +10,7 @@ from runvitals.store.samples.interface import SampleStore
 def storage_of(
     store: SampleStore, metadata_store: MetadataStore, entity_id: int | None
 ) -> list[ProjectStorage]:
-    """The projects of a team or user, the largest first."""
+    """Return the projects of a team or user, the largest first."""
     places = metadata_store.accounts.storage_places(entity_id)
     lanes = {
         run_id: {writer.lane_id for writer in writers}
@@ -36,7 +36,7 @@ def storage_of(
 def run_storage_of(
     store: SampleStore, metadata_store: MetadataStore, entity_id: int | None, project_id: int
 ) -> list[RunStorage]:
-    """The runs of a project, the largest first."""
+    """Return the runs of a project, the largest first."""
     places = metadata_store.accounts.run_storage(entity_id, project_id)
     writers = metadata_store.writers.of_runs([place.run_id for place in places])
     lanes = {run_id: {writer.lane_id for writer in of_run} for run_id, of_run in writers.items()}

@@ -17,7 +17,7 @@ from runvitals.model.names import TRUE_TIME
 def with_true_times(
     keys: Sequence[str], columns: Floats, stored: Integers, true: Integers
 ) -> tuple[Sequence[str], Floats]:
-    """Rows with a column of their true times, if one of these is not the time that it is stored at.
+    """Return rows with a column of their true times, if one of these is not the time that it is stored at.
 
     Example:
         >>> with_true_times(["a"], np.array([[0.5]]), np.array([8]), np.array([7]))
@@ -29,7 +29,7 @@ def with_true_times(
 
 
 def true_times(stored: Integers, column: tuple[Integers, Floats] | None) -> Floats:
-    """When rows were logged.
+    """Return when rows were logged.
 
     Args:
         stored: the times that they are stored at, ascending.

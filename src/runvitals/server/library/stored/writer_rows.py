@@ -34,12 +34,12 @@ class WriterRows:
     times: Floats
 
     def where(self, is_chosen: NDArray[np.bool_]) -> WriterRows:
-        """Some of the rows."""
+        """Return some of the rows."""
         return replace(self, t=self.t[is_chosen], steps=self.steps[is_chosen], times=self.times[is_chosen])
 
 
 def stored_rows(store: SampleStore, metadata_store: MetadataStore, run_id: int) -> list[WriterRows]:
-    """The rows of a run, by writer; writers without any are left out."""
+    """Return the rows of a run, by writer; writers without any are left out."""
     writers = metadata_store.writers.of_runs([run_id])[run_id]
     read = [_rows_of(store, lane) for lane in lanes(metadata_store, run_id, writers) if STEP in lane.logged]
     return [rows for rows in read if len(rows.t)]

@@ -27,7 +27,7 @@ Columns = Annotated[
 
 
 def fields_of(columns: list[str]) -> dict[str, str]:
-    """The fields of columns, by the names that the client uses.
+    """Return the fields of columns, by the names that the client uses.
 
     Raises:
         InvalidFields: 422 for an unknown column.
@@ -80,7 +80,7 @@ def requested_list(
         ),
     ] = [],  # noqa: B006
 ) -> RequestedList:
-    """The order and the columns of a list.
+    """Return the order and the columns of a list.
 
     Raises:
         HTTPException: 422 for an unknown column.

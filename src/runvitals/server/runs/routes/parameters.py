@@ -20,7 +20,7 @@ from runvitals.server.services import services_of
 
 
 def the_library(request: Request) -> Library:
-    """The library of the application."""
+    """Return the library of the application."""
     return services_of(request).library
 
 
@@ -38,7 +38,7 @@ MaxPoints = Annotated[int, Query(ge=2, le=10_000, description="For each series; 
 
 
 def checked_run_id(run: RunId) -> str:
-    """The run id of the path.
+    """Return the run id of the path.
 
     Raises:
         HTTPException: 404 for an id that no run can have.
@@ -62,7 +62,7 @@ def run_number(
         ),
     ] = None,
 ) -> int | None:
-    """The number of the run of the path, if the check of the route's permission has looked it up."""
+    """Return the number of the run of the path, if the check of the route's permission has looked it up."""
     number: int | None = getattr(request.state, "run_number", None)
     return number
 
@@ -80,7 +80,7 @@ ProjectNumber = Annotated[int | None, Depends(project_number)]
 
 
 async def opened_run(run: CheckedRunId, library: TheLibrary, number: RunNumber) -> OpenedRun:
-    """The run of the path.
+    """Return the run of the path.
 
     Raises:
         UnknownRun: there is no such run.
@@ -92,7 +92,7 @@ TheRun = Annotated[OpenedRun, Depends(opened_run)]
 
 
 def editable_library(request: Request, library: TheLibrary) -> EditableLibrary:
-    """The library of the application, for a request that changes something.
+    """Return the library of the application, for a request that changes something.
 
     Only a shared server has one: a journal belongs to the run that writes it. A page of another site can
     make a browser send a form, but neither JSON nor an `Authorization` header, so one of them is required.
@@ -136,7 +136,7 @@ def selected_series(
         Query(description="Only of this device: its index, or on a shared server its UUID or PCI address."),
     ] = None,
 ) -> SeriesSelection:
-    """Which series of a run are requested."""
+    """Return which series of a run are requested."""
     return SeriesSelection(tuple(keys), host, rank, writer, device)
 
 
@@ -144,7 +144,10 @@ TheSelection = Annotated[SeriesSelection, Depends(selected_series)]
 
 
 def readable_runs(request: Request) -> ReadableRuns | None:
-    """The runs that the requester may read; None on a server without accounts, where it is all of them."""
+    """Return the runs that the requester may read.
+
+    None on a server without accounts, where it is all of them.
+    """
     access = services_of(request).access
     return None if access is None else access.readable_runs(request)
 
@@ -160,7 +163,7 @@ def requested_place(
     ] = None,
     author: Annotated[str | None, Query(description="Only runs of this user.", max_length=64)] = None,
 ) -> Filter:
-    """The runs that the requester may read of a project, entity or author."""
+    """Return the runs that the requester may read of a project, entity or author."""
     return Filter(project, readable=readable, entity=entity, author=author)
 
 
@@ -183,7 +186,7 @@ def requested_terms(
         ),
     ] = "",
 ) -> tuple[Term, ...]:
-    """The terms of both filters.
+    """Return the terms of both filters.
 
     Raises:
         InvalidFields: 422 for an invalid filter.
@@ -229,7 +232,7 @@ def requested_filter(
     deleted: Annotated[bool, Query(description="Runs in the trash instead of the others.")] = False,
     terms: Annotated[tuple[Term, ...], Depends(requested_terms)] = (),
 ) -> Filter:
-    """Which runs are requested.
+    """Return which runs are requested.
 
     Raises:
         HTTPException: 422 for an invalid filter expression.

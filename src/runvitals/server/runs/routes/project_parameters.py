@@ -26,7 +26,7 @@ ProjectName = Annotated[str, Path(description="The project's name.", max_length=
 
 
 def the_entity(entity: EntityName, access: TheAccess, requester: TheRequester) -> Entity:
-    """The team or user of the path; `needs` has checked what the requester may do with it.
+    """Return the team or user of the path; `needs` has checked what the requester may do with it.
 
     Raises:
         HTTPException: 404 if there is none.
@@ -47,7 +47,7 @@ def the_project(
     access: TheAccess,
     requester: TheRequester,
 ) -> ProjectDetail:
-    """The project of the path; `needs` has looked it up.
+    """Return the project of the path; `needs` has looked it up.
 
     Raises:
         HTTPException: 404 if there is none.
@@ -65,14 +65,14 @@ TheProject = Annotated[ProjectDetail, Depends(the_project)]
 
 
 def resource_of(access: AccessControl, row: ProjectDetail) -> Project:
-    """The project as decisions need it."""
+    """Return the project as decisions need it."""
     return access.directory.project(row.id)
 
 
 def project_detail(
     access: AccessControl, requester: Requester, project_id: int, outside: OutsideServices
 ) -> dict[str, Any]:
-    """A project in an answer. `may`: what the requester may do with it and in it.
+    """Return a project in an answer. `may`: what the requester may do with it and in it.
 
     Of a project that the requester may change but not read: its name, owner and visibility.
     """
@@ -102,7 +102,7 @@ def project_detail(
 
 
 def _blocked_visibilities(access: AccessControl, requester: Requester, project: Project) -> dict[str, str]:
-    """The visibilities that the project cannot get, and why; none for who may not change it."""
+    """Return the visibilities that the project cannot get, and why; none for who may not change it."""
     if not access.may(requester, Action.PROJECT_UPDATE_VISIBILITY, project):
         return {}
     policies = access.directory.policies()
@@ -111,7 +111,7 @@ def _blocked_visibilities(access: AccessControl, requester: Requester, project: 
 
 
 def trash_ms(access: AccessControl) -> int:
-    """How long projects stay in the trash."""
+    """Return how long projects stay in the trash."""
     days: int = with_defaults(access.accounts.settings.all())["trash_days"]
     return days * DAY_MS
 

@@ -98,7 +98,7 @@ async def run_groups(
 
 
 def _order(sort: str, names: dict[str, str]) -> str:
-    """The order by the names that groups have, from those that the client uses."""
+    """Return the order by the names that groups have, from those that the client uses."""
     parts = [(part.startswith("-"), part.removeprefix("-")) for part in sort.split(",")]
     return ",".join(f"{'-' if descending else ''}{names.get(name, name)}" for descending, name in parts)
 

@@ -36,11 +36,11 @@ class DeviceTable:
             self._database.write(lambda connection: _record(connection, run_id, devices, rows))
 
     def of_run(self, run_id: int) -> list[RunDevice]:
-        """The devices that a run saw, by host and position."""
+        """Return the devices that a run saw, by host and position."""
         return self.of_runs([run_id])[run_id]
 
     def of_runs(self, run_ids: Iterable[int]) -> dict[int, list[RunDevice]]:
-        """The devices that runs saw, by host and position."""
+        """Return the devices that runs saw, by host and position."""
         by_run: dict[int, list[RunDevice]] = {run_id: [] for run_id in run_ids}
         statement = select(
             device,

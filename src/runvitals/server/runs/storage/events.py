@@ -96,7 +96,7 @@ class EventTable:
     def of_run(
         self, run_id: int, skip: int = 0, limit: int = 10_000, name: str | None = None
     ) -> list[StoredEvent]:
-        """The newest events of a run, in order of time.
+        """Return the newest events of a run, in order of time.
 
         Args:
             skip: how many of the newest to skip: those of previous pages.
@@ -111,7 +111,7 @@ class EventTable:
         return [_from_row(row) for row in reversed(rows)]
 
     def authors(self, events: Sequence[StoredEvent]) -> EventAuthors:
-        """The users and service accounts that caused some events."""
+        """Return the users and service accounts that caused some events."""
         user_ids = {stored.user_id for stored in events if stored.user_id is not None}
         account_ids = {
             stored.service_account_id for stored in events if stored.service_account_id is not None
@@ -120,7 +120,7 @@ class EventTable:
             return read_authors(connection, user_ids, account_ids)
 
     def count(self, run_id: int) -> int:
-        """The number of events of a run."""
+        """Return the number of events of a run."""
         with self._database.read() as connection:
             return int(connection.execute(_of_run(select(func.count()), run_id, None)).scalar_one())
 
@@ -148,7 +148,7 @@ def _add(connection: Connection, runs: set[int], rows: list[dict[str, Any]], ale
 
 
 def _alert(stored: StoredEvent) -> RunEvent:
-    """An alert of a training, for those who want to be notified."""
+    """Return an alert of a training, for those who want to be notified."""
     title = str(stored.data.get("title") or "")[:_MAX_TITLE]
     data: dict[str, Any] = {"title": title, "text": stored.text[:_MAX_ALERT_TEXT]}
     wait_s = stored.data.get("wait_s")
@@ -172,12 +172,12 @@ def add_to_runs(connection: Connection, which: ColumnElement[bool], stored: Stor
 
 
 def move_event(entity: str, project: str) -> tuple[str, str]:
-    """The event of a run with a new place. The one before is not named: readers may not know it."""
+    """Return the event of a run with a new place. The one before is not named: readers may not know it."""
     return "moved", f"Moved to {entity}/{project}"
 
 
 def change_of_run(run_id: int, by: Actor, now_ms: int, what: tuple[str, str]) -> StoredEvent:
-    """The event of a change. `what`: its name and text."""
+    """Return the event of a change. `what`: its name and text."""
     name, text = what
     account_id = by.id if by.kind == "service_account" else None
     return StoredEvent(run_id, now_ms, name, text=text, user_id=by.user_id, service_account_id=account_id)

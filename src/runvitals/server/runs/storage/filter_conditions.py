@@ -53,7 +53,7 @@ class Condition:
 
 
 def with_device(identity: str) -> Condition:
-    """Runs that used a device, or saw it and may have used it."""
+    """Return runs that used a device, or saw it and may have used it."""
     using = (
         select(run_device.c.run_id)
         .join(device, device.c.id == run_device.c.device_id)
@@ -63,7 +63,7 @@ def with_device(identity: str) -> Condition:
 
 
 def in_states(states: Iterable[str], now_ms: int) -> Condition:
-    """Runs in one of these states."""
+    """Return runs in one of these states."""
     states = set(states)
     until, settled = run.c.alive_until_ms, [state for state in states if state != RUNNING]
     conditions: list[ColumnElement[bool]] = []
@@ -77,19 +77,19 @@ def in_states(states: Iterable[str], now_ms: int) -> Condition:
 
 
 def of_projects(connection: Connection, numbers: Iterable[int]) -> Condition:
-    """Runs of these projects."""
+    """Return runs of these projects."""
     # The `+ 0` keeps SQLite from scanning all runs of the projects if counting showed that there are many.
     check = among(connection, run.c.project_id + literal(0), numbers)
     return Condition(check, select(run.c.id).where(among(connection, run.c.project_id, numbers)))
 
 
 def compare(operand: ColumnElement[Any], operator: str, value: object) -> ColumnElement[bool]:
-    """A comparison by one of the operators of predicates."""
+    """Return a comparison by one of the operators of predicates."""
     return operand.op(operator, is_comparison=True)(value)  # our operators are those of SQL
 
 
 def compares(predicate: Predicate, number: int | None) -> Condition:
-    """Runs for which a predicate holds.
+    """Return runs for which a predicate holds.
 
     Args:
         number: the id of its field; None: no run has such a field.
@@ -124,7 +124,7 @@ COLUMNS: dict[str, ColumnElement[str] | ColumnElement[int]] = {
 
 
 def has_words(connection: Connection, words: list[str]) -> Condition:
-    """Runs whose search text contains each of these texts."""
+    """Return runs whose search text contains each of these texts."""
     text = select(run_text.c.text).where(run_text.c.run_id == run.c.id).correlate(run).scalar_subquery()
     if connection.dialect.name == "sqlite":
         check = and_(*(func.instr(text, word) > 0 for word in words))
@@ -137,7 +137,7 @@ def has_words(connection: Connection, words: list[str]) -> Condition:
 
 
 def _sqlite_listing(words: list[str]) -> Select[Any]:
-    """The runs whose texts contain some trigrams of the words, chosen to cover most characters."""
+    """Return the runs whose texts contain some trigrams of the words, chosen to cover most characters."""
     trigrams: set[str] = set()
     for word in words:
         last = len(word) - 3

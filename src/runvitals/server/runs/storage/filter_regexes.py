@@ -59,7 +59,7 @@ _TEXTS: Mapping[Label, Select[Any]] = {
 def label_found(
     connection: Connection, label: Label, expression: str, projects: Collection[int] | None
 ) -> Condition:
-    """Runs with a text of a label in which a regular expression is found.
+    """Return runs with a text of a label in which a regular expression is found.
 
     Args:
         projects: only runs of these; None: all.
@@ -70,7 +70,7 @@ def label_found(
 def field_found(
     connection: Connection, number: int, expression: str, projects: Collection[int] | None
 ) -> Condition:
-    """Runs with a text in the field of this id in which a regular expression is found."""
+    """Return runs with a text in the field of this id in which a regular expression is found."""
     texts = select(run_field.c.run_id, run_field.c.text).where(
         run_field.c.field_id == number, run_field.c.kind == TEXT
     )

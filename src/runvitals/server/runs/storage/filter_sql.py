@@ -111,7 +111,7 @@ def _conditions(
 
 
 def _project_ids(connection: Connection, run_filter: Filter) -> list[int] | None:
-    """The projects that a filter names; None if it names neither a project nor an entity."""
+    """Return the projects that a filter names; None if it names neither a project nor an entity."""
     statement = select(project.c.id)
     if run_filter.project is not None:
         statement = statement.where(project.c.name == plain_text(run_filter.project))

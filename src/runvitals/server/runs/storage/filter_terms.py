@@ -46,7 +46,7 @@ _LIKE_SPECIAL = str.maketrans({"\\": "\\\\", "%": "\\%", "_": "\\_"})
 def term_condition(
     connection: Connection, term: Term, numbers: Mapping[str, int], now_ms: int, among: Collection[int] | None
 ) -> Condition:
-    """The runs that a term selects.
+    """Return the runs that a term selects.
 
     Args:
         numbers: the ids of fields, by name.
@@ -101,7 +101,10 @@ def _has_label(
 
 
 def _has_field(connection: Connection, name: str) -> Condition:
-    """Runs with a field of this name, or one within it: `config.optimizer.lr` for `config.optimizer`."""
+    """Return runs with a field of this name, or one within it.
+
+    `config.optimizer.lr` for `config.optimizer`.
+    """
     plain = plain_text(name)
     within = and_(field.c.name >= f"{plain}.", field.c.name < f"{plain}/")  # "/" comes after "."
     named = connection.execute(select(field.c.id).where(or_(field.c.name == plain, within))).scalars().all()
@@ -126,7 +129,7 @@ def _union(listings: Iterable[Select[Any]]) -> Select[Any]:
 def matches_any(
     connection: Connection, column: ColumnElement[str], patterns: Sequence[TextPattern], folds: bool = False
 ) -> ColumnElement[bool]:
-    """Whether a column matches one of the patterns.
+    """Return whether a column matches one of the patterns.
 
     Args:
         folds: globs and substrings ignore the case of A to Z.
@@ -154,7 +157,7 @@ def _all_exact(patterns: Iterable[TextPattern]) -> bool:
 
 
 def _of_run(runs: Select[Any], of_run: ColumnElement[int], indexed: bool) -> Condition:
-    """Runs that a query lists by the column `of_run`.
+    """Return runs that a query lists by the column `of_run`.
 
     Args:
         indexed: whether the query finds them by an index.
@@ -253,7 +256,7 @@ _OF_LABEL: Mapping[Label, Callable[[Connection, Sequence[TextPattern]], Conditio
 def _matches_field(
     connection: Connection, match: FieldMatch, number: int | None, among: Collection[int] | None
 ) -> Condition:
-    """Runs with a text in a field that matches a pattern."""
+    """Return runs with a text in a field that matches a pattern."""
     if number is None:  # a field that no run has
         return Condition(false())
     if match.pattern.kind == "regex":

@@ -47,7 +47,7 @@ class HostRuns:
         now_ms: int,
         readable: ReadableRuns | None = None,
     ) -> list[int]:
-        """The runs with a record from this host between two times, the newest first."""
+        """Return the runs with a record from this host between two times, the newest first."""
         newest = func.max(writer.c.last_ms)
         with self._database.read() as connection:
             statement = (

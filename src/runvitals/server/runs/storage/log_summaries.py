@@ -114,7 +114,7 @@ def replace_logged_rows(
 def _add_rows(
     before: SectionDocument, batches: Iterable[LoggedRows], defined: Mapping[str, Any]
 ) -> tuple[SectionDocument, SectionDocument]:
-    """The state and the summary after adding some rows."""
+    """Return the state and the summary after adding some rows."""
     summary = WriterSummary()
     summary.rules.define(defined)
     if is_summary_state(before.values.get(_STATE)):
@@ -153,7 +153,7 @@ def _add(summary: WriterSummary, metrics: Mapping[str, LoggedValues]) -> int:
 
 
 def _without_included(summary: WriterSummary, metrics: Mapping[str, LoggedValues]) -> dict[str, LoggedValues]:
-    """What to add of all rows of a run. A mean begins anew, unless old samples have been deleted."""
+    """Return what to add of all rows of a run. A mean begins anew, unless old samples have been deleted."""
     documents = {}
     for name, values in metrics.items():
         if summary.rules.kind(name) == "mean":

@@ -198,7 +198,7 @@ class MediaTable:
             return records, int(total.scalar_one())
 
     def steps(self, run_id: int, key: str) -> list[float]:
-        """The steps at which something was logged under a name, ascending."""
+        """Return the steps at which something was logged under a name, ascending."""
         statement = (
             select(media.c.step)
             .where(*_of_key(run_id, key, None, None), media.c.step.is_not(None))
@@ -210,7 +210,7 @@ class MediaTable:
             return list(connection.execute(statement).scalars())
 
     def files(self, run_id: int) -> list[SavedFile]:
-        """The saved files, by name, each as it was last saved."""
+        """Return the saved files, by name, each as it was last saved."""
         newest = (
             select(media.c.key, func.max(media.c.time_ms).label("time_ms"))
             .where(media.c.run_id == run_id, media.c.kind == model.FILE)
@@ -234,7 +234,7 @@ class MediaTable:
         return files
 
     def is_of_artifact(self, run_id: int, sha256: str) -> bool:
-        """Whether an artifact has a file that no other record of a run names."""
+        """Return whether an artifact has a file that no other record of a run names."""
         of_artifact = (
             select(artifact_entry.c.path)
             .join(stored_file, stored_file.c.id == artifact_entry.c.file_id)

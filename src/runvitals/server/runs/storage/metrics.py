@@ -52,7 +52,7 @@ class MetricTable:
         self._lists: dict[int, KeyList] = {}
 
     def ids(self, keys: Iterable[str]) -> dict[str, int]:
-        """The ids of metrics by key; new keys are assigned an id.
+        """Return the ids of metrics by key; new keys are assigned an id.
 
         Raises:
             ValueError: a key that is empty, or longer than 512 characters.
@@ -70,12 +70,12 @@ class MetricTable:
         return {key: cached[plain] for key, plain in names.items()}
 
     def find(self, keys: Iterable[str]) -> dict[str, int]:
-        """The ids of those of these keys that any run has."""
+        """Return the ids of those of these keys that any run has."""
         with self._database.read() as connection:
             return ids_of(connection, metric.c.key, map(plain_text, keys))
 
     def with_prefix(self, prefix: str = "") -> dict[str, int]:
-        """The ids of all metrics whose keys start with the prefix."""
+        """Return the ids of all metrics whose keys start with the prefix."""
         first = plain_text(prefix)
         statement = select(metric.c.key, metric.c.id).where(metric.c.key >= first)
         if first:
@@ -84,7 +84,7 @@ class MetricTable:
             return dict(connection.execute(statement).all())
 
     def keys(self, ids: Iterable[int]) -> dict[int, str]:
-        """The keys of metrics by id; unknown ids are left out."""
+        """Return the keys of metrics by id; unknown ids are left out."""
         numbers = set(ids)
         cached = self._keys  # a full cache is replaced, by this thread or another one
         unknown = numbers - cached.keys()
@@ -107,7 +107,7 @@ class MetricTable:
         self._keys.update((number, key) for key, number in ids.items())
 
     def schema(self, keys: Sequence[str]) -> KeyList:
-        """The ordered list of keys with its id; a new list is assigned one.
+        """Return the ordered list of keys with its id; a new list is assigned one.
 
         Raises:
             ValueError: an invalid key, or one that occurs twice.
@@ -116,7 +116,7 @@ class MetricTable:
         return schema
 
     def schemas(self, lists: Sequence[Sequence[str]]) -> list[KeyList]:
-        """The same for some hundred lists, in one transaction.
+        """Return the same for some hundred lists, in one transaction.
 
         Raises:
             ValueError: an invalid key, or one that occurs twice in a list.
@@ -150,7 +150,7 @@ class MetricTable:
         return [KeyList(ids_by_digest[digest], by_digest[digest]) for digest in digests]
 
     def schema_of(self, schema_id: int) -> KeyList:
-        """The list of keys with this id.
+        """Return the list of keys with this id.
 
         Raises:
             LookupError: there is none with this id.
@@ -176,7 +176,7 @@ class MetricTable:
         self._database.write(lambda connection: add_rows(connection, writer_schema, rows))
 
     def of_run(self, run_id: int) -> dict[int, set[int]]:
-        """The metrics of a run: their ids by writer id."""
+        """Return the metrics of a run: their ids by writer id."""
         by_writer = self.lists_of_run(run_id)
         return {
             writer_id: {n for key_list in lists for n in key_list.metric_ids}
@@ -184,7 +184,7 @@ class MetricTable:
         }
 
     def lists_of_run(self, run_id: int) -> dict[int, list[KeyList]]:
-        """The key lists that a run's writers used, by writer id, oldest first."""
+        """Return the key lists that a run's writers used, by writer id, oldest first."""
         statement = (
             select(writer_schema.c.writer_id, writer_schema.c.schema_id)
             .join(writer, writer.c.id == writer_schema.c.writer_id)
@@ -214,14 +214,14 @@ class MetricTable:
         return cached
 
     def added_after(self, metric_id: int) -> dict[int, str]:
-        """The metrics whose ids are greater than this one: their keys by id."""
+        """Return the metrics whose ids are greater than this one: their keys by id."""
         with self._database.read() as connection:
             statement = select(metric.c.id, metric.c.key).where(metric.c.id > metric_id)
             return dict(connection.execute(statement).all())
 
 
 def _schema_ids(connection: Connection, digests: Collection[bytes]) -> dict[bytes, int]:
-    """The ids of key lists by the digest, of those that are stored."""
+    """Return the ids of key lists by the digest, of those that are stored."""
     statement = select(schema.c.digest, schema.c.id).where(schema.c.digest.in_(digests))
     return {bytes(digest): number for digest, number in connection.execute(statement)}
 

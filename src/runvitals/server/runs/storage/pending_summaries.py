@@ -88,7 +88,7 @@ class PendingSummaries:
         self._writing = Lock()
 
     def gathers(self, run_id: int, writer: str, names: int) -> bool:
-        """Whether further rows may be gathered: after a crash the summary would be computed again."""
+        """Return whether further rows may be gathered: after a crash the summary would be computed again."""
         return (run_id, writer, names) in self._known or run_id in self._restored
 
     def gather(self, columns: GatheredRows) -> None:
@@ -185,7 +185,7 @@ class PendingSummaries:
         )
 
     def incomplete(self) -> list[int]:
-        """The runs whose summaries are not complete because a server has crashed.
+        """Return the runs whose summaries are not complete because a server has crashed.
 
         With SQLite this server counts as one, so that it must not have begun. With several servers, runs of
         which one gathers rows are left out: they are complete when it has written these and no more come.

@@ -33,7 +33,7 @@ AUTHOR = func.coalesce(_AUTHOR_NAME, "")
 
 
 def sorted_columns(now_ms: int) -> dict[str, ColumnElement[Any]]:
-    """The columns that runs can be sorted by, by name."""
+    """Return the columns that runs can be sorted by, by name."""
     derived = {
         "state": state_at(now_ms),
         "project": _PROJECT,

@@ -35,7 +35,7 @@ _LABELS = {
 def values_of(
     connection: Connection, run_ids: Sequence[int], names: Sequence[str]
 ) -> dict[int, dict[str, str | float]]:
-    """The values of fields of runs, by run and name; missing ones are left out."""
+    """Return the values of fields of runs, by run and name; missing ones are left out."""
     numbers = ids_of(connection, field.c.name, map(plain_text, names))
     by_number = {number: name for name, number in numbers.items()}
     statement = select(
@@ -63,7 +63,7 @@ def _newest(connection: Connection, run_filter: Filter, now_ms: int, limit: int)
 
 
 def choices_of(connection: Connection, run_filter: Filter, now_ms: int) -> list[FieldChoice]:
-    """What a filter can name, with the most frequent values of the newest runs."""
+    """Return what a filter can name, with the most frequent values of the newest runs."""
     newest = list(connection.execute(_newest(connection, run_filter, now_ms, NEWEST)).scalars())
     labels = [
         FieldChoice(label, "text", _most_frequent(connection, sorted_columns(now_ms)[column], newest))
@@ -104,7 +104,7 @@ def _of_runs(
 def _field_choices(
     connection: Connection, run_filter: Filter, newest: Sequence[int], now_ms: int
 ) -> list[FieldChoice]:
-    """The fields, each with the most frequent values in some of the runs."""
+    """Return the fields, each with the most frequent values in some of the runs."""
     statement = (
         select(field.c.name, run_field.c.kind, run_field.c.number, run_field.c.text)
         .join(field, field.c.id == run_field.c.field_id)

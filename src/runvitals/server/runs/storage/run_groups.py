@@ -26,7 +26,7 @@ _STATISTICS = 5
 def groups_of(
     connection: Connection, run_filter: Filter, by: Sequence[str], columns: Sequence[str], now_ms: int
 ) -> list[RunGroup]:
-    """The groups of the runs that match a filter, unordered; without `by` one group of all.
+    """Return the groups of the runs that match a filter, unordered; without `by` one group of all.
 
     Raises:
         TooManyGroups: there are too many.
@@ -55,7 +55,7 @@ def groups_of(
 
 
 def _keys(by: Sequence[str], numbers: Mapping[str, int], now_ms: int) -> tuple[Any, list[ColumnElement[Any]]]:
-    """The runs joined with what they are grouped by, and its columns: three of a field."""
+    """Return the runs joined with what they are grouped by, and its columns: three of a field."""
     source: Any = run
     keys: list[ColumnElement[Any]] = []
     of_run = {**sorted_columns(now_ms)}
@@ -84,7 +84,7 @@ def _keys(by: Sequence[str], numbers: Mapping[str, int], now_ms: int) -> tuple[A
 def _summaries(
     source: Any, columns: Sequence[str], numbers: Mapping[str, int]
 ) -> tuple[Any, list[ColumnElement[Any]]]:
-    """The runs joined with the numbers of columns, and the statistics of each."""
+    """Return the runs joined with the numbers of columns, and the statistics of each."""
     summaries: list[ColumnElement[Any]] = []
     for index, name in enumerate(columns):
         values = run_field.alias(f"column_{index}")
@@ -99,7 +99,7 @@ def _summaries(
 
 
 def _statistics(number: ColumnElement[Any]) -> list[ColumnElement[Any]]:
-    """The parts of a `ColumnSummary`, as SQL expressions."""
+    """Return the parts of a `ColumnSummary`, as SQL expressions."""
     number = cast(number, Double)
     return [func.count(number), func.min(number), func.avg(number), func.max(number), func.sum(number)]
 

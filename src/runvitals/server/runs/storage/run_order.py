@@ -46,7 +46,7 @@ class MatchingRuns:
     also: Sequence[Condition] = ()
 
     def plan(self, needed: int | None, project_indexed: bool = True) -> FilterPlan:
-        """How to find them; the arguments are those of `filter_sql.plan`."""
+        """Return how to find them; the arguments are those of `filter_sql.plan`."""
         return plan(self.connection, self.wanted, self.now_ms, needed, project_indexed, self.also)
 
     def positions(self, sort: RunSort, limit: int, after: SortKey | None, skip: int) -> list[SortKey]:
@@ -56,7 +56,7 @@ class MatchingRuns:
         return self._by_column(sort, limit, after, skip)
 
     def before(self, sort: RunSort, kind: int, value: float | str | None) -> int:
-        """How many of them come before those with a value in the order of the first part of `sort`."""
+        """Return how many of them come before those with a value in the order of the first part of `sort`."""
         if not is_field(sort.by):
             by = sorted_columns(self.now_ms)[sort.by]
             statement = select(run.c.id).where(*self.plan(None).where, _earlier(by, value, sort))
@@ -106,7 +106,7 @@ class MatchingRuns:
 
 
 def field_id(connection: Connection, name: str) -> int | None:
-    """The id of a field; None if no run has it."""
+    """Return the id of a field; None if no run has it."""
     return ids_of(connection, field.c.name, [plain_text(name)]).get(plain_text(name))
 
 
@@ -130,7 +130,7 @@ def _earlier(by: ColumnElement[Any], value: float | str | None, sort: RunSort) -
 
 
 def _size(connection: Connection, statement: Select[Any]) -> int:
-    """How many rows a statement has."""
+    """Return how many rows a statement has."""
     rows = statement.order_by(None).subquery()
     return connection.execute(select(func.count()).select_from(rows)).scalar_one()
 
@@ -153,7 +153,7 @@ def _with_value(
 
 
 def _without_value(query_plan: FilterPlan, number: int | None, after: SortKey | None) -> Select[Any]:
-    """The newest first, in both directions."""
+    """Return the newest first, in both directions."""
     statement = select(run.c.id, run.c.started_ms.label("value")).where(*query_plan.where)
     if number is not None:
         statement = statement.where(without_field(number))
@@ -161,6 +161,6 @@ def _without_value(query_plan: FilterPlan, number: int | None, after: SortKey | 
 
 
 def without_field(number: int) -> ColumnElement[bool]:
-    """Whether a run has no value of a field."""
+    """Return whether a run has no value of a field."""
     having = select(run_field.c.run_id).where(run_field.c.field_id == number)
     return ~exists(having.where(run_field.c.run_id == run.c.id).correlate(run))

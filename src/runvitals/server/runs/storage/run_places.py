@@ -36,7 +36,7 @@ class RunPlace:
 
 
 def read_places(connection: Connection, condition: ColumnElement[bool]) -> list[RunPlace]:
-    """The places of the runs that meet a condition, by id."""
+    """Return the places of the runs that meet a condition, by id."""
     statement = (
         select(
             run.c.id,

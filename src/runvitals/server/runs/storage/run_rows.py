@@ -106,7 +106,7 @@ _COLUMNS = (
 
 
 def read_rows(connection: Connection, run_ids: Sequence[int], now_ms: int) -> list[RunRow]:
-    """Runs in the requested order; unknown ids are left out."""
+    """Return runs in the requested order; unknown ids are left out."""
     statement = (
         select(*_COLUMNS)
         .join(project, project.c.id == run.c.project_id)

@@ -91,7 +91,7 @@ class _Order:
     def ids(
         self, runs: MatchingRuns, part: int, limit: int, skip: int = 0, after: SortKey | None = None
     ) -> list[int]:
-        """The runs in the order of the parts from this one on.
+        """Return the runs in the order of the parts from this one on.
 
         Args:
             after: begin after this position in the order of this part alone; only without `skip`.
@@ -119,7 +119,7 @@ class _Order:
     def ids_after(
         self, runs: MatchingRuns, part: int, limit: int, values: Sequence[_Value], last_id: int
     ) -> list[int]:
-        """Those that come after a run with these values of the parts from this one on."""
+        """Return those that come after a run with these values of the parts from this one on."""
         if part == len(self._parts):
             return self._by_id(runs, limit, 0, last_id)
         value, *others = values
@@ -130,7 +130,7 @@ class _Order:
         return ids
 
     def keys_of(self, run_id: int) -> list[Any]:
-        """The values of all keys of a run, and its id."""
+        """Return the values of all keys of a run, and its id."""
         columns = [key.by.label(f"key_{index}") for index, key in enumerate(self._keys)]
         statement = select(*columns, run.c.id).select_from(self._source).where(run.c.id == run_id)
         return list(self._connection.execute(statement).one())
@@ -144,7 +144,7 @@ class _Order:
         return list(self._connection.execute(statement.limit(limit).offset(skip)).scalars())
 
     def _sort_ids(self, ids: Sequence[int]) -> list[int]:
-        """Some runs in the order of all keys."""
+        """Return some runs in the order of all keys."""
         if len(ids) < 2:
             return list(ids)
         directions = [key.by.desc() if key.descending else key.by for key in self._keys]
@@ -157,7 +157,7 @@ class _Order:
         return list(self._connection.execute(statement).scalars())
 
     def _with(self, runs: MatchingRuns, part: int, value: _Value) -> MatchingRuns:
-        """Those of the runs that have this value."""
+        """Return those of the runs that have this value."""
         return replace(runs, also=(*runs.also, self._has(self._parts[part].by, value)))
 
     def _has(self, name: str, value: _Value) -> Condition:
@@ -178,7 +178,7 @@ class _Order:
         return Condition(exists(matches.where(run_field.c.run_id == run.c.id).correlate(run)), matches)
 
     def _all_keys(self) -> tuple[list[_Key], Any]:
-        """The keys of all parts, three of a field, and the runs joined with the fields."""
+        """Return the keys of all parts, three of a field, and the runs joined with the fields."""
         source: Any = run
         keys: list[_Key] = []
         for index, part in enumerate(self._parts):
@@ -202,7 +202,7 @@ def _value(position: SortKey) -> _Value:
 
 
 def _values(parts: Sequence[RunSort], keys: Sequence[Any]) -> list[_Value]:
-    """The values of the parts, from those of their keys."""
+    """Return the values of the parts, from those of their keys."""
     values: list[_Value] = []
     left = iter(keys)
     for part in parts:
@@ -215,7 +215,7 @@ def _values(parts: Sequence[RunSort], keys: Sequence[Any]) -> list[_Value]:
 
 
 def _read_cursor(after: str, sort: RunSort) -> list[Any]:
-    """The time of the first page, the values of the keys of the last run, and its id."""
+    """Return the time of the first page, the values of the keys of the last run, and its id."""
     types: list[bool] = []
     kinds: list[int] = []
     for part in sort.parts:
@@ -238,7 +238,7 @@ def _read_cursor(after: str, sort: RunSort) -> list[Any]:
 
 
 def is_key_value(value: object, is_text: bool) -> bool:
-    """Whether a value of a cursor can be one of a text or number column."""
+    """Return whether a value of a cursor can be one of a text or number column."""
     if isinstance(value, str):
         return is_text and plain_text(value) == value
     if isinstance(value, bool) or is_text:

@@ -62,7 +62,7 @@ class StoredWriter:
 
 
 def read_writers(connection: Connection, run_ids: Iterable[int]) -> dict[int, list[StoredWriter]]:
-    """The writers of runs, in the order in which they started."""
+    """Return the writers of runs, in the order in which they started."""
     by_run: dict[int, list[StoredWriter]] = {run_id: [] for run_id in run_ids}
     statement = (
         select(*_COLUMNS)
@@ -77,7 +77,7 @@ def read_writers(connection: Connection, run_ids: Iterable[int]) -> dict[int, li
 
 
 def hosts(writers: Sequence[StoredWriter], now_ms: int) -> list[Host]:
-    """The hosts of a run, in the order in which they joined, with their states at `now_ms`.
+    """Return the hosts of a run, in the order in which they joined, with their states at `now_ms`.
 
     Args:
         writers: of the run, as `read_writers` returns them.
@@ -124,5 +124,5 @@ def update_run_states(connection: Connection, run_ids: Iterable[int]) -> None:
 
 
 def state_at(now_ms: int) -> ColumnElement[str]:
-    """The state of a run at a time, as an SQL expression on its row."""
+    """Return the state of a run at a time, as an SQL expression on its row."""
     return case((run.c.alive_until_ms >= now_ms, RUNNING), else_=run.c.settled_state)

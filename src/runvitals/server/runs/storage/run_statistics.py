@@ -46,7 +46,7 @@ class RunStatisticsTable:
     def due(
         self, now_ms: int, limit: int, newer_than: int = 0, among_runs: Iterable[int] = ()
     ) -> list[DueRun]:
-        """Runs whose statistics must be computed, the newest first.
+        """Return runs whose statistics must be computed, the newest first.
 
         Args:
             newer_than: only runs with a greater id; 0: all, which reads a row of each.
@@ -77,7 +77,7 @@ class RunStatisticsTable:
             return [DueRun(*row) for row in connection.execute(statement)]
 
     def running(self, now_ms: int) -> set[int]:
-        """The ids of the running runs."""
+        """Return the ids of the running runs."""
         with self._database.read() as connection:
             statement = select(run.c.id).where(run.c.alive_until_ms >= now_ms)
             return set(connection.execute(statement).scalars())

@@ -31,7 +31,7 @@ def remember_purged(connection: Connection, runs: Iterable[tuple[int | None, str
 def find_purged(
     connection: Connection, runs: Collection[tuple[int | None, str]]
 ) -> set[tuple[int | None, str]]:
-    """Those of these runs, given by entity and run id, that were deleted for good."""
+    """Return those of these runs, given by entity and run id, that were deleted for good."""
     keys = {(entity_id, _digest(uid)): (entity_id, uid) for entity_id, uid in runs if entity_id is not None}
     digests = sorted({digest for _, digest in keys})
     purged: set[tuple[int | None, str]] = set()

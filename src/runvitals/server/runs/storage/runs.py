@@ -50,12 +50,12 @@ class RunTable:
         self._pending_summaries = pending_summaries
 
     def _read_fields(self) -> AbstractContextManager[Connection]:
-        """A connection that sees the summaries of all rows that were stored."""
+        """Return a connection that sees the summaries of all rows that were stored."""
         self._pending_summaries.flush_for_readers()
         return self._database.read()
 
     def find(self, uid: str, now_ms: int) -> RunRow | None:
-        """A run by its run id, including runs in the trash; None if there is none.
+        """Return a run by its run id, including runs in the trash; None if there is none.
 
         Raises:
             AmbiguousName: several teams or users have one.
@@ -68,7 +68,7 @@ class RunTable:
         return rows[0] if rows else None
 
     def named(self, uids: Sequence[str], run_filter: Filter, now_ms: int) -> list[RunRow]:
-        """Those of the runs with these run ids that match a filter, in the order of the ids.
+        """Return those of the runs with these run ids that match a filter, in the order of the ids.
 
         Raises:
             AmbiguousName: several teams or users have a run with one of the ids, and the filter names none.
@@ -84,25 +84,25 @@ class RunTable:
         return [rows_by_uid[uid] for uid in dict.fromkeys(uids) if uid in rows_by_uid]
 
     def get(self, run_ids: Sequence[int], now_ms: int) -> dict[int, RunRow]:
-        """Runs by integer id; unknown ids are left out."""
+        """Return runs by integer id; unknown ids are left out."""
         with self._database.read() as connection:
             return {row.id: row for row in read_rows(connection, run_ids, now_ms)}
 
     def place(self, run_id: int) -> RunPlace | None:
-        """The project and owner of a run, by its integer id; None if there is none."""
+        """Return the project and owner of a run, by its integer id; None if there is none."""
         with self._database.read() as connection:
             places = read_places(connection, run.c.id == run_id)
         return places[0] if places else None
 
     def places(self, uid: str) -> list[RunPlace]:
-        """The projects and owners of the runs with this run id, also of those in the trash."""
+        """Return the projects and owners of the runs with this run id, also of those in the trash."""
         with self._database.read() as connection:
             return read_places(connection, run.c.uid == plain_text(uid))
 
     def sent_by(
         self, uid: str, *, user_id: int | None = None, service_account_id: int | None = None
     ) -> set[int]:
-        """The integer ids of the runs with this run id that a user or service account has sent to."""
+        """Return the integer ids of the runs with this run id that a user or service account has sent to."""
         with self._database.read() as connection:
             return find_sent(connection, uid, user_id, service_account_id)
 
@@ -115,7 +115,7 @@ class RunTable:
         after: str | None = None,
         skip: int = 0,
     ) -> RunPage:
-        """A page of the runs matching a filter, in order. Takes 1 to 50 ms with 100,000 runs.
+        """Return a page of the runs matching a filter, in order. Takes 1 to 50 ms with 100,000 runs.
 
         Pages are stable: new runs do not shift them, and states are those at the time of the first page.
 
@@ -133,18 +133,18 @@ class RunTable:
             return run_listing.page(connection, run_filter, sort, limit, after, now_ms, skip)
 
     def count(self, run_filter: Filter, now_ms: int, up_to: int | None = None) -> int:
-        """The number of runs matching a filter. Counting stops at `up_to`, which is faster."""
+        """Return the number of runs matching a filter. Counting stops at `up_to`, which is faster."""
         with self._read_fields() as connection:
             return run_listing.count(connection, run_filter, now_ms, up_to)
 
     def ids(self, run_filter: Filter, now_ms: int) -> list[int]:
-        """The ids of all runs matching a filter, ascending."""
+        """Return the ids of all runs matching a filter, ascending."""
         with self._read_fields() as connection:
             conditions = plan(connection, run_filter, now_ms, needed=None).where
             return list(connection.execute(select(run.c.id).where(*conditions).order_by(run.c.id)).scalars())
 
     def matching(self, run_ids: Iterable[int], run_filter: Filter, now_ms: int) -> set[int]:
-        """Those of the runs with these ids that match a filter."""
+        """Return those of the runs with these ids that match a filter."""
         with self._database.read() as connection:
             conditions = plan(connection, run_filter, now_ms, needed=None).where
             matching = select(run.c.id).where(among(connection, run.c.id, run_ids), *conditions)
@@ -183,19 +183,19 @@ class RunTable:
             return run_fields.names_of(connection, run_filter, now_ms)
 
     def field_values(self, run_ids: Sequence[int], names: Sequence[str]) -> dict[int, dict[str, str | float]]:
-        """The values of fields of runs, by run and name; missing ones are left out. Texts are cut."""
+        """Return the values of fields of runs, by run and name; missing ones are left out. Texts are cut."""
         with self._read_fields() as connection:
             return run_fields.values_of(connection, run_ids, names)
 
     def choices(self, run_filter: Filter, now_ms: int) -> list[FieldChoice]:
-        """What a filter can name in the newest 1,000 runs that match one, with frequent values."""
+        """Return what a filter can name in the newest 1,000 runs that match one, with frequent values."""
         with self._read_fields() as connection:
             return run_fields.choices_of(connection, run_filter, now_ms)
 
     def groups(
         self, run_filter: Filter, by: Sequence[str], columns: Sequence[str], now_ms: int
     ) -> list[RunGroup]:
-        """The groups of the runs that match a filter, unordered.
+        """Return the groups of the runs that match a filter, unordered.
 
         Args:
             by: fields, and names in `run_groups.GROUPED_COLUMNS`; none for one group of all.
@@ -284,7 +284,7 @@ class RunTable:
         self._set([run_id], stop_requested_ms=now_ms)
 
     def stops_requested(self, run_ids: Iterable[int]) -> dict[int, int]:
-        """Those of these runs for which a stop was requested, and when."""
+        """Return those of these runs for which a stop was requested, and when."""
         with self._database.read() as connection:
             statement = select(run.c.id, run.c.stop_requested_ms).where(
                 among(connection, run.c.id, run_ids), run.c.stop_requested_ms.is_not(None)
@@ -292,7 +292,7 @@ class RunTable:
             return dict(connection.execute(statement).all())
 
     def in_trash(self, run_ids: Iterable[int]) -> set[int]:
-        """Those of these runs that are in the trash."""
+        """Return those of these runs that are in the trash."""
         with self._database.read() as connection:
             conditions = among(connection, run.c.id, run_ids)
             statement = select(run.c.id).where(conditions, run.c.deleted_ms.is_not(None))
@@ -315,7 +315,10 @@ class RunTable:
         self._set(run_ids, deleted_ms=None)
 
     def trashed_before(self, before_ms: int) -> list[int]:
-        """The ids of runs moved to the trash before a time: delete their samples, then `purge` them."""
+        """Return the ids of runs moved to the trash before a time.
+
+        Delete their samples, then `purge` them.
+        """
         with self._database.read() as connection:
             statement = select(run.c.id).where(run.c.deleted_ms < before_ms).order_by(run.c.id)
             return list(connection.execute(statement).scalars())

@@ -54,7 +54,7 @@ class SectionChange(Protocol):
 def ensure_named_projects(
     connection: Connection, updates: Iterable[SectionChange]
 ) -> dict[tuple[int, str], int]:
-    """The ids of the projects that updates name, by run and name; missing projects are created.
+    """Return the ids of the projects that updates name, by run and name; missing projects are created.
 
     A name is that of a project of the run's own entity.
     """
@@ -74,7 +74,7 @@ def ensure_named_projects(
 
 
 def fields_of(documents: Documents, keys: Iterable[SectionKey]) -> dict[int, dict[str, Scalar]]:
-    """The leaves of those sections that have fields, by run."""
+    """Return the leaves of those sections that have fields, by run."""
     by_run: dict[int, dict[str, Scalar]] = {}
     for key in {key._replace(section=_SUMMARY) if key.section == LOGGED else key for key in keys}:
         if key.section in fields.SECTIONS:
@@ -84,7 +84,7 @@ def fields_of(documents: Documents, keys: Iterable[SectionKey]) -> dict[int, dic
 
 
 def _values(documents: Documents, key: SectionKey) -> dict[str, Any]:
-    """The values of a section; the summary includes logged values that were not set explicitly."""
+    """Return the values of a section; the summary includes logged values that were not set explicitly."""
     values = documents[key].values if key in documents else {}
     logged = documents.get(key._replace(section=LOGGED)) if key.section == _SUMMARY else None
     return values if logged is None else {**logged.values, **values}

@@ -58,7 +58,7 @@ class SectionUpdate:
         )
 
     def to_stored_form(self) -> SectionUpdate:
-        """The update in the form in which it will be read back.
+        """Return the update in the form in which it will be read back.
 
         Raises:
             ValueError: something that cannot be stored; the text says what is allowed.
@@ -86,7 +86,7 @@ class RunSections:
     by_host: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
 
     def summary(self) -> dict[str, Any]:
-        """The summary of the logged rows, overridden by values set explicitly."""
+        """Return the summary of the logged rows, overridden by values set explicitly."""
         return {**self.shared.get(search_columns.LOGGED, {}), **self.shared.get("summary", {})}
 
 
@@ -118,7 +118,10 @@ class SectionTable:
             self._database.write(lambda connection: merge(connection, checked))
 
     def read(self, run_ids: Iterable[int], names: Sequence[str] | None = None) -> dict[int, RunSections]:
-        """The sections of runs, all or only some names. The result of a run without sections is empty."""
+        """Return the sections of runs, all or only some names.
+
+        The result of a run without sections is empty.
+        """
         sections = {run_id: RunSections() for run_id in run_ids}
         if names is None or search_columns.LOGGED in names:
             self._pending_summaries.flush_for_readers(sections)

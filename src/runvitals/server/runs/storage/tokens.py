@@ -64,7 +64,7 @@ class TokenTable:
         return secret, self._database.write(work)
 
     def check(self, secret: str, now_ms: int) -> AccessToken | None:
-        """The token with this secret; None if there is none, or it was revoked."""
+        """Return the token with this secret; None if there is none, or it was revoked."""
         statement = select(*_COLUMNS).where(token.c.digest == _digest(secret), token.c.revoked_ms.is_(None))
         with self._database.read() as connection:
             row = connection.execute(statement).first()
@@ -80,7 +80,7 @@ class TokenTable:
         return access_token
 
     def all(self) -> list[AccessToken]:
-        """All tokens, in the order of their creation."""
+        """Return all tokens, in the order of their creation."""
         with self._database.read() as connection:
             rows = connection.execute(select(*_COLUMNS).order_by(token.c.id))
             return [AccessToken(**row._asdict()) for row in rows]

@@ -42,7 +42,7 @@ class AccountContents:
 
 
 def runs_of_user(database: Database, user_id: int, limit: int) -> list[UserRun]:
-    """The newest runs of a user."""
+    """Return the newest runs of a user."""
     statement = (
         select(
             entity.c.name.label("entity"),
@@ -62,7 +62,7 @@ def runs_of_user(database: Database, user_id: int, limit: int) -> list[UserRun]:
 
 
 def account_contents(database: Database, user_id: int) -> AccountContents:
-    """What a deletion of an account would remove."""
+    """Return what a deletion of an account would remove."""
     own = select(user_account.c.entity_id).where(user_account.c.id == user_id).scalar_subquery()
     with database.read() as connection:
 

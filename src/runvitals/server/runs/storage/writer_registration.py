@@ -136,7 +136,7 @@ class RegisteredWriter:
 def find_registered(
     connection: Connection, joining: Sequence[WriterRegistration]
 ) -> list[RegisteredWriter | None]:
-    """The ids of writers that are registered, None for the others, in the order of the arguments."""
+    """Return the ids of writers that are registered, None for the others, in the order of the arguments."""
     runs = _find_runs(connection, {entry.run_key for entry in joining})
     statement = (
         select(
@@ -173,7 +173,7 @@ def find_registered(
 def join(
     connection: Connection, joining: Sequence[WriterRegistration], now_ms: int
 ) -> list[RegisteredWriter]:
-    """The ids of writers; those that are missing are registered."""
+    """Return the ids of writers; those that are missing are registered."""
     purged = find_purged(connection, {entry.run_key for entry in joining})
     _join(connection, [entry for entry in joining if entry.run_key not in purged], now_ms)
     return [
@@ -219,7 +219,7 @@ def _join(connection: Connection, joining: Sequence[WriterRegistration], now_ms:
 
 
 def _not_running(connection: Connection, run_ids: Iterable[int]) -> set[int]:
-    """Those of some runs that are new, or have ended."""
+    """Return those of some runs that are new, or have ended."""
     statement = select(run.c.id).where(among(connection, run.c.id, run_ids), run.c.alive_until_ms.is_(None))
     return set(connection.execute(statement).scalars())
 
@@ -227,7 +227,7 @@ def _not_running(connection: Connection, run_ids: Iterable[int]) -> set[int]:
 def _without_project(
     connection: Connection, joining: Sequence[WriterRegistration]
 ) -> list[WriterRegistration]:
-    """Those whose run is new, or is still in the default project."""
+    """Return those whose run is new, or is still in the default project."""
     runs = _find_runs(connection, {entry.run_key for entry in joining})
     statement = (
         select(run.c.id)
@@ -250,7 +250,7 @@ def _ensure_runs(
     projects: dict[ProjectKey, int],
     now_ms: int,
 ) -> dict[RunKey, int]:
-    """The ids of the runs by entity and run id; missing runs are created."""
+    """Return the ids of the runs by entity and run id; missing runs are created."""
     first: dict[RunKey, WriterRegistration] = {}
     for entry in joining:
         if entry.project or entry.run_key not in first:

@@ -159,17 +159,17 @@ class WriterTable:
             self._database.write(lambda connection: _record_ends(connection, ends))
 
     def of_runs(self, run_ids: Iterable[int]) -> dict[int, list[StoredWriter]]:
-        """The writers of runs, in the order in which they started."""
+        """Return the writers of runs, in the order in which they started."""
         with self._database.read() as connection:
             return read_writers(connection, run_ids)
 
     def lanes(self) -> list[int]:
-        """The ids under which the samples of all runs are stored."""
+        """Return the ids under which the samples of all runs are stored."""
         with self._database.read() as connection:
             return list(connection.execute(select(writer.c.lane_id).distinct()).scalars())
 
     def run_names(self, lanes: Iterable[int]) -> dict[int, str]:
-        """The runs whose samples are stored under some ids, as `project/run`."""
+        """Return the runs whose samples are stored under some ids, as `project/run`."""
         statement = (
             select(writer.c.lane_id, project.c.name, run.c.uid)
             .join(run, run.c.id == writer.c.run_id)
@@ -208,7 +208,7 @@ class WriterTable:
             self._database.write(work)
 
     def processes(self, run_id: int) -> list[StoredProcess]:
-        """The processes of a run, by rank, then host and pid."""
+        """Return the processes of a run, by rank, then host and pid."""
         with self._database.read() as connection:
             rows = connection.execute(select(process).where(process.c.run_id == run_id))
             processes = [StoredProcess(**row._asdict()) for row in rows]
@@ -223,7 +223,7 @@ def _lock_runs_of(connection: Connection, writer_ids: Iterable[int]) -> list[int
 
 
 def _later(column: str) -> ColumnElement[int]:
-    """The later of a row's value and the parameter `new_…`."""
+    """Return the later of a row's value and the parameter `new_…`."""
     new = bindparam(f"new_{column}", type_=BigInteger)
     return case((writer.c[column] < new, new), else_=writer.c[column])
 

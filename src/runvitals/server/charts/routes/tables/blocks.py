@@ -68,7 +68,7 @@ _BUCKET_FIELDS: tuple[tuple[str, Kind], ...] = (
 
 
 def sample_fields(keys: Iterable[str]) -> list[TableField]:
-    """The fields of a table of samples.
+    """Return the fields of a table of samples.
 
     Example:
         >>> [field.name for field in sample_fields(["cpu"])]
@@ -90,7 +90,7 @@ def sample_blocks(keys: Sequence[str], series: Sequence[Series]) -> Iterator[Blo
 
 
 def bucket_table(series: Sequence[BucketedSeries]) -> Table:
-    """Buckets in order of time, with columns `key`, `key:min`, `key:max` and `key:n`."""
+    """Return buckets in order of time, with columns `key`, `key:min`, `key:max` and `key:n`."""
     keys = sorted({item.key for item in series})
     numbers = {key: number * len(_BUCKET_FIELDS) + len(SAMPLE_FIELDS) for number, key in enumerate(keys)}
     times = _Times((item.host, item.role, item.buckets.t) for item in series)
@@ -146,7 +146,7 @@ _CALL = np.dtype([("step", np.float64), ("t", np.float64), ("nth", np.int64)])
 
 
 def _calls(steps: Floats, times: Floats) -> NDArray[Any]:
-    """The identity of each logged row: step, time, and a count of rows with the same step and time."""
+    """Return the identity of each logged row: step, time, and a count of rows with the same step and time."""
     order = np.lexsort((times, steps))
     fresh = np.ones(len(order), bool)
     fresh[1:] = (np.diff(steps[order]) != 0) | (np.diff(times[order]) != 0)
@@ -179,7 +179,7 @@ class _Times:
         self._known: dict[tuple[int, bytes], Integers] = {}
 
     def rows(self, host: str, role: str, t: Integers) -> Integers:
-        """The rows of these times."""
+        """Return the rows of these times."""
         number = self._places[host, role]
         key = (number, t.tobytes())
         if key not in self._known:
@@ -210,7 +210,7 @@ def _with_labels(leading: Sequence[TableField], named: Iterable[tuple[str, Kind]
 def _cut_blocks(
     leading: list[TableColumn], width: int, parts: Sequence[_Part], kinds: Sequence[Kind] = ()
 ) -> Iterator[Block]:
-    """Blocks of rows: the leading columns and `width` others, of `kinds` (numbers if it is empty)."""
+    """Yield blocks of rows: the leading columns and `width` others, of `kinds` (numbers if it is empty)."""
     count = len(leading[0].values)
     height = max(1, MAX_CELLS // max(1, width))
     for first in range(0, count, height):

@@ -31,7 +31,7 @@ def wanted_format(
     ] = None,
     accept: Annotated[str, Header()] = "*/*",
 ) -> Format:
-    """The format that a request selects.
+    """Return the format that a request selects.
 
     Raises:
         HTTPException: 406 if `Accept` allows no supported format, 501 if pyarrow is missing.
@@ -55,7 +55,9 @@ TheFormat = Annotated[Format, Depends(wanted_format)]
 
 
 def accepted_format(header: str) -> Format | None:
-    """The format that an `Accept` header prefers; the first of ours among equals, None if it allows none.
+    """Return the format that an `Accept` header prefers.
+
+    The first of ours among equals, None if it allows none.
 
     Example:
         >>> accepted_format("text/html,*/*;q=0.8"), accepted_format("text/csv"), accepted_format("image/png")
@@ -70,7 +72,7 @@ def accepted_format(header: str) -> Format | None:
 
 
 def _range(text: str) -> tuple[str, float]:
-    """A media range and its quality, from 0 to 1."""
+    """Return a media range and its quality, from 0 to 1."""
     name, *parameters = (part.strip().lower() for part in text.split(";"))
     for parameter in parameters:
         if parameter.startswith("q="):
@@ -79,7 +81,7 @@ def _range(text: str) -> tuple[str, float]:
 
 
 def _quality(media_type: str, ranges: list[tuple[str, float]]) -> float:
-    """The quality of a media type by the most specific range that matches; 0 if none does."""
+    """Return the quality of a media type by the most specific range that matches; 0 if none does."""
     qualities = dict(ranges)
     for media_range in (media_type, media_type.partition("/")[0] + "/*", "*/*"):
         if media_range in qualities:

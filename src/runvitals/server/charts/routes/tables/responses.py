@@ -54,7 +54,7 @@ class IncompleteTable(Exception):
 
 
 async def send_table(request: Request, preparing: Awaitable[TableResponse]) -> TableResponse:
-    """A table whose memory is counted until it has been sent.
+    """Return a table whose memory is counted until it has been sent.
 
     Raises:
         HTTPException: 422 if preparing it raises ValueError: too much was requested, or a parameter is wrong.
@@ -77,7 +77,7 @@ async def metrics_table(
     format: Format,
     now_ms: int,
 ) -> TableResponse:
-    """The series of `series.metrics` as a table. Without `max_points` it may have any length.
+    """Return the series of `series.metrics` as a table. Without `max_points` it may have any length.
 
     A header lists data that is known to be unreadable when the response begins. If more is found later, the
     rest of the table is sent and the connection is then closed before the end of the response.
@@ -123,7 +123,7 @@ async def metrics_table(
 async def history_table(
     run: OpenedRun, selection: series.LoggedSelection, max_points: int | None, format: Format
 ) -> TableResponse:
-    """The values of `series.logged_values` as a table.
+    """Return the values of `series.logged_values` as a table.
 
     Raises:
         TooMuch: more values than one response may hold.

@@ -32,7 +32,7 @@ class SampleWindow(NamedTuple):
 
 
 def sample_range(view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None) -> SampleRange:
-    """The samples of a run between two times; None means the first and the last sample.
+    """Return the samples of a run between two times; None means the first and the last sample.
 
     Raises:
         ValueError: t1 before t0.
@@ -48,7 +48,7 @@ def sample_range(view: RunView, selection: SeriesSelection, t0: int | None, t1: 
 async def windows(
     run: OpenedRun, selection: SeriesSelection, requested: SampleRange
 ) -> AsyncIterator[SampleWindow]:
-    """The samples of a range in order of time, one window after another."""
+    """Yield the samples of a range in order of time, one window after another."""
 
     def read(view: RunView) -> SampleWindow:
         noted = view.note_problems()

@@ -21,17 +21,17 @@ class TableWriter(Protocol):
     """Encodes one table."""
 
     def begin(self) -> bytes:
-        """The bytes before the first row."""
+        """Return the bytes before the first row."""
 
     def add(self, block: Block) -> bytes:
-        """The bytes of a block."""
+        """Return the bytes of a block."""
 
     def end(self) -> bytes:
-        """The bytes after the last row."""
+        """Return the bytes after the last row."""
 
 
 def table_writer(format: Format, fields: Sequence[TableField]) -> TableWriter:
-    """A writer for a table with these fields.
+    """Return a writer for a table with these fields.
 
     Raises:
         ValueError: not a table format, such as JSON.
@@ -156,7 +156,7 @@ class _Sink(io.RawIOBase):
         return self._size
 
     def drain(self) -> bytes:
-        """The bytes written since the last call."""
+        """Return the bytes written since the last call."""
         data = b"".join(self._parts)
         self._parts.clear()
         return data
