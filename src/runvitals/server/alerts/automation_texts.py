@@ -1,4 +1,4 @@
-"""What automations say about events."""
+"""Texts of automations about events."""
 
 from __future__ import annotations
 

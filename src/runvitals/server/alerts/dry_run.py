@@ -63,7 +63,7 @@ class EvaluatedMetric:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What a rule would have done.
+    """The result of a dry run.
 
     Attributes:
         runs: how many it was evaluated on.
@@ -293,7 +293,7 @@ def _cut_batch(batch: SampleBatch, from_ms: int, to_ms: int) -> SampleBatch:
 
 
 def _series_with_values(series: WatchedSeries, lanes: Sequence[WatchedLane]) -> Evaluated:
-    """Return what values were added to."""
+    """Return the series that have values, by lane and key."""
     by_id = {lane.lane_id: lane for lane in lanes}
     heard = (series.evaluation.last_ms > 0).tolist()
     slots = [slot.series for slot, is_heard in zip(series.evaluation.slots, heard, strict=True) if is_heard]

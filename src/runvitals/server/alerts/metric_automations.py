@@ -41,7 +41,7 @@ class MetricAutomations:
         return rows != before
 
     def rules(self) -> list[tuple[StoredRule, AlertRule]]:
-        """Return what finds that they are to act, each as if it were a rule of its team.
+        """Return their conditions, each as a rule of its team.
 
         Ids are negative, so that they are no other rule's.
         """

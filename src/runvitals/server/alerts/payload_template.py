@@ -27,7 +27,7 @@ NAMES: Final = (
     "rule_name",
     "host_name",
 )
-"""What stands for values of the event; `ACCESS_TOKEN` for the access token of the webhook."""
+"""Names that stand for values of the event; `ACCESS_TOKEN` stands for the webhook's access token."""
 _PLACE: Final = re.compile(r"\$\{([^{}]*)\}")
 
 

@@ -1,4 +1,4 @@
-"""What an automation does about an event: the notifications and changes of runs."""
+"""Reactions of automations to events: notifications, and changes of runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from runvitals.server.events.outbox import Notification
 
 
 def reaction_to(row: AutomationRow, event: RaisedEvent) -> Reaction | None:
-    """Return what an automation does about an event; None: it is not about it."""
+    """Return the reaction of an automation to an event; None if it is not about it."""
     try:
         automation = automation_of(row.definition)
     except InvalidAutomation:

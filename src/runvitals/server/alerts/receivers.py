@@ -23,7 +23,7 @@ class AlertReceiver:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What those who may be notified chose.
+    """The choices of those who may be notified.
 
     Args:
         author_id: the user whose run it is, if that user may read it.
@@ -68,7 +68,7 @@ def receivers(event: str, level: str, choices: Choices) -> list[AlertReceiver]:
 def named_receivers(to: Collection[str], choices: Choices) -> list[AlertReceiver]:
     """Return the users that a rule names, by the channels that they chose for findings.
 
-    By mail, if they chose none.
+    Those who chose none are mailed.
 
     Args:
         to: `author` and `members`.

@@ -33,7 +33,7 @@ _COMPARED: Final = {">": "above", ">=": "at or above", "<": "below", "<=": "at o
 
 
 class RuleNotices:
-    """What happens when a rule begins to fire for a series, or is over.
+    """Writes that a rule fires for a series, or no longer does, and who is notified.
 
     Args:
         clock: the time now, ms UTC.
@@ -131,10 +131,7 @@ class RuleNotices:
         return self._counts[rule_id, run_id, firing]
 
     def watches_all(self, stored: StoredRule) -> bool:
-        """Return whether a rule may look at the runs of all teams.
-
-        Its creator administers the organisation.
-        """
+        """Return whether the creator of a rule administers the organisation: it may look at all teams."""
         creator = None if stored.creator_id is None else self._directory.user(stored.creator_id)
         return creator is not None and creator.state == "active" and creator.org_admin
 

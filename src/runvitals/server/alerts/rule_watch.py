@@ -224,7 +224,7 @@ class RuleWatch:
         self._done_ms.pop("match", None)
 
     def _learn_what_others_hear(self, now_ms: int) -> None:
-        """A host may fall silent while this server starts, or when the server that heard it ends."""
+        """Watch the hosts that others hear: one may fall silent while this server starts, or theirs ends."""
         if any(rule.condition.of == "host" for _, rule in self._rules.values()):
             heard = self._store.alerts.rules.heard_since(now_ms - FORGET_MS)
             unknown = heard.keys() - self._hosts.keys() - self._resting.keys() - self._ignored
@@ -301,7 +301,7 @@ class RuleWatch:
                 self._is_old = True
 
     def _forget(self, lane_id: int, now_ms: int, is_over: bool = True) -> None:
-        """What fires for a host is over when its run has ended; nobody is notified of that.
+        """End what fires for a host whose run has ended; nobody is notified of that.
 
         Args:
             is_over: False if another server hears the host.

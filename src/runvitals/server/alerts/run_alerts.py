@@ -121,9 +121,9 @@ class RunAlerts:
             self._tell(event, [event.id])
 
     def _state_if_suppressed(self, event: RunEvent) -> str | None:
-        """Return the state of an alert that is not sent now.
+        """Return the state of an alert that is not sent now; None: it is sent.
 
-        Its title was sent lately, or there are too many.
+        It is not if its title was sent lately, or there are too many.
         """
         wait_ms = int(event.data.get("wait_s", WAIT_MS / 1000) * 1000)
         since_ms = event.time_ms - max(wait_ms, MINUTE_MS)

@@ -1,4 +1,4 @@
-"""What a text about a run names, read from the metadata store."""
+"""The facts that texts about a run name, read from the metadata store."""
 
 from __future__ import annotations
 

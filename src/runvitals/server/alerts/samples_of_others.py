@@ -15,7 +15,7 @@ from runvitals.store.supervised_thread import SupervisedThread
 
 _EVERY_S: Final = 1.0
 _FIRST_MS: Final = MINUTE_MS
-"""What is read of a host that was not read before. Rules fill their windows themselves."""
+"""How far back a host is read that was not read before. Rules fill their windows themselves."""
 _LANES_AT_ONCE: Final = 500
 _MAX_LANES: Final = 100_000
 

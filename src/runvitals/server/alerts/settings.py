@@ -1,4 +1,4 @@
-"""What users and teams chose to be notified, and when."""
+"""Settings of alerts: which events notify a user or team, by which channel, and when."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class QuietHours:
     def end_after(self, now_ms: int, zone: tzinfo) -> int | None:
         """Return when the quiet hours end that hold now.
 
-        None if none do. Follows the change of daylight saving.
+        None if none do. The change of daylight saving is followed.
         """
         if not self.on or self.start == self.end:
             return None
@@ -90,7 +90,7 @@ TEAM_DEFAULTS: Final[Mapping[Switch, EventChoice]] = dict.fromkeys(SWITCHES, _OF
 
 @dataclass(frozen=True, slots=True)
 class PersonalAlerts:
-    """What a user is notified of the runs whose author the user is."""
+    """The settings of alerts of a user, about the runs whose author the user is."""
 
     events: Mapping[Switch, EventChoice]
     quiet: QuietHours = QuietHours()
@@ -100,7 +100,7 @@ class PersonalAlerts:
 
 @dataclass(frozen=True, slots=True)
 class TeamAlerts:
-    """What a team is notified of the runs of its projects.
+    """The settings of alerts of a team, about the runs of its projects.
 
     Args:
         slack_destination: id of the team's Slack destination that gets them; None: none was chosen.

@@ -38,7 +38,7 @@ class SilenceWatch:
         self._silent.setdefault((rule_id, series), since_ms)
 
     def forget(self, lane_id: int) -> None:
-        """A host is not watched any more."""
+        """Watch a host no more."""
         self._silent = {key: at_ms for key, at_ms in self._silent.items() if key[1].lane_id != lane_id}
         self._elsewhere.discard(lane_id)
 
@@ -77,7 +77,7 @@ class SilenceWatch:
     ) -> Iterable[tuple[EvaluatedSeries, int | None]]:
         """Yield the series that a rule is about, and when each was heard last.
 
-        None: its silence does not count.
+        The time is None if its silence does not count.
         """
         of, evaluation = rule.condition.of, watched.evaluation
         if of == "metric":

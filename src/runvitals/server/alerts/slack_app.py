@@ -113,7 +113,7 @@ class SlackApp:
         return f"{_AUTHORIZE}?{urlencode(parameters)}"
 
     def returned_install(self, state: str, user_id: int | None, session_id: int | None) -> SlackInstall:
-        """Return what a browser comes back for.
+        """Return the install for which a browser comes back from Slack.
 
         Raises:
             SlackAppFailed: it began in another browser, or too long ago.

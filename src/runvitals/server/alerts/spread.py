@@ -37,7 +37,7 @@ class SpreadWatch:
         self._index = {(slot.series, slot.feature): at for at, slot in enumerate(self._distances.slots)}
 
     def state(self) -> dict[tuple[int, EvaluatedSeries], InstanceState]:
-        """Return what does not rest, by rule and series."""
+        """Return the states of instances that do not rest, by rule and series."""
         return self._distances.state()
 
     def restore(self, states: dict[tuple[int, EvaluatedSeries], InstanceState]) -> None:

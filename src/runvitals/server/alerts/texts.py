@@ -1,4 +1,4 @@
-"""What users are notified about an event of a run."""
+"""Texts of notifications about events of runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x0
 
 @dataclass(frozen=True, slots=True)
 class AlertFacts:
-    """What a text about a run may name; None: unknown.
+    """Facts that a text about a run may name; None: unknown.
 
     Args:
         ended_first: host, and rank, of the process that ended first.
@@ -101,7 +101,7 @@ def one_line(text: str) -> str:
 def console_lines(pieces: Sequence[str]) -> tuple[str, ...]:
     """Return the last lines of output, as a terminal shows them.
 
-    Without colours, and of a progress bar its end.
+    Colours are left out, and of a progress bar all but its end.
     """
     lines = _ESCAPES.sub("", "".join(pieces)).split("\n")
     shown = [line.rstrip("\r").rpartition("\r")[2] for line in lines]

@@ -47,7 +47,7 @@ class WatchedHost:
 
     @property
     def logs(self) -> bool:
-        """Whether rows of `log()` have arrived."""
+        """Whether rows of `log()` have arrived, not samples alone."""
         return STEP in self.metrics.values()
 
 
@@ -239,7 +239,7 @@ class WatchedSeries:
 def _keys(stored: str) -> list[tuple[str, float]]:
     """Return the keys under which a stored series can be chosen.
 
-    Its own, and that of its rate with the factor.
+    They are its own, and that of its rate with the factor.
     """
     rate = rate_of(stored)
     return [(stored, np.nan)] if rate is None else [(stored, np.nan), (rate.key, rate.factor)]

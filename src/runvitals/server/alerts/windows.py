@@ -19,7 +19,7 @@ from runvitals.base.buckets import Floats, Integers
 
 BUCKETS: Final = 12
 CHANGE_BUCKETS: Final = 4
-"""Of the window of a change; the baseline before it has as many more as it is longer."""
+"""Buckets of the window of a change; its baseline has as many more as it is longer."""
 MAX_CHANGE_BUCKETS: Final = 64
 LAST, MEAN, MIN, MAX, CHANGE, RELATIVE, FRACTION, DEVIATIONS = range(8)
 """From `CHANGE` on, a window is compared with what was before it: the change of its mean, in percent of the

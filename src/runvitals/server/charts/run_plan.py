@@ -1,4 +1,4 @@
-"""What the page needs to lay out a run's charts: its series and their definitions, but none of their values.
+"""The plan of a run's charts: its series and their definitions, without their values.
 
 The list of all series with their extents (`/series`) of a run of 32 GPUs is 675 kB and reads every sample of
 every counter. A plan has each definition once, and is kept until a series is added.

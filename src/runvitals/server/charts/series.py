@@ -138,7 +138,7 @@ def _add(group: dict[str, Any], key: str, buckets: Buckets, values: Floats) -> N
 def bucket_values(key: str, buckets: Buckets) -> Floats:
     """Return the value of each bucket.
 
-    The statistic that the metric defines (`merge`), otherwise the mean.
+    It is the statistic that the metric defines (`merge`), otherwise the mean.
     """
     match = find(key)
     return buckets.mean if match is None else buckets.statistic(match.metric.merge)

@@ -1,1 +1,1 @@
-"""What happened, written in the transaction in which it happened, for alerts, automations and usage."""
+"""Events, written in the transaction in which they happened, for alerts, automations and usage."""

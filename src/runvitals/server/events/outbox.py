@@ -52,7 +52,7 @@ _row = notification.c
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """What one receiver gets once.
+    """A notification of one receiver, which gets it once.
 
     Attributes:
         dedupe_key: says what goes to whom. A notification is not added again with the same key within a
@@ -114,7 +114,7 @@ class StoredNotification:
 
 @dataclass(frozen=True, slots=True)
 class ChannelResponse:
-    """What a receiver answered: its status, if it speaks HTTP, and the beginning of what it said."""
+    """A receiver's response: its status, if it speaks HTTP, and the beginning of its text."""
 
     status: int | None = None
     text: str | None = None
@@ -177,9 +177,9 @@ class OutboxTable:
             return connection.execute(waiting).first() is not None
 
     def due(self, now_ms: int, limit: int = 50) -> list[StoredNotification]:
-        """Return what to send now.
+        """Return the notifications to send now.
 
-        At most one notification to each target, so that a slow one delays no other.
+        There is at most one to each target, so that a slow one delays no other.
 
         One that waits for an earlier one about its subject, or whose team has reached its limit of deliveries
         a minute, is not due.
@@ -300,7 +300,7 @@ class OutboxTable:
     def host_commands(self) -> dict[int, list[tuple[int, str]]]:
         """Return the commands that hosts are asked to run.
 
-        By run, the id of each notification and its command.
+        They are by run; each is the id of its notification and the command.
         """
         statement = select(_row.id, _row.target, _row.payload).where(
             _row.state == "pending", _begins_with(_row.target, "command:")

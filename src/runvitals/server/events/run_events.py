@@ -1,4 +1,4 @@
-"""What happened to runs that somebody may want to be notified, until it was decided who is notified.
+"""Events of runs of which somebody may want to be notified, until it is decided who is.
 
 An event is written in the transaction of what caused it: the end of a run with its last writer's `end`
 record, an alert with its record. Silence causes no transaction, so `note_lost` and `note_back` look for it.
@@ -56,7 +56,7 @@ class RunEvent:
 
 @dataclass(frozen=True, slots=True)
 class WaitingAlert:
-    """What a user is notified later, by `channel` (mail or slack). `run_id`: None if the run was purged."""
+    """An alert that a user gets later, by `channel`. `run_id`: None if the run was purged."""
 
     user_id: int
     channel: str

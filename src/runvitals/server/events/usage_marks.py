@@ -1,4 +1,4 @@
-"""What ingest notes about usage: the days to compute, and how much was received."""
+"""Marks of ingest about usage: the days to compute, and how much was received."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ReceivedAmount:
 
 @dataclass(frozen=True, slots=True)
 class UsageMarks:
-    """What is to be noted. `received`: by run id, and `requests` by owner, on the day `received_on`."""
+    """Marks to add. `received` is by run id, `requests` by owner, both on the day `received_on`."""
 
     dirty: Sequence[DirtyDay] = ()
     received: Mapping[int, ReceivedAmount] = field(default_factory=dict)

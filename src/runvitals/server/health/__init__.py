@@ -1,1 +1,1 @@
-"""What the server watches of itself: space on its disks, its stores, and the servers beside it."""
+"""The health of the server: space on its disks, its stores, and the servers beside it."""

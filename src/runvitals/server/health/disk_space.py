@@ -30,7 +30,7 @@ class FileNotStored(HttpRejection):
 
 
 class DiskSpace:
-    """Whether files can be written to a folder. Thread-safe.
+    """A check that files can be written to a folder. Thread-safe.
 
     Args:
         free_bytes: how much must stay free on its disk.

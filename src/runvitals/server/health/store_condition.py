@@ -1,4 +1,4 @@
-"""Whether the stores of a server can be written to, told at once.
+"""The condition of a server's stores: whether they can be written to, told at once.
 
 Also while a database or a disk does not answer.
 """

@@ -52,7 +52,7 @@ _FIELDS = {
     "ipu.{device_id}.ipu power (W)": "power",
     "ipu.{device_id}.average die temp (C)": "temperature",
 }
-"""What metrics of devices tell about them, by key template."""
+"""The fields of devices that metrics measure, by key template."""
 _CPU = ("cpu.mean", "cpu")
 """The use of the whole machine, and that of the run's processes where only it was recorded."""
 _THROTTLING = "gpu.{i}.throttle.{reason}Seconds"
@@ -69,7 +69,7 @@ def shown_keys() -> KeyFilter:
 
 @dataclass(frozen=True, slots=True)
 class DeviceKey:
-    """What a key says about a device: its kind (`gpu`), its index, and which of its fields this is."""
+    """The device and field that a key measures: its kind (`gpu`), its index, and the field."""
 
     kind: str
     index: str
@@ -78,7 +78,7 @@ class DeviceKey:
 
 @lru_cache(16_384)
 def device_key(key: str) -> DeviceKey | None:
-    """Return what a key says about a device; None for all other keys.
+    """Return the device and field that a key measures; None if it measures none.
 
     Example:
         >>> device_key("gpu.3.powerWatts")
@@ -126,7 +126,7 @@ class Recent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostReading:
-    """What a running run knows about one of its hosts.
+    """The facts that a running run has about one of its hosts.
 
     Args:
         values: by key: time and newest value.

@@ -1,4 +1,4 @@
-"""What projects take in a store."""
+"""The storage that projects and runs take."""
 
 from __future__ import annotations
 

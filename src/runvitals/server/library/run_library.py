@@ -234,7 +234,7 @@ class RunView(Protocol):
     def plan(self) -> RunPlan:
         """Return the series without their values.
 
-        The same object until one is added or is no longer all zero.
+        It is the same object until one is added or is no longer all zero.
         """
 
     def newest_ms(self) -> int:
@@ -270,7 +270,7 @@ class RunView(Protocol):
         """Return the names under which numbers were logged."""
 
     def console(self, max_bytes: int) -> tuple[bool, list[ConsolePiece]]:
-        """Whether older output was left out, and the newest (at most `max_bytes`, or one piece) by time."""
+        """Return whether older output was left out, and the newest: at most `max_bytes`, or one piece."""
 
     def media_keys(self) -> list[MediaKey]:
         """Return the names under which media were logged, in order of first use."""
@@ -402,7 +402,7 @@ class Library(Protocol):
         shown: ShownColumns = NO_COLUMNS,
         skip: int = 0,
     ) -> RunsPage:
-        """A page of the runs that match a filter, with the newest values of the keys that `last` accepts.
+        """Return a page of the runs that match a filter, with the newest values of keys that `last` accepts.
 
         Args:
             skip: leave out this many runs first.
@@ -415,7 +415,7 @@ class Library(Protocol):
         """Return the configuration, summary and system fields of the runs that match a filter."""
 
     async def choices(self, run_filter: Filter) -> list[FieldChoice]:
-        """What a filter of these runs can name besides `completion.FIXED_CHOICES`, with frequent values."""
+        """Return what filters can name besides `completion.FIXED_CHOICES`, with frequent values."""
 
     async def groups(
         self, run_filter: Filter, by: tuple[str, ...], columns: tuple[str, ...]

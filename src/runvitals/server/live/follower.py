@@ -51,9 +51,9 @@ class Follower:
         self._facts = b""
 
     def event(self, view: RunView, now: Position, with_facts: bool = True) -> bytes:
-        """Return what is new as a server-sent event.
+        """Return what is new as a server-sent event, and move the client's position to `now`.
 
-        Empty if nothing is. Moves the client's position to `now`.
+        It is empty if nothing is new.
 
         Args:
             now: how far the view has read the run.
@@ -68,9 +68,9 @@ class Follower:
         return cursor(self._at)
 
     def changes(self, view: RunView, now: Position, with_facts: bool = True) -> dict[str, Any]:
-        """Return what is new, as the JSON object of an event.
+        """Return what is new, as the JSON object of an event, and move the position to `now`.
 
-        Empty if nothing is. Moves the position to `now`.
+        It is empty if nothing is new.
         """
         changes: dict[str, Any] = {}
         if view.count_between(self._at, now) > MAX_SAMPLES:

@@ -1,4 +1,4 @@
-"""What lists of runs show."""
+"""Lists of runs: their pages, the columns that are shown, and sparklines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runvitals.model.run import Run
 
 @dataclass(frozen=True, slots=True)
 class ShownColumns:
-    """What a list shows of each run besides the usual.
+    """Columns that a list shows of each run, besides the usual.
 
     Args:
         fields: values of these fields: `config.lr`, `summary.loss`, `system.gpu`.
@@ -56,7 +56,7 @@ def sparkline_grid(started_ms: int, last_ms: int) -> Grid:
 def sparkline(on: Grid, lines: Sequence[Buckets]) -> list[float]:
     """Return the mean of some series in each part of the time.
 
-    NaN is a gap. Empty if there is no value at all.
+    NaN is a gap. The list is empty if there is no value at all.
 
     With few values the parts are longer, so that they are not gaps to each other.
     """

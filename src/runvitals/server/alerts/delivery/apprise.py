@@ -30,7 +30,7 @@ _INSTALL: Final = "Apprise is not installed on this server: pip install 'runvita
 
 @dataclass(frozen=True, slots=True)
 class AppriseResult:
-    """What came of a message.
+    """The result of sending a message.
 
     Attributes:
         service: what its URL leads to, such as Discord; None: Apprise does not know it.

@@ -17,7 +17,7 @@ from runvitals.store.supervised_thread import SupervisedThread
 _EVERY_S: Final = 1.0
 _LOST_LOOKBACK_MS: Final = 10 * MINUTE_MS
 _HEARTBEAT_MS: Final = 5_000
-"""What a server heard is written once a second: a run is not called lost before that."""
+"""Servers write once a second whom they heard: before that, no run is called lost."""
 
 
 class AutomationThread:

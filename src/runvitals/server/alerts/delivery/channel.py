@@ -1,4 +1,4 @@
-"""What the channels of notifications have in common."""
+"""Parts that all channels share: the error of a delivery, posts over HTTP, titles and links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users are notified about runs: their own choices, those of teams, and links that mute.
+"""The routes of alerts: settings of users and teams, rules, automations, destinations, links that mute.
 
 Each resource is a module with a `router`, listed in `routers`.
 """

@@ -406,7 +406,7 @@ def _show_webhook(row: StoredDestination) -> dict[str, Any]:
 def _slack_host(url: str, others: Collection[str]) -> str | None:
     """Return the host of an incoming webhook of Slack, or of one of the other hosts.
 
-    None: the URL is none.
+    None if the URL is not one.
     """
     match = _SLACK_URL.fullmatch(url)
     if match is not None:

@@ -204,7 +204,7 @@ def _exceptions_of(
 def _target(
     access: AccessControl, principal: Principal, index: int, exception: AlertExceptionChange
 ) -> AlertSubject:
-    """The team, project or run that an exception names, if the user may know of it or takes it back."""
+    """Return what an exception names, if the user may know of it or takes it back."""
     parts = exception.name.split("/")
     subject: AlertSubject | None = None
     entity = access.directory.entity_named(parts[0])

@@ -1,4 +1,4 @@
-"""What users and teams chose to be notified."""
+"""The settings of alerts of users and teams, in the database."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Mode = Literal["off", "all"]
 
 @dataclass(frozen=True, slots=True)
 class AlertException:
-    """What a user wants to be notified of one team, project or run, instead of what the settings say.
+    """The choice of a user for one team, project or run, in place of the settings.
 
     Args:
         target_id: its id.

@@ -1,4 +1,4 @@
-"""`AlertStore`: the tables of what users are notified, as `MetadataStore.alerts`."""
+"""`AlertStore`: the tables of alerts, as `MetadataStore.alerts`. Their one list, which every server loads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runvitals.server.events.run_events import RunEventTable
 
 
 class AlertStore:
-    """What users are notified. All methods are thread-safe.
+    """The tables of alerts. All methods are thread-safe.
 
     Attributes:
         outbox, automations, destinations, events, settings, rules, firings: the tables, by what they hold.

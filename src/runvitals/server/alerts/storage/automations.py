@@ -83,7 +83,7 @@ class RaisedEvent:
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What an automation does about an event. `subject`: what its cool-down is about."""
+    """The reaction of an automation to an event. `subject`: what its cool-down is about."""
 
     subject: str
     cooldown_ms: int

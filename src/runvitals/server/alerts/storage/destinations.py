@@ -25,11 +25,11 @@ from runvitals.store.errors import NotFound
 
 Kind = Literal["webhook", "slack", "apprise"]
 KINDS: Final[tuple[Kind, ...]] = ("slack", "webhook", "apprise")
-"""Of the destinations of teams, as targets of notifications name them."""
+"""The kinds of destinations of teams, as targets of notifications name them."""
 USER_SLACK: Final = "user-slack"
 _SECRETS: Final = ("access_secret", "signing_secret")
 _SETTINGS: Final = ("url", "payload", "shown")
-"""What is stored as JSON."""
+"""Settings that are stored as JSON."""
 
 
 class UnknownSecret(ValueError):
@@ -73,13 +73,13 @@ class StoredDestination:
 
     @property
     def shown(self) -> str:
-        """What of the URL may be read; empty for a webhook."""
+        """The part of the URL that may be read; empty for a webhook."""
         shown: str = self.settings.get("shown", "")
         return shown
 
 
 class _Limits(NamedTuple):
-    """What teams may have of a kind. `noun`: what one is called in messages; `name_of`: what its name is."""
+    """Limits of a kind of destination. `noun` and `name_of` are its words in messages."""
 
     noun: str
     name_of: str

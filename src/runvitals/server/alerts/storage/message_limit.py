@@ -19,7 +19,7 @@ from runvitals.server.database.tables.alerts import notification
 from runvitals.server.events.outbox import LIMITED, Notification, add
 
 HELD_BACK: Final = "held back: "
-"""What the error of each held back message begins with."""
+"""The beginning of the error of each message that was held back."""
 _MESSAGES: Final = ("user:", "user-slack:", "member:", "slack:", "webhook:", "apprise:")
 _MAX_TITLES: Final = 20
 _row = notification.c
@@ -125,7 +125,7 @@ def _write_summaries(connection: Connection, now_ms: int) -> None:
 
 
 def _summary(connection: Connection, team_id: int, target: str, hour_ms: int) -> str:
-    """Return what one receiver did not get in an hour: how often which title."""
+    """Return a text about what one receiver did not get in an hour: each title, and how often."""
     team = connection.execute(select(entity.c.name).where(entity.c.id == team_id)).scalar() or "deleted"
     statement = select(_row.text).where(
         _row.team_id == team_id,

@@ -1,4 +1,4 @@
-"""What happened in the past, as events that an automation would have reacted to."""
+"""Past events that an automation would have reacted to."""
 
 from __future__ import annotations
 

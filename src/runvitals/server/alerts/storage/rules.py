@@ -244,7 +244,7 @@ class AlertRuleTable:
     def heard_since(self, since_ms: int) -> dict[int, int]:
         """Return the lanes that any server has heard since a time, and when.
 
-        Without writers that have ended.
+        Writers that have ended are left out.
         """
         newest = (
             select(writer.c.lane_id, func.max(writer.c.heard_ms))

@@ -20,7 +20,7 @@ MAX_BUCKETS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What x counts: steps, ms since the start of each run, ms UTC, or the values of a logged metric.
+    """The x axis: steps, ms since the start of each run, ms UTC, or the values of a logged metric.
 
     Args:
         metric: its name, of the kind `metric`.

@@ -18,7 +18,7 @@ Columns = tuple[Floats, Floats, Floats]
 
 
 class LoggedPoints(NamedTuple):
-    """What one process logged under one name, in ascending order of x."""
+    """The values that one process logged under one name, in ascending order of x."""
 
     x: Floats
     y: Floats

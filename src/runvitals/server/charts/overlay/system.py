@@ -22,7 +22,7 @@ _PLACEHOLDER = re.compile(r"\{\w+\}")
 
 @dataclass(slots=True)
 class SystemQuery:
-    """What is requested of each run.
+    """The series that are requested of each run.
 
     The buckets of all lines are those of a chart of a single run: they begin at multiples of their width
     since 1970. On the axis `relative`, x is counted from the beginning of the bucket in which the run

@@ -48,7 +48,7 @@ async def metrics(request: Request) -> Response:
 async def _usage_text(services: SharedServices, request: Request) -> str:
     """Return the part of `/metrics` that only some may read.
 
-    Empty while the metadata store cannot say who may.
+    It is empty while the metadata store cannot say who may.
     """
     may = partial(services.access.may, requester_of(request), Action.BILLING_READ, Organisation())
     with anyio.move_on_after(MOMENT_S):

@@ -32,7 +32,7 @@ _MAX_KEPT = 10_000
 
 @dataclass(slots=True)
 class _Summary:
-    """What is known of a run as of the time of its newest record."""
+    """Facts about a run as of the time of its newest record."""
 
     last_ms: int
     read_ms: int

@@ -159,7 +159,7 @@ class JournalLibrary:
         return RunsPage([_with_last(run, last) for run in runs], total, following, columns, lines, pending)
 
     async def _statistics(self, named: Iterable[str]) -> tuple[SystemStatistics, int]:
-        """The system statistics of all runs if one of these fields is one, and how many are missing."""
+        """Return the system statistics of runs, if a field is one, and how many runs still lack them."""
         if not any(map(is_statistic, named)):
             return {}, 0
         pending = await self._read_journals(await self.runs(), ())

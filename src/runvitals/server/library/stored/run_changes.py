@@ -1,4 +1,4 @@
-"""What users change of stored runs and projects."""
+"""Changes that users make to stored runs and projects."""
 
 from __future__ import annotations
 

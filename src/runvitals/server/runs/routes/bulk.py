@@ -122,7 +122,7 @@ async def _change_run(
 
 
 def _request_for(request: Request, run: NamedRunSchema, do: str) -> Request:
-    """The request for one run that means the same, with which its permission is checked and recorded."""
+    """Return the request for one run, with which its permission is checked and recorded."""
     scope = {
         **request.scope,
         "method": {"update": "PATCH", "delete": "DELETE"}.get(do, "POST"),

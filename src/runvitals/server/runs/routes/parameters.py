@@ -71,7 +71,7 @@ RunNumber = Annotated[int | None, Depends(run_number)]
 
 
 def project_number(request: Request) -> int | None:
-    """The number of the project of the path, if the check of the route's permission has looked it up."""
+    """Return the number of the project of the path; None if no check of a permission looked it up."""
     number: int | None = getattr(request.state, "project_number", None)
     return number
 
@@ -146,7 +146,7 @@ TheSelection = Annotated[SeriesSelection, Depends(selected_series)]
 def readable_runs(request: Request) -> ReadableRuns | None:
     """Return the runs that the requester may read.
 
-    None on a server without accounts, where it is all of them.
+    None means all of them: the server has no accounts.
     """
     access = services_of(request).access
     return None if access is None else access.readable_runs(request)

@@ -98,7 +98,7 @@ class ConsoleTable:
             self._database.write(lambda connection: _rewrite(connection, run_id, writer_name, by_seq))
 
     def tail(self, run_id: int, max_bytes: int = KEPT_BYTES) -> ConsolePage:
-        """The newest output of a run, at most `max_bytes` (but at least one piece, if there is any)."""
+        """Return the newest output of a run: at most `max_bytes`, but at least one piece if there is any."""
         with self._database.read() as connection:
             kept = select(console_kept.c.dropped_bytes).where(console_kept.c.run_id == run_id)
             dropped_bytes = connection.execute(kept).scalar() or 0

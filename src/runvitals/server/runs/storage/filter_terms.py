@@ -101,9 +101,9 @@ def _has_label(
 
 
 def _has_field(connection: Connection, name: str) -> Condition:
-    """Return runs with a field of this name, or one within it.
+    """Return the condition for runs with a field of this name, or one within it.
 
-    `config.optimizer.lr` for `config.optimizer`.
+    `config.optimizer.lr` lies within `config.optimizer`.
     """
     plain = plain_text(name)
     within = and_(field.c.name >= f"{plain}.", field.c.name < f"{plain}/")  # "/" comes after "."

@@ -1,4 +1,4 @@
-"""What lists of runs are sorted and grouped by, as SQL expressions on a row of `run`."""
+"""Columns by which lists of runs are sorted and grouped, as SQL expressions on a row of `run`."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def read_places(connection: Connection, condition: ColumnElement[bool]) -> list[
 def find_sent(
     connection: Connection, uid: str, user_id: int | None, service_account_id: int | None
 ) -> set[int]:
-    """The ids of the runs with this run id that a user or service account has sent to, with any key."""
+    """Return the ids of the runs of this name that a user or service account has sent to, by any key."""
     if user_id is not None:
         keys = select(api_key.c.id).where(api_key.c.user_id == user_id)
         own = and_(run.c.author_id == user_id, run.c.service_account_id.is_(None))

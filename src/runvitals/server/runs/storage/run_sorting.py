@@ -39,7 +39,7 @@ class _Key(NamedTuple):
 
 
 class _Value(NamedTuple):
-    """What runs have in a column or field: `kind` is 0 in a column. Without one, `value` is None."""
+    """A value of runs in a column or field: `kind` is 0 in a column. Without one, `value` is None."""
 
     kind: int
     value: float | str | None

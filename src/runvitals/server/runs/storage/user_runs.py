@@ -25,7 +25,7 @@ class UserRun:
 
 @dataclass(frozen=True, slots=True)
 class AccountContents:
-    """What goes with an account, and what stays.
+    """Runs of a user that go with the account, and those that stay.
 
     Attributes:
         projects, runs: in the user's own space; they go.

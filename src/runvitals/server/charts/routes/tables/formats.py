@@ -57,7 +57,7 @@ TheFormat = Annotated[Format, Depends(wanted_format)]
 def accepted_format(header: str) -> Format | None:
     """Return the format that an `Accept` header prefers.
 
-    The first of ours among equals, None if it allows none.
+    Among equals it is the first of ours. None if it allows none.
 
     Example:
         >>> accepted_format("text/html,*/*;q=0.8"), accepted_format("text/csv"), accepted_format("image/png")
