@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.alerts.automations import InvalidAutomation, Occurrence, as_json, automation_of, matches
+from runvitals.server.alerts.automations import EventFacts, InvalidAutomation, as_json, automation_of, matches
 
 STOP = {"kind": "stop"}
-FAILED = Occurrence(
+FAILED = EventFacts(
     "run.state", "run:1", "k", project="digits", name="resnet-7", author="ada", tags=("gpu",), state="failed"
 )
-MODEL = Occurrence("artifact.alias", "artifact:1", "k", alias="production", collection="mnist", type="model")
+MODEL = EventFacts("artifact.alias", "artifact:1", "k", alias="production", collection="mnist", type="model")
 
 
 def definition(event: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def test_filters(wanted: dict[str, Any], is_meant: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "occurrence", "is_meant"),
+    ("event", "facts", "is_meant"),
     [
         ({"kind": "run.state", "states": ["failed"]}, replace(FAILED, state="finished"), False),
         ({"kind": "run.tag", "tag": "failed"}, FAILED, False),
@@ -111,16 +111,16 @@ def test_filters(wanted: dict[str, Any], is_meant: bool) -> None:
         ({"kind": "artifact.alias", "alias": "", "collection": "cifar"}, MODEL, False),
         ({"kind": "artifact.version", "type": "model"}, replace(MODEL, kind="artifact.version"), True),
         ({"kind": "registry.link", "collection": "x"}, replace(MODEL, kind="registry.link"), False),
-        ({"kind": "usage.threshold"}, Occurrence("usage.threshold", "team:1", "k", percent=85), True),
-        ({"kind": "usage.threshold"}, Occurrence("usage.threshold", "team:1", "k", percent=84), False),
+        ({"kind": "usage.threshold"}, EventFacts("usage.threshold", "team:1", "k", percent=85), True),
+        ({"kind": "usage.threshold"}, EventFacts("usage.threshold", "team:1", "k", percent=84), False),
         ({"kind": "device.silent"}, replace(FAILED, kind="device.silent"), True),
         (
             {"kind": "device.silent", "host": "^node2"},
             replace(FAILED, kind="device.silent", host="node1"),
             False,
         ),
-        ({"kind": "finding", "name": "idle"}, replace(FAILED, kind="finding", finding="gpu idle"), True),
+        ({"kind": "finding", "name": "idle"}, replace(FAILED, kind="finding", rule="gpu idle"), True),
     ],
 )
-def test_events(event: dict[str, Any], occurrence: Occurrence, is_meant: bool) -> None:
-    assert matches(automation_of(definition(event)), occurrence) is is_meant
+def test_events(event: dict[str, Any], facts: EventFacts, is_meant: bool) -> None:
+    assert matches(automation_of(definition(event)), facts) is is_meant

@@ -7,6 +7,7 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description What the server is. */
         About: {
             version: string;
             /**
@@ -52,6 +53,7 @@ export interface components {
              */
             ends: boolean;
         };
+        /** @description A metric over many runs. */
         Aggregate: {
             metric: string;
             t0: number;
@@ -65,8 +67,9 @@ export interface components {
             channel: string;
         };
         /**
-         * @description What is sent of one team, project or run. `name`: `team`, `entity/project` or
-         *     `entity/project/run`.
+         * @description What is sent of one team, project or run.
+         *
+         *     `name` is `team`, `entity/project` or `entity/project/run`.
          */
         AlertExceptionChange: {
             /** @enum {string} */
@@ -94,6 +97,7 @@ export interface components {
              */
             scope: "ingest" | "read" | "write";
         };
+        /** @description The services that a team reaches by Apprise. */
         AppriseDestinationsPage: {
             apprise_destinations: components["schemas"]["AppriseDestination"][];
             total: number;
@@ -157,15 +161,18 @@ export interface components {
             /** @description The newest 100 times. */
             times_ms: number[];
         };
+        /** @description What a test of an automation did. */
         AutomationTest: {
             /** @description How many receivers are told. */
             sent: number;
         };
+        /** @description The automations of a team. */
         AutomationsPage: {
             automations: components["schemas"]["Automation"][];
             total: number;
             next: string | null;
         };
+        /** @description A change of many runs. */
         BulkChange: {
             runs: components["schemas"]["NamedRun"][];
             /** @enum {string} */
@@ -241,6 +248,7 @@ export interface components {
             /** @default / */
             next: string;
         };
+        /** @description The newest output of a run. */
         ConsoleAnswer: {
             /** @description Older output is only in the journal. */
             cut: boolean;
@@ -327,6 +335,7 @@ export interface components {
             /** @description Parts of these series that could not be read. */
             problems: string[];
         };
+        /** @description What was done to a run. */
         Done: {
             run: string;
             /** @enum {string} */
@@ -357,6 +366,7 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description Why a request failed. */
         ErrorAnswer: {
             /** @description What is wrong, where, and what is allowed. */
             error: string;
@@ -384,6 +394,7 @@ export interface components {
             error: string | null;
             ended_ms: number | null;
         };
+        /** @description The history of the rules of a team or user. */
         FiringsPage: {
             firings: components["schemas"]["Firing"][];
             total: number;
@@ -401,6 +412,7 @@ export interface components {
             max: (number | null)[];
             mean: (number | null)[];
         };
+        /** @description A page of the hosts. */
         FleetPage: {
             hosts: components["schemas"]["FleetHost"][];
             /** @description Hosts that match, on all pages. */
@@ -440,6 +452,7 @@ export interface components {
             runs: components["schemas"]["HostRun"][];
             next: string | null;
         };
+        /** @description A series of a host in buckets. */
         HostLine: {
             key: string;
             /** @description Starts of the buckets that have values, ms UTC. */
@@ -458,6 +471,7 @@ export interface components {
             left_out: number;
             series: components["schemas"]["HostLine"][];
         };
+        /** @description The state of a run on one host. */
         HostState: {
             name: string;
             /** @enum {string} */
@@ -620,6 +634,7 @@ export interface components {
             /** @description For how many its condition holds, but not for long enough yet. */
             pending: number;
         };
+        /** @description Logged values of a run, in groups of the same steps. */
         Logged: {
             run: string;
             cursor: string;
@@ -703,6 +718,7 @@ export interface components {
             billing_role?: ("none" | "viewer" | "admin") | null;
             state?: ("active" | "suspended") | null;
         };
+        /** @description What a metric means. */
         MetricDefinition: {
             key: string;
             unit: string;
@@ -738,6 +754,7 @@ export interface components {
                 [key: string]: (number | null)[];
             } | null;
         };
+        /** @description Series of a run, in groups of the same times. */
         Metrics: {
             run: string;
             t0: number;
@@ -765,17 +782,20 @@ export interface components {
             /** @description Converts a value to MLflow's unit. */
             factor: number;
         };
+        /** @description Where a run is after it was moved. */
         MovedRun: {
             run: string;
             entity: string;
             project: string;
         };
+        /** @description A service of Apprise to add. */
         NewAppriseDestination: {
             /** @description What the team calls it. */
             name: string;
             /** @description Of Apprise, such as `ntfys://ntfy.sh/our-runs`. */
             url: string;
         };
+        /** @description An automation to create. */
         NewAutomation: {
             name: string;
             /** @default true */
@@ -926,6 +946,7 @@ export interface components {
             scope: "ingest" | "read" | "write" | "full";
             expires_ms?: number | null;
         };
+        /** @description A Slack channel to add. */
         NewSlackDestination: {
             /** @description What the team calls it, such as `#training`. */
             channel: string;
@@ -963,6 +984,7 @@ export interface components {
              */
             published: boolean;
         };
+        /** @description A webhook to create. */
         NewWebhook: {
             name: string;
             /** @description Public, with https. */
@@ -996,6 +1018,7 @@ export interface components {
              */
             reload: boolean;
         };
+        /** @description The notifications of a team, or of one of its automations. */
         NotificationsPage: {
             notifications: components["schemas"]["Notification"][];
             total: number;
@@ -1027,6 +1050,7 @@ export interface components {
              */
             org_role: "member" | "admin";
         };
+        /** @description Values of several runs on one axis. */
         Overlay: {
             x: string;
             runs: components["schemas"]["OverlayRun"][];
@@ -1041,6 +1065,7 @@ export interface components {
             x: number[];
             lines: components["schemas"]["OverlayLine"][];
         };
+        /** @description The lines of one key. */
         OverlayKey: {
             key: string;
             /** @description Width of the buckets, which begin at multiples of it; None if these are single values. */
@@ -1078,6 +1103,7 @@ export interface components {
             /** @description Totals of which there are rates are left out. */
             system: components["schemas"]["OverlayMetric"][];
         };
+        /** @description A run whose values are shown. */
         OverlayRun: {
             id: string;
             name: string;
@@ -1087,6 +1113,7 @@ export interface components {
             /** @description When it ended; while it is running, when it was last heard of. */
             end_ms: number;
         };
+        /** @description The user's own channel of Slack. */
         OwnSlack: {
             /** @description `https://hooks.slack.com/services/…` */
             url: string;
@@ -1176,10 +1203,12 @@ export interface components {
             host: string;
             role: string;
         };
+        /** @description Over how many past days an automation is tried. */
         Preview: {
             /** @default 30 */
             days: number;
         };
+        /** @description A piece of the output. */
         PrintedPiece: {
             time_ms: number;
             /** @enum {string} */
@@ -1223,14 +1252,17 @@ export interface components {
             label: string;
             url: string;
         };
+        /** @description What is sent of one project. */
         ProjectAlerts: {
             project: string;
             /** @enum {string} */
             mode: "off" | "all";
         };
+        /** @description Changes of a project. */
         ProjectChanges: {
             name: string;
         };
+        /** @description What was done to a project. */
         ProjectDone: {
             project: string;
             /** @enum {string} */
@@ -1243,6 +1275,7 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description The project to which a run moves. */
         ProjectOfRun: {
             /** @description A team or user. */
             entity: string;
@@ -1329,6 +1362,7 @@ export interface components {
             target: string;
             name: string;
         };
+        /** @description What a test of a rule did. */
         RuleTest: {
             /** @description Whom a test was sent to. */
             target: string;
@@ -1339,6 +1373,7 @@ export interface components {
                 [key: string]: string[];
             };
         };
+        /** @description The rules of a team or user, and those that are ready to be used. */
         RulesPage: {
             rules: components["schemas"]["ListedRule"][];
             total: number;
@@ -1444,6 +1479,7 @@ export interface components {
                 [key: string]: Json;
             } | null;
         };
+        /** @description The value of a secret. */
         SecretValue: {
             value: string;
         };
@@ -1576,6 +1612,7 @@ export interface components {
             display_name: string;
             invitation?: string | null;
         };
+        /** @description The id and secret of an app of Slack. */
         SlackCredentials: {
             /** @description Such as 123456.789012. */
             client_id: string;
@@ -1587,6 +1624,7 @@ export interface components {
             channel?: string | null;
             webhook_url?: string | null;
         };
+        /** @description The Slack destinations of a team. */
         SlackDestinationsPage: {
             slack_destinations: components["schemas"]["SlackDestination"][];
             total: number;
@@ -1704,6 +1742,7 @@ export interface components {
              */
             message: string;
         };
+        /** @description The secrets of a team. */
         TeamSecretsPage: {
             secrets: components["schemas"]["TeamSecret"][];
             total: number;
@@ -1764,10 +1803,12 @@ export interface components {
             /** @default true */
             enabled: boolean;
         };
+        /** @description What a test request to a webhook sends. */
         WebhookTest: {
             /** @description Sent instead of the webhook's own payload. */
             payload?: string | null;
         };
+        /** @description The webhooks of a team. */
         WebhooksPage: {
             webhooks: components["schemas"]["Webhook"][];
             total: number;
@@ -1777,8 +1818,9 @@ export interface components {
             commands: components["schemas"]["AgentCommand"][];
         };
         /**
-         * @description What is sent of one team, project or run. `name`: `team`, `entity/project` or
-         *     `entity/project/run`.
+         * @description What is sent of one team, project or run.
+         *
+         *     `name` is `team`, `entity/project` or `entity/project/run`.
          */
         AlertException: {
             /** @enum {string} */
@@ -1787,6 +1829,7 @@ export interface components {
             /** @enum {string} */
             mode: "off" | "all";
         };
+        /** @description A service that a team reaches by Apprise. */
         AppriseDestination: {
             id: number;
             name: string;
@@ -1869,6 +1912,7 @@ export interface components {
             /** @description Why it was not changed. */
             error: string | null;
         };
+        /** @description What became of the runs. */
         BulkResults: {
             /** @description In the order of the request. */
             results: components["schemas"]["BulkResult"][];
@@ -1893,6 +1937,7 @@ export interface components {
             max: number | null;
             sum: number | null;
         };
+        /** @description How much one series differs. */
         Difference: {
             /** @enum {string} */
             kind: "sampled" | "logged";
@@ -1957,6 +2002,7 @@ export interface components {
              */
             min_level: "info" | "warning" | "error";
         };
+        /** @description An event of a run. */
         Event: {
             time_ms: number;
             name: string;
@@ -1992,6 +2038,7 @@ export interface components {
             /** @description Up to 20 values, the most frequent first. */
             values: (string | number | null)[];
         };
+        /** @description What a filter can name. */
         FieldChoices: {
             fields: components["schemas"]["FieldChoice"][];
         };
@@ -2202,11 +2249,13 @@ export interface components {
             scopes: ("team" | "project" | "run")[];
             muted: ("team" | "project" | "run")[];
         };
+        /** @description A run of a request. */
         NamedRun: {
             id: string;
             /** @description Where several teams or users have a run of this id. */
             entity?: string | null;
         };
+        /** @description A row that the training has logged. */
         NewRow: {
             host: string;
             rank: number | null;
@@ -2216,6 +2265,7 @@ export interface components {
                 [key: string]: number | null;
             };
         };
+        /** @description Samples that a host has sent. */
         NewSample: {
             host: string;
             role: string;
@@ -2284,6 +2334,7 @@ export interface components {
             custom_role: string | null;
             created_ms: number;
         };
+        /** @description A project with runs. */
         Project: {
             name: string;
             /** @description The team or user whose it is; None without accounts. */
@@ -2300,6 +2351,7 @@ export interface components {
             end: string;
             errors_pass: boolean;
         };
+        /** @description A process of a training. */
         Rank: {
             host: string;
             pid: number;
@@ -2311,6 +2363,7 @@ export interface components {
             out_of_memory: boolean | null;
             ended_ms: number | null;
         };
+        /** @description A rule of a team or user. */
         Rule: {
             id: number;
             name: string;
@@ -2333,6 +2386,7 @@ export interface components {
             /** @description The user's picture is at `/-/picture/{picture}`; None: none. */
             picture: string | null;
         };
+        /** @description Runs with the same values. */
         RunGroup: {
             /** @description By the names in `by`; None where the runs have no value. */
             values: {
@@ -2351,6 +2405,7 @@ export interface components {
                 [key: string]: components["schemas"]["ColumnSummary"];
             };
         };
+        /** @description A page of groups of runs. */
         RunGroups: {
             groups: components["schemas"]["RunGroup"][];
             /** @description Groups on all pages. */
@@ -2358,6 +2413,7 @@ export interface components {
             /** @description The `after` of the next page; None on the last. */
             next: string | null;
         };
+        /** @description A page of runs. */
         RunPage: {
             runs: components["schemas"]["ListedRun"][];
             /** @description Runs that match the filters, on all pages. */
@@ -2602,6 +2658,7 @@ export interface components {
             /** @description Always None: a project has few views. */
             next: string | null;
         };
+        /** @description A webhook of a team. */
         Webhook: {
             id: number;
             name: string;

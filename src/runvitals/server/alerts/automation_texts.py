@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
-from runvitals.server.alerts.automations import Occurrence
+from runvitals.server.alerts.automations import EventFacts
 
 _LEVELS = {"failed": "error", "crashed": "error", "lost": "warning", "stopped": "warning"}
 
 
-def text_of(occurrence: Occurrence, team: str, automation: str) -> str:
+def text_of(facts: EventFacts, team: str, automation: str) -> str:
     """Return the title of an event, and which automation reports it."""
-    prefix = f"[{team}/{occurrence.project}]" if occurrence.project else f"[{team}]"
-    return f"{prefix} {_what(occurrence)}\nYou get this by the automation “{automation}” of team {team}."
+    prefix = f"[{team}/{facts.project}]" if facts.project else f"[{team}]"
+    return f"{prefix} {_what(facts)}\nYou get this by the automation “{automation}” of team {team}."
 
 
-def level_of(occurrence: Occurrence) -> str:
+def level_of(facts: EventFacts) -> str:
     """Return how serious an event is: info, warning or error."""
-    if occurrence.kind in ("finding", "device.silent", "usage.threshold"):
+    if facts.kind in ("finding", "device.silent", "usage.threshold"):
         return "warning"
-    return _LEVELS.get(occurrence.state, "info")
+    return _LEVELS.get(facts.state, "info")
 
 
-def _silent_part(occurrence: Occurrence) -> str:
-    metric = occurrence.values.get("metric_name")
-    return " on ".join(str(part) for part in (metric, occurrence.host) if part) or "the training"
+def _silent_part(facts: EventFacts) -> str:
+    metric = facts.values.get("metric_name")
+    return " on ".join(str(part) for part in (metric, facts.host) if part) or "the training"
 
 
-def _what(occurrence: Occurrence) -> str:
-    values = occurrence.values
-    version = values.get("artifact_version_string", occurrence.collection)
-    name = occurrence.name or occurrence.subject
+def _what(facts: EventFacts) -> str:
+    values = facts.values
+    version = values.get("artifact_version_string", facts.collection)
+    name = facts.name or facts.subject
     texts = {
-        "run.state": f"{name} is {occurrence.state}",
-        "run.tag": f"{name} has the tag {occurrence.tag}",
+        "run.state": f"{name} is {facts.state}",
+        "run.tag": f"{name} has the tag {facts.tag}",
         "artifact.version": f"{version} was logged",
-        "artifact.alias": f"{version} has the alias {occurrence.alias}",
-        "registry.link": f"{version} was linked to {occurrence.collection}",
-        "finding": f"{name}: {occurrence.finding}",
-        "device.silent": f"{name}: nothing arrives of {_silent_part(occurrence)}",
-        "usage.threshold": f"the plan is used to {occurrence.percent} % ({values.get('usage_category')})",
+        "artifact.alias": f"{version} has the alias {facts.alias}",
+        "registry.link": f"{version} was linked to {facts.collection}",
+        "finding": f"{name}: {facts.rule}",
+        "device.silent": f"{name}: nothing arrives of {_silent_part(facts)}",
+        "usage.threshold": f"the plan is used to {facts.percent} % ({values.get('usage_category')})",
     }
-    if occurrence.kind.startswith("metric."):
+    if facts.kind.startswith("metric."):
         return f"{name}: {values.get('metric_name')} is {values.get('metric_value')}"
-    return texts[occurrence.kind]
+    return texts[facts.kind]

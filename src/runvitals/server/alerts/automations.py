@@ -5,7 +5,7 @@
 ...     "filter": {"projects": ["digits"]},
 ...     "actions": [{"kind": "slack", "destination": 3}],
 ... })
->>> failed = Occurrence("run.state", "run:12", "12:failed:1", project="digits", state="failed")
+>>> failed = EventFacts("run.state", "run:12", "12:failed:1", project="digits", state="failed")
 >>> matches(automation, failed)
 True
 """
@@ -247,8 +247,8 @@ class Automation(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Occurrence:
-    """An event that happened, with what filters look at.
+class EventFacts:
+    """Facts about an event that happened: those that filters look at, and the values of templates.
 
     Attributes:
         kind: of the event.
@@ -271,7 +271,7 @@ class Occurrence:
     alias: str = ""
     collection: str = ""
     type: str = ""
-    finding: str = ""
+    rule: str = ""
     host: str = ""
     percent: int = 0
     automation_id: int | None = None
@@ -326,43 +326,43 @@ def kind_of(event: Event) -> str:
     return str(event.__struct_config__.tag)
 
 
-def matches(automation: Automation, occurrence: Occurrence) -> bool:
+def matches(automation: Automation, facts: EventFacts) -> bool:
     """Return whether an automation acts on something that happened, apart from its cool-down."""
-    if occurrence.kind != automation.kind:
+    if facts.kind != automation.kind:
         return False
-    if occurrence.automation_id is not None:  # evaluated for one automation: metrics
-        return fits(automation.filter, occurrence)
-    return _is_meant(automation.event, occurrence) and fits(automation.filter, occurrence)
+    if facts.automation_id is not None:  # evaluated for one automation: metrics
+        return fits(automation.filter, facts)
+    return _is_meant(automation.event, facts) and fits(automation.filter, facts)
 
 
-def fits(automation_filter: AutomationFilter, occurrence: Occurrence) -> bool:
+def fits(automation_filter: AutomationFilter, facts: EventFacts) -> bool:
     """Return whether a filter lets something through."""
     return (
-        (not automation_filter.projects or occurrence.project in automation_filter.projects)
-        and (not automation_filter.author or occurrence.author == automation_filter.author)
-        and (not automation_filter.tag or automation_filter.tag in occurrence.tags)
-        and _has_match(automation_filter.run_name, occurrence.name)
+        (not automation_filter.projects or facts.project in automation_filter.projects)
+        and (not automation_filter.author or facts.author == automation_filter.author)
+        and (not automation_filter.tag or automation_filter.tag in facts.tags)
+        and _has_match(automation_filter.run_name, facts.name)
     )
 
 
-def _is_meant(event: Event, occurrence: Occurrence) -> bool:
+def _is_meant(event: Event, facts: EventFacts) -> bool:
     if isinstance(event, StateReached):
-        return occurrence.state in event.states
+        return facts.state in event.states
     if isinstance(event, UsageThreshold):
-        return occurrence.percent >= event.percent
+        return facts.percent >= event.percent
     pairs: tuple[tuple[str, str], ...] = ()
     if isinstance(event, TagAdded):
-        pairs = ((event.tag, occurrence.tag),)
+        pairs = ((event.tag, facts.tag),)
     elif isinstance(event, VersionLogged):
-        pairs = ((event.collection, occurrence.collection), (event.type, occurrence.type))
+        pairs = ((event.collection, facts.collection), (event.type, facts.type))
     elif isinstance(event, AliasAdded):
-        pairs = ((event.alias, occurrence.alias), (event.collection, occurrence.collection))
+        pairs = ((event.alias, facts.alias), (event.collection, facts.collection))
     elif isinstance(event, RegistryLink):
-        pairs = ((event.collection, occurrence.collection),)
+        pairs = ((event.collection, facts.collection),)
     elif isinstance(event, RuleFired):
-        pairs = ((event.name, occurrence.finding),)
+        pairs = ((event.name, facts.rule),)
     elif isinstance(event, DeviceSilent):
-        pairs = ((event.host, occurrence.host),)
+        pairs = ((event.host, facts.host),)
     return all(_has_match(pattern, text) for pattern, text in pairs)
 
 

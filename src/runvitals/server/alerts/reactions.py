@@ -12,9 +12,9 @@ from runvitals.server.alerts.automations import (
     Action,
     Automation,
     CallWebhook,
+    EventFacts,
     InvalidAutomation,
     MailMembers,
-    Occurrence,
     RunCommand,
     StopRun,
     TagRun,
@@ -33,11 +33,11 @@ def reaction_to(row: AutomationRow, event: RaisedEvent) -> Reaction | None:
         automation = automation_of(row.definition)
     except InvalidAutomation:
         return None  # a later version of the server wrote it
-    occurrence = occurrence_of(event)
-    if not matches(automation, occurrence):
+    facts = facts_of(event)
+    if not matches(automation, facts):
         return None
-    notifications = notifications_of(row, automation, event, occurrence)
-    return Reaction(occurrence.subject, automation.cooldown_h * HOUR_MS, notifications)
+    notifications = notifications_of(row, automation, event, facts)
+    return Reaction(facts.subject, automation.cooldown_h * HOUR_MS, notifications)
 
 
 def times_of(row: AutomationRow, past: Sequence[RaisedEvent]) -> list[int]:
@@ -60,20 +60,20 @@ def times_of(row: AutomationRow, past: Sequence[RaisedEvent]) -> list[int]:
 
 
 def notifications_of(
-    row: AutomationRow, automation: Automation, event: RaisedEvent, occurrence: Occurrence
+    row: AutomationRow, automation: Automation, event: RaisedEvent, facts: EventFacts
 ) -> tuple[Notification, ...]:
     """Return the notifications that an automation sends about an event."""
-    payload: dict[str, Any] = {"values": dict(occurrence.values), "level": level_of(occurrence)}
+    payload: dict[str, Any] = {"values": dict(facts.values), "level": level_of(facts)}
     if event.project_id is not None:
         payload["project_id"] = event.project_id
     if event.run:
         payload |= {"path": f"/{event.team}/{event.project}/runs/{event.run}", "link": "Open the run"}
     first = Notification(
         "",
-        occurrence.kind,
+        facts.kind,
         "",
-        occurrence.subject,
-        text_of(occurrence, event.team, row.name),
+        facts.subject,
+        text_of(facts, event.team, row.name),
         payload,
         event.time_ms,
         row.team_id,
@@ -87,8 +87,8 @@ def notifications_of(
     return tuple(notifications)
 
 
-def occurrence_of(event: RaisedEvent) -> Occurrence:
-    """Return an event as automations see it."""
+def facts_of(event: RaisedEvent) -> EventFacts:
+    """Return the facts about an event that automations look at."""
     data = event.data
     collection, version = str(data.get("collection", "")), data.get("version")
     project = str(data.get("project", "")) or event.project
@@ -110,7 +110,7 @@ def occurrence_of(event: RaisedEvent) -> Occurrence:
         "artifact_version": "" if version is None else f"v{version}",
         "artifact_version_string": f"{collection}:v{version}" if collection else "",
     }
-    return Occurrence(
+    return EventFacts(
         event.kind,
         _subject(event),
         event.key,
@@ -124,7 +124,7 @@ def occurrence_of(event: RaisedEvent) -> Occurrence:
         alias=str(data.get("alias", "")),
         collection=collection,
         type=str(data.get("type", "")),
-        finding=str(data.get("finding", "")),
+        rule=str(data.get("finding", "")),
         host=str(data.get("host", "")),
         percent=int(data.get("percent", 0)),
         automation_id=event.automation_id,

@@ -88,7 +88,7 @@ class RuleNotices:
         self._store.alerts.firings.add(
             firing,
             event,
-            None if silenced else self._finding(rule, transition, lane, text),
+            None if silenced else self._run_event(rule, transition, lane, text),
             notifications,
             rule_name="" if silenced else rule.name,
             is_silence=rule.condition.kind == "silence",
@@ -111,7 +111,7 @@ class RuleNotices:
             series.key,
             self._clock(),
             self._notifications(stored, rule, transition, lane, text) if notifies else [],
-            self._finding(rule, transition, lane, text) if notifies else None,
+            self._run_event(rule, transition, lane, text) if notifies else None,
         )
 
     def _with_route(self, stored: StoredRule, rule: AlertRule) -> AlertRule:
@@ -146,7 +146,7 @@ class RuleNotices:
         self._store.write(lambda connection: self._store.alerts.outbox.add(connection, notification))
         return notification
 
-    def _finding(
+    def _run_event(
         self, rule: AlertRule, transition: Transition, lane: WatchedLane, text: str
     ) -> RunEvent | None:
         """Return the event by which users are notified; None if nobody is notified that the rule is over.

@@ -61,7 +61,7 @@ def raise_states(connection: Connection, reached: Sequence[RunReached]) -> None:
 def raise_for_run(
     connection: Connection, kind: str, run_id: int, data: Mapping[str, Any], time_ms: int, key: str
 ) -> None:
-    """Write that something else happened to a run, such as a finding."""
+    """Write that something else happened to a run, such as a firing of a rule."""
     teams = _teams(connection, kind, {run_id})
     if teams:
         row = _row(teams[run_id], kind, data, time_ms, key=key, run_id=run_id)

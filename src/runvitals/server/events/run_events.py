@@ -41,7 +41,7 @@ class RunEvent:
     Args:
         key: tells apart events of one kind in one life: of an alert, its writer and number.
         level: info, warning or error.
-        data: of an alert, its title and text; of a finding, what was found.
+        data: of an alert, its title and text; of a firing, what the rule says.
     """
 
     run_id: int
@@ -166,8 +166,8 @@ class RunEventTable:
         with self._database.read() as connection:
             return [_event(values._asdict()) for values in connection.execute(statement)]
 
-    def findings(self, run_ids: Collection[int], keys: Collection[str]) -> dict[tuple[int, str], int]:
-        """Return the ids of findings, by their run and key."""
+    def of_firings(self, run_ids: Collection[int], keys: Collection[str]) -> dict[tuple[int, str], int]:
+        """Return the ids of the events of firings, by run and key."""
         statement = select(_row.run_id, _row.key, _row.id).where(_row.event == "finding")
         with self._database.read() as connection:
             mine = (among(connection, _row.run_id, run_ids), _row.key.in_(sorted(keys)))

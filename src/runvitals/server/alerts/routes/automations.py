@@ -29,7 +29,7 @@ from runvitals.server.alerts.automations import (
     automation_of,
 )
 from runvitals.server.alerts.payload_template import check_payload
-from runvitals.server.alerts.reactions import notifications_of, occurrence_of, times_of
+from runvitals.server.alerts.reactions import facts_of, notifications_of, times_of
 from runvitals.server.alerts.routes.notifications import NotificationsPage, history_of
 from runvitals.server.alerts.storage.automations import MAX_NAME, AutomationRow, RaisedEvent
 from runvitals.server.events.outbox import add
@@ -242,7 +242,7 @@ def test_automation(automation: AutomationId, team: TheTeam, access: TheAccess) 
     sent = (
         []
         if automation_to_test is None
-        else list(notifications_of(row, automation_to_test, event, occurrence_of(event)))
+        else list(notifications_of(row, automation_to_test, event, facts_of(event)))
     )
     for notification in sent:
         new = replace(notification, kind="test", text=f"Test: {notification.text}", subject=event.key)

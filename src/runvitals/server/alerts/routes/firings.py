@@ -136,10 +136,8 @@ def send_firing_again(
 def _notifications_of(access: AccessControl, rows: Sequence[Firing]) -> list[list[StoredNotification]]:
     """Return the notifications of firings: to channels, and to users, who get them as events of the run."""
     alerts = access.metadata_store.alerts
-    events = alerts.events.findings({row.run_id for row in rows}, {row.finding_key for row in rows})
-    prefixes = [
-        (row.key_prefix, f"run-event:{events.get((row.run_id, row.finding_key), 0)}:") for row in rows
-    ]
+    events = alerts.events.of_firings({row.run_id for row in rows}, {row.event_key for row in rows})
+    prefixes = [(row.key_prefix, f"run-event:{events.get((row.run_id, row.event_key), 0)}:") for row in rows]
     notifications = alerts.outbox.beginning_with([prefix for pair in prefixes for prefix in pair])
     return [
         [notification for notification in notifications if notification.dedupe_key.startswith(pair)]

@@ -49,7 +49,7 @@ class Firing:
         return f"rule.fired:{self.rule_id}:{self.lane_id}:{self.key}:{self.fired_ms}:"
 
     @property
-    def finding_key(self) -> str:
+    def event_key(self) -> str:
         """The `key` of the event of the run by which users get it."""
         return f"rule:{self.rule_id}:{self.lane_id}:{self.key}:{self.fired_ms}"
 
@@ -72,7 +72,7 @@ class FiringTable:
         self,
         firing: Firing,
         event: StoredEvent,
-        finding: RunEvent | None,
+        run_event: RunEvent | None,
         notifications: Sequence[Notification],
         rule_name: str = "",
         is_silence: bool = False,
@@ -106,8 +106,8 @@ class FiringTable:
             }
             connection.execute(insert(alert_firing).values(values))
             add_event(connection, event)
-            if finding is not None:
-                add_events(connection, [finding])
+            if run_event is not None:
+                add_events(connection, [run_event])
             if rule_name:
                 key = f"{firing.rule_id}:{firing.lane_id}:{firing.key}:{firing.fired_ms}"
                 data = {"finding": rule_name, "host": firing.host, "metric_name": firing.key}
@@ -125,7 +125,7 @@ class FiringTable:
         key: str,
         now_ms: int,
         notifications: Sequence[Notification] = (),
-        finding: RunEvent | None = None,
+        run_event: RunEvent | None = None,
     ) -> None:
         """Write that a rule does not fire for a series any more."""
         mine = and_(
@@ -137,8 +137,8 @@ class FiringTable:
 
         def work(connection: Connection) -> None:
             if connection.execute(update(alert_firing).where(mine).values(ended_ms=now_ms)).rowcount:
-                if finding is not None:
-                    add_events(connection, [finding])
+                if run_event is not None:
+                    add_events(connection, [run_event])
                 for notification in notifications:
                     add_notification(connection, notification)
 
