@@ -3,18 +3,6 @@
 import type { SeriesInfo } from '../../../base/api';
 import type { RunPlan } from '../../../base/wire';
 
-interface PlannedMetric {
-  template: string;
-  unit: string;
-  kind: SeriesInfo['kind'];
-  subject: string;
-  chart: string;
-  text: string;
-  source: string;
-  mlflow: { unit: string; factor: number } | null;
-  series: { key: string; mlflow: string | null; places: number[]; zero: number[] }[];
-}
-
 /** The series of a page, each with its definition. */
 export function seriesOf({ places, metrics }: Pick<RunPlan, 'places' | 'metrics'>): SeriesInfo[] {
   return metrics.flatMap(({ series, mlflow, ...definition }) =>

@@ -3,7 +3,7 @@
 import { get, send, type Params, type RunKey } from '../../../base/api';
 import { count } from '../../../base/units';
 import type { Selected } from './selection';
-import type { RunPage } from '../../../base/wire';
+import type { BulkResult, RunPage } from '../../../base/wire';
 
 export const MAX_AT_ONCE = 1000;
 
@@ -13,12 +13,6 @@ export interface BulkChanges {
   add_tags?: string[];
   remove_tags?: string[];
   project?: string;
-}
-
-interface Result {
-  id: string;
-  done?: string | null;
-  error?: string | null;
 }
 
 export interface Outcome {
@@ -32,7 +26,7 @@ export async function changeRuns(runs: readonly RunKey[], action: Action, change
   for (let at = 0; at < runs.length; at += MAX_AT_ONCE) {
     const some = runs.slice(at, at + MAX_AT_ONCE);
     const body = { runs: some.map(({ id, entity }) => ({ id, entity })), do: action, ...(changes && { changes }) };
-    const { results } = await send<{ results: Result[] }>('POST', 'runs/bulk', body);
+    const { results } = await send<{ results: BulkResult[] }>('POST', 'runs/bulk', body);
     results.forEach(({ error }, i) => {
       const run = some[i]!;
       if (error === null || error === undefined) outcome.done.push(run);
