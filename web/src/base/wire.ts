@@ -1315,7 +1315,7 @@ export interface components {
         ReceiverResponse: {
             status: number | null;
             answer: string | null;
-            /** @description Why there was no answer, or why it failed. */
+            /** @description Why there was no response, or why it failed. */
             error: string | null;
             took_ms: number;
         };

@@ -215,7 +215,7 @@ class _Reader:
             return ()
         return tuple(value)
 
-    def unknown(self, *, but: str = "") -> None:
+    def refuse_unknown(self, *, but: str = "") -> None:
         for name in self.values:
             if name not in self.read and name != but:
                 self.wrong(str(name)[:60], "unknown field")
@@ -262,7 +262,7 @@ def rule(definition: Mapping[str, Any], rule_id: int = 0) -> AlertRule:
     )
     reader.read |= {"condition", "maintenance"}
     reader.text("description", 1000, "")
-    reader.unknown()
+    reader.refuse_unknown()
     if parsed.condition.kind == "silence" and for_ms < 10_000:
         reader.wrong("for", "expected at least 10 s: how long the silence lasts")
     if reader.fields:
@@ -318,7 +318,7 @@ def _condition(outer: _Reader, value: Any) -> RuleCondition:
     reader = _Reader(value, "condition.", outer.fields)
     kind = reader.choice("kind", KINDS)
     condition = _CONDITIONS[kind](reader)
-    reader.unknown()
+    reader.refuse_unknown()
     return condition
 
 

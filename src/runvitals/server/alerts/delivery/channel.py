@@ -35,10 +35,10 @@ class DeliveryFailed(Exception):
 
 
 def post(fetcher: Fetcher, url: str, body: bytes, headers: Mapping[str, str]) -> ChannelResponse:
-    """Post to a receiver; returns what it answered, whatever the status.
+    """Post to a receiver, and return its response, whatever the status.
 
     Raises:
-        DeliveryFailed: there was no answer, or no request may be sent there.
+        DeliveryFailed: there was no response, or no request may be sent there.
     """
     try:
         response = fetcher.post(url, body, headers)

@@ -77,14 +77,14 @@ class WebhookChannel:
         everything: Mapping[str, Any],
         delivery: str,
     ) -> ChannelResponse:
-        """Post; returns what the receiver answered, whatever its status.
+        """Post, and return the response of the receiver, whatever its status.
 
         Args:
             template: the payload with places for values; None: `everything` is sent.
             delivery: the same when the request is repeated.
 
         Raises:
-            DeliveryFailed: there was no answer, or a secret cannot be read.
+            DeliveryFailed: there was no response, or a secret cannot be read.
         """
         signing_name = webhook.settings["signing_secret"]
         access = self._secret(team_id, webhook.settings["access_secret"])

@@ -57,7 +57,7 @@ class ReceiverResponse(ResponseBody):
 
     status: int | None
     answer: str | None
-    error: str | None = Field(description="Why there was no answer, or why it failed.")
+    error: str | None = Field(description="Why there was no response, or why it failed.")
     took_ms: int
 
 

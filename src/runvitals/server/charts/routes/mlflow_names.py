@@ -103,9 +103,9 @@ RequestedNames = Annotated[
 ]
 
 
-def named(run: TheRun, names: RequestedNames = "runvitals") -> OpenedRun:
+def with_requested_names(run: TheRun, names: RequestedNames = "runvitals") -> OpenedRun:
     """Return the run of the path, with the requested names."""
     return MlflowRun(run) if names == "mlflow" else run
 
 
-TheNamedRun = Annotated[OpenedRun, Depends(named)]
+TheNamedRun = Annotated[OpenedRun, Depends(with_requested_names)]

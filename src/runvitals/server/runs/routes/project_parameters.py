@@ -1,4 +1,4 @@
-"""The project of the path, and what an answer about it contains."""
+"""The project of the path, and its JSON in responses."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def resource_of(access: AccessControl, row: ProjectDetail) -> Project:
 def project_detail(
     access: AccessControl, requester: Requester, project_id: int, outside: OutsideServices
 ) -> dict[str, Any]:
-    """Return a project in an answer. `may`: what the requester may do with it and in it.
+    """Return the JSON of a project. `may`: what the requester may do with it and in it.
 
     Of a project that the requester may change but not read: its name, owner and visibility.
     """
