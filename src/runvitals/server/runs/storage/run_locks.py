@@ -1,4 +1,4 @@
-"""Locks runs while their data change."""
+"""Locks runs while their data change. The tables of artifacts, files and sweeps lock them too: it is a leaf."""
 
 from __future__ import annotations
 
