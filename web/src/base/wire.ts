@@ -163,7 +163,7 @@ export interface components {
         };
         /** @description What a test of an automation did. */
         AutomationTest: {
-            /** @description How many receivers are told. */
+            /** @description How many receivers get a message. */
             sent: number;
         };
         /** @description The automations of a team. */

@@ -97,7 +97,7 @@ class AutomationsPage(ResponseBody):
 class AutomationTest(ResponseBody):
     """What a test of an automation did."""
 
-    sent: int = Field(description="How many receivers are told.")
+    sent: int = Field(description="How many receivers get a message.")
 
 
 class AutomationPreview(ResponseBody):

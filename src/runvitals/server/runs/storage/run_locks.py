@@ -1,4 +1,4 @@
-"""Locks runs while their data change. The tables of artifacts, files and sweeps lock them too: it is a leaf."""
+"""Locks runs while their data change. A leaf: tables of artifacts, files and sweeps lock runs too."""
 
 from __future__ import annotations
 
