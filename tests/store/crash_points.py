@@ -1,7 +1,8 @@
 """Interrupts an operation at each of its steps, in forked processes, and looks at what is left.
 
 A step is whatever may change a disk or a database: a statement of SQLite or PostgreSQL that writes, a request
-to ClickHouse, a file that is opened for writing, renamed, removed or synced. At step n the process is killed
+to ClickHouse, a file that is opened for writing, renamed, removed or synced. Statements of a transaction that
+follow each other and do the same with the same table are one step. At step n the process is killed
 (`kill`), or from step n on the disk is full (`full`). n grows until the operation ends before it.
 """
 
@@ -29,7 +30,7 @@ from sqlalchemy.exc import OperationalError
 from runvitals.store.errors import MetadataStoreError
 from tests.patience import PATIENCE_S
 
-Step = Callable[[str], None]
+Step = Callable[..., None]
 _CHANGES_NOTHING = re.compile(
     r"\s*(--|SELECT (?!setval|pg_notify)|BEGIN|ROLLBACK|SAVEPOINT|RELEASE|SET LOCAL"
     r"|PRAGMA (?!((journal_mode|user_version|application_id) ?=|incremental_vacuum|wal_checkpoint)))"
@@ -117,13 +118,10 @@ def _interrupted_at(
         numbers = itertools.count(1)
         is_full, last = False, ""
 
-        def step(what: str) -> None:
+        def step(what: str, kind: str = "") -> None:
             nonlocal is_full, last
-            last, previous = what, last
-            if " CREATE " in previous and " CREATE " in what:
-                return  # of one transaction
-            number = next(numbers)
-            if number == at:
+            last, previous = kind, last
+            if not (kind and kind == previous) and next(numbers) == at:
                 report(f"step {what}")
                 if how == "kill":
                     os.kill(os.getpid(), signal.SIGKILL)
@@ -176,9 +174,9 @@ def _run(work: Callable[[Callable[[str], None]], int | None], report: Callable[[
 def _watched(step: Step) -> Iterator[None]:
     """Call `step` before each step of this process. There is no way to stop that: fork before."""
 
-    def statement(sql: str) -> None:
+    def statement(connection: sqlite3.Connection, sql: str) -> None:
         if not _CHANGES_NOTHING.match(sql):
-            step(f"SQLite: {sql[:100]}")
+            step(f"SQLite: {sql.strip()[:100]}", _kind(sql) if connection.in_transaction else "")
 
     def audit(name: str, arguments: tuple[Any, ...]) -> None:
         if name == "http.client.send":
@@ -190,7 +188,7 @@ def _watched(step: Step) -> Iterator[None]:
 
     def connect(*arguments: Any, **named: Any) -> sqlite3.Connection:
         connection = really_connect(*arguments, **named)
-        connection.set_trace_callback(statement)
+        connection.set_trace_callback(partial(statement, connection))
         return connection
 
     def sync(descriptor: int) -> None:
@@ -199,7 +197,7 @@ def _watched(step: Step) -> Iterator[None]:
 
     def execute(connection: Any, cursor: Any, sql: str, *_: Any) -> None:
         if connection.dialect.name == "postgresql" and not _CHANGES_NOTHING.match(sql):
-            step(f"PostgreSQL: {sql[:100]}")
+            step(f"PostgreSQL: {sql.strip()[:100]}", _kind(sql))
 
     def commit(connection: Any) -> None:
         if connection.dialect.name == "postgresql":
@@ -212,6 +210,12 @@ def _watched(step: Step) -> Iterator[None]:
     event.listen(Engine, "commit", commit)
     sys.addaudithook(audit)
     yield
+
+
+def _kind(sql: str) -> str:
+    """Return what a statement does, and with which table; that of a new table is not told."""
+    words = sql.split()
+    return "CREATE" if words[0] == "CREATE" else " ".join(words[:3])
 
 
 def _fill(ballast: str) -> None:
