@@ -138,7 +138,7 @@ def answers() -> Iterator[tuple[str, type[Answers]]]:
     """The URL of a server, and its list of answers."""
     handler = type("Scripted", (Answers,), {"script": [], "seen": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, name="answers")
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), name="answers")
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}", handler
     server.shutdown()

@@ -77,7 +77,7 @@ class serving:
         self._server.socket = server_tls.wrap_socket(self._server.socket, server_side=True)
         site.port = self._server.server_address[1]
         self.site = site
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     def __enter__(self) -> Site:
         self._thread.start()

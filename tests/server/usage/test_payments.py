@@ -80,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def stripe() -> Iterator[StripeDouble]:
     with StripeDouble() as double:
-        thread = threading.Thread(target=double.serve_forever)
+        thread = threading.Thread(target=double.serve_forever, args=(0.01,))
         thread.start()
         yield double
         double.shutdown()

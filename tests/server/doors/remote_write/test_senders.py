@@ -86,7 +86,7 @@ class Exporter(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def exporter() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Exporter)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield f"127.0.0.1:{server.server_address[1]}"
     server.shutdown()
     server.server_close()
