@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
@@ -24,20 +24,22 @@ _PRELOADED = ["tests.preloaded_server"]
 _ROOT = Path(__file__).parents[1]
 
 
-class ForkedCommand:
-    """A command that runs, with pipes for its output; its methods are those of `subprocess.Popen`.
+class ForkedProcess:
+    """A function that runs, with pipes for its output; the methods are those of `subprocess.Popen`.
 
     Args:
-        arguments: of `runvitals`.
-        env: its environment; None: that of the tests.
+        work: is called; its result is the exit code.
+        arguments: of the function.
+        env: the environment.
     """
 
-    def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
-        self.args = ["runvitals", *arguments]
-        environ = dict(os.environ if env is None else env)
+    def __init__(
+        self, work: Callable[..., int | None], arguments: Sequence[str], env: Mapping[str, str]
+    ) -> None:
+        self.args = [work.__name__, *arguments]
         (out, its_out), (err, its_err) = multiprocessing.Pipe(False), multiprocessing.Pipe(False)
         self._process = _context().Process(
-            target=_run, args=(arguments, environ, os.getcwd(), its_out, its_err), daemon=True
+            target=_run, args=(work, arguments, dict(env), os.getcwd(), its_out, its_err), daemon=True
         )
         self._process.start()
         for end in (its_out, its_err):
@@ -83,6 +85,26 @@ class ForkedCommand:
         self.send_signal(signal.SIGKILL)
 
 
+class ForkedCommand(ForkedProcess):
+    """A command that runs.
+
+    Args:
+        arguments: of `runvitals`.
+        env: its environment; None: that of the tests.
+    """
+
+    def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+        super().__init__(_command, arguments, os.environ if env is None else env)
+        self.args = ["runvitals", *arguments]
+
+
+def _command(*arguments: str) -> int | None:
+    sys.argv = ["runvitals", *arguments]
+    from runvitals.cli import main
+
+    return main()
+
+
 def _text(end: Connection) -> IO[str]:
     with end:
         return os.fdopen(os.dup(end.fileno()))
@@ -105,7 +127,12 @@ def _context() -> ForkServerContext:
 
 
 def _run(
-    arguments: tuple[str, ...], environ: dict[str, str], cwd: str, out: Connection, err: Connection
+    work: Callable[..., int | None],
+    arguments: Sequence[str],
+    environ: dict[str, str],
+    cwd: str,
+    out: Connection,
+    err: Connection,
 ) -> NoReturn:
     os.environ.clear()
     os.environ.update(environ)
@@ -115,7 +142,4 @@ def _run(
         end.close()
     sys.stdout = os.fdopen(1, "w", closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
-    sys.argv = ["runvitals", *arguments]
-    from runvitals.cli import main
-
-    sys.exit(main())
+    sys.exit(work(*arguments))
