@@ -8,18 +8,19 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.engine.default import DefaultDialect
 
 _compiled: MutableMapping[Any, Any] = {}
 
 
-class OneSqliteDialect(SQLiteDialect_pysqlite):
+class OneDialect(DefaultDialect):
     """The same object for all engines: compiled statements belong to a dialect object."""
 
-    supports_statement_cache = True
-    _only: OneSqliteDialect | None = None
+    _only: OneDialect | None = None
 
-    def __new__(cls, **_: Any) -> OneSqliteDialect:
+    def __new__(cls, **_: Any) -> OneDialect:
         cls._only = cls._only or super().__new__(cls)
         return cls._only
 
@@ -28,12 +29,21 @@ class OneSqliteDialect(SQLiteDialect_pysqlite):
             super().__init__(**options)
 
 
+class OneSqliteDialect(OneDialect, SQLiteDialect_pysqlite):
+    supports_statement_cache = True
+
+
+class OnePostgresqlDialect(OneDialect, PGDialect_psycopg):
+    supports_statement_cache = True
+
+
 def share_statements() -> None:
     """Let all engines of this process that are created from now on share compiled statements."""
     registry.register("sqlite", __name__, OneSqliteDialect.__name__)
+    registry.register("postgresql.psycopg", __name__, OnePostgresqlDialect.__name__)
     event.listen(Engine, "engine_connect", _use_shared)
 
 
 def _use_shared(connection: Connection) -> None:
-    if isinstance(connection.dialect, OneSqliteDialect):
+    if isinstance(connection.dialect, OneDialect):
         connection.execution_options(compiled_cache=_compiled)
