@@ -28,7 +28,7 @@ def _interrupt(*arguments: str) -> None:
 
 
 def disk_full(folder: str, operation: str, *more: str) -> subprocess.CompletedProcess[str]:
-    script = 'mount -t tmpfs -o size=32m none "$4" && exec "$0" -m "$@"'
+    script = 'mount -t tmpfs -o size=16m none "$4" && exec "$0" -m "$@"'
     return in_namespace(script, sys.executable, MODULE, operation, "full", folder, *more)
 
 
