@@ -122,7 +122,7 @@ def test_what_the_server_did_not_take_is_told_each_time(
     for writer in (media.journal, journal.monitor, journal.train):
         writer.close()
     with serving(tmp_path / "limited") as served:
-        files = served.app.services.uploads.files
+        files = served.app.services.files
         before, files.limits = files.limits, limits
         for _ in range(2):
             assert main(["sync", RUN, "--to", served.url]) == 1

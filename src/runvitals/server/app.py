@@ -21,7 +21,8 @@ from runvitals.journal.paths import data_dir
 from runvitals.monitoring.environment import redaction
 from runvitals.readers.journals.run_handle import now_ms
 from runvitals.server import routes as api
-from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
+from runvitals.server.access.actions import AUTHENTICATED, PUBLIC
+from runvitals.server.access.permission import needs
 from runvitals.server.access.same_origin import LoopbackOnly
 from runvitals.server.error_table import CLIENT_LEFT, STATUSES, meaning_of
 from runvitals.server.http import page
@@ -31,9 +32,16 @@ from runvitals.server.http.errors import DetailedError, field_name
 from runvitals.server.http.known_parameters import check_known_parameters
 from runvitals.server.http.response_memory import BoundedResponses, ResponseMemory
 from runvitals.server.http.responses import REFUSALS, SHARED_ERRORS, ErrorResponses
-from runvitals.server.http.router import ImportedRoutes, LazyRoute, Router, RouterModule, lazy_routes
+from runvitals.server.http.router import (
+    ANY_METHOD,
+    ImportedRoutes,
+    LazyRoute,
+    Router,
+    RouterModule,
+    lazy_routes,
+    refuse_other_methods,
+)
 from runvitals.server.http.secret_fields import is_secret_field
-from runvitals.server.http.unknown_paths import ANY_METHOD, refuse_other_methods
 from runvitals.server.library.local.run_library import JournalLibrary
 from runvitals.server.library.run_library import Library
 from runvitals.server.live.feed import RunFeeds

@@ -20,8 +20,8 @@ from runvitals.server.access.idempotency_keys import IdempotencyKeys
 from runvitals.server.access.recorded_changes import RecordedChanges
 from runvitals.server.access.server_access import Entrances
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
+from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.passwords import Passwords
-from runvitals.server.accounts.routes.services import AccountServices
 from runvitals.server.accounts.secret_box import SecretBox, temporary_secret_box
 from runvitals.server.alerts.alerting import Alerting
 from runvitals.server.alerts.delivery.automation_thread import AutomationThread
@@ -29,11 +29,11 @@ from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.delivery.delivery import NotificationDelivery, hold_back_messages
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
-from runvitals.server.doors.mlflow.run_writes import MlflowDoor
+from runvitals.server.doors.mlflow.door import MlflowDoor
 from runvitals.server.doors.otlp.http import OtlpEndpoint, StatusBodies
 from runvitals.server.doors.otlp.receiver import OtlpReceiver
 from runvitals.server.doors.project_rules import ProjectRules
-from runvitals.server.doors.promql.routes import PromqlServer
+from runvitals.server.doors.promql.server import PromqlServer
 from runvitals.server.doors.recording import DoorRecorder
 from runvitals.server.doors.remote_write import routes as remote_write
 from runvitals.server.doors.remote_write.receiver import RemoteWrite
@@ -240,7 +240,7 @@ def _services_of(
         health=health,
         account_services=account_services,
         outside_services=outside,
-        uploads=None if files is None else uploads.ServerFiles(files, metadata_store),
+        files=files,
         channels=Channels(metadata_store, outside, account_services.mailer, directory, clock),
         alerting=Alerting(metadata_store, store, directory, box, clock, monotonic, others.leads),
         usage_reports=reports,

@@ -6,9 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
-
-from fastapi import Depends, Request
+from typing import TYPE_CHECKING, Any
 
 from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.alerts.slack_app import SlackApp
@@ -20,7 +18,6 @@ from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outbound.policy import OutboundPolicy, outbound_policy
-from runvitals.server.services import shared_services_of
 from runvitals.server.user_content.image_links import PURPOSE, ImageLinks
 from runvitals.server.user_content.outside_images import OutsideImages
 
@@ -143,11 +140,3 @@ class OutsideServices:
         """Remove the images, and stop sending the audit log."""
         self.audit_webhook.thread.close()
         self._folder.cleanup()
-
-
-def outside_services_of(request: Request) -> OutsideServices:
-    """Those of the application."""
-    return shared_services_of(request).outside_services
-
-
-TheOutsideServices = Annotated[OutsideServices, Depends(outside_services_of)]

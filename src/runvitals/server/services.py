@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from runvitals.server.access.bound_cursors import BoundCursors
     from runvitals.server.access.control import AccessControl
     from runvitals.server.access.recorded_changes import RecordedChanges
-    from runvitals.server.accounts.routes.services import AccountServices
+    from runvitals.server.account_services import AccountServices
     from runvitals.server.alerts.alerting import Alerting
     from runvitals.server.alerts.delivery.channels import Channels
-    from runvitals.server.doors.mlflow.run_writes import MlflowDoor
+    from runvitals.server.doors.mlflow.door import MlflowDoor
     from runvitals.server.doors.otlp.receiver import OtlpReceiver
     from runvitals.server.doors.project_rules import ProjectRules
-    from runvitals.server.doors.promql.routes import PromqlServer
+    from runvitals.server.doors.promql.server import PromqlServer
     from runvitals.server.doors.recording import DoorRecorder
     from runvitals.server.doors.remote_write.receiver import RemoteWrite
     from runvitals.server.doors.wandb.resuming_clients import ResumingClients
-    from runvitals.server.files.routes.uploads import ServerFiles
+    from runvitals.server.files.received_files import ReceivedFiles
     from runvitals.server.health.server_health import ServerHealth
     from runvitals.server.http.response_memory import ResponseMemory
     from runvitals.server.library.run_library import Library
@@ -71,7 +71,7 @@ class SharedServices(Services):
 
     Attributes:
         clock: the time now, ms UTC.
-        uploads: the files that runs send; None: they are not accepted.
+        files: the files that runs send; None: they are not accepted.
         payments: None: nothing is paid on the page.
     """
 
@@ -85,7 +85,7 @@ class SharedServices(Services):
     health: ServerHealth
     account_services: AccountServices
     outside_services: OutsideServices
-    uploads: ServerFiles | None
+    files: ReceivedFiles | None
     channels: Channels
     alerting: Alerting
     usage_reports: UsageReports

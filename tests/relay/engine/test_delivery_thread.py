@@ -277,7 +277,7 @@ def test_files_of_a_finished_run_are_sent_when_the_disk_of_the_server_has_space(
     media.journal.close()
     journal.end()
     with serving(tmp_path / "full") as served:
-        files = served.app.services.uploads.files
+        files = served.app.services.files
         before, files.limits = files.limits, FileLimits(free_bytes=1 << 60)
         relay = Relay(served.url, environ)
         cursor = relay.serve(journal.folder, live=False)

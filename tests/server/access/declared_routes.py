@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from runvitals.server.access.permission import FILTERED, RoutePermission
+from runvitals.server.access.actions import FILTERED
+from runvitals.server.access.permission import RoutePermission
 from runvitals.server.http.router import lazy_routes
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from runvitals.server.access.permission import NO_ADMINISTRATOR
+from runvitals.server.access.actions import NO_ADMINISTRATOR
 from runvitals.server.doors import unknown_paths
 from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import DeclaredRoute, declared_routes

@@ -127,7 +127,7 @@ def test_files_go_with_the_last_run_that_has_them(served: ServedOrganisation, tm
     sha256 = hashlib.sha256(content).hexdigest()
     put(served, "bob", "open-bob", content)
     put(served, "carol", "open-carol", content)
-    files = served.served.app.services.uploads.files
+    files = served.served.app.services.files
     runs = served.metadata_store.runs
     for name, there in (("open-bob", True), ("open-carol", False)):
         number = runs.places(name)[0].run_id

@@ -9,9 +9,8 @@ import httpx
 import pytest
 from starlette.routing import Mount
 
-from runvitals.server.access.actions import Action
+from runvitals.server.access.actions import ACCOUNT, AUTHENTICATED, OWN_PASSWORD, PUBLIC, Action
 from runvitals.server.access.matrix import ORGANISATION_MATRIX
-from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, OWN_PASSWORD, PUBLIC
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.doors import unknown_paths
 from runvitals.server.http.router import Router

@@ -77,7 +77,7 @@ def _log_artifact(served: ServedOrganisation) -> None:
     """Log the artifact `weights` to the project `team`."""
     content, store = b"weights", served.metadata_store
     project_id, contents = store.projects.id("team"), store.artifacts.contents
-    files: ReceivedFiles = served.served.app.services.uploads.files
+    files: ReceivedFiles = served.served.app.services.files
     path = files.begin(len(content))
     Path(path).write_bytes(content)
     sha256 = hashlib.sha256(content).hexdigest()

@@ -12,15 +12,10 @@ from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
 from runvitals.server.access.permission import needs
-from runvitals.server.doors.recording import (
-    WriterNumbers,
-    door_recorder,
-    heartbeat,
-    records,
-    samples,
-)
+from runvitals.server.doors.recording import WriterNumbers, heartbeat, records, samples
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import door_recorder
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.actions import PUBLIC
+from runvitals.server.access.permission import needs
 from runvitals.server.http.router import Router
 from tests.patience import eventually
 from tests.server.serving import serving

@@ -136,7 +136,7 @@ def test_every_door_asks_to_send_again_what_the_disk_could_not_take(
 def test_a_disk_that_is_nearly_full_is_a_warning(tmp_path: Path) -> None:
     with serving(tmp_path, clock=lambda: T0 + 60_000) as served:
         assert send(served, envelope(0)).status_code == 200
-        served.app.services.uploads.files.limits = FileLimits(free_bytes=1 << 60)
+        served.app.services.files.limits = FileLimits(free_bytes=1 << 60)
         refused = put_piece(served)
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "30")
         assert send(served, envelope(1)).status_code == 200

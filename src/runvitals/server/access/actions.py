@@ -1,13 +1,29 @@
-"""The actions that rights are granted for.
+"""The actions that rights are granted for, and what a route may need instead of one.
 
-The values are stored in custom roles, so they never change. The part before the colon names the kind of
-resource.
+The values of actions are stored in custom roles, so they never change. The part before the colon names
+the kind of resource.
 """
 
 from __future__ import annotations
 
 from enum import Enum
 from typing import Final
+
+PUBLIC: Final = "public"
+"""A route that anyone may call: it shows nothing of anyone, or checks a secret of its own."""
+ACCOUNT: Final = "account"
+"""A route about the requester's own account: `account:read` for GET, otherwise `account:update`."""
+AUTHENTICATED: Final = "authenticated"
+"""A route that needs a key or a session with any rights, or a request from this machine."""
+OWN_PASSWORD: Final = "own password"
+"""A route that changes the requester's own password: all that a session may call, besides public routes,
+while an administrator's password must be changed."""
+FILTERED: Final = "filtered "
+"""Prefix of the action by which a route filters what it lists."""
+NO_ADMINISTRATOR: Final = (
+    "this server has no administrator yet: until the link that `runvitals server` printed has created one, "
+    "it only takes and shows runs"
+)
 
 
 class Action(str, Enum):

@@ -5,32 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Final, NoReturn
+from typing import Final, Literal, NoReturn
 
 import anyio
 import anyio.to_thread
-from fastapi import Depends, HTTPException, Request
+from fastapi import HTTPException, Request
 
 from runvitals.model.errors import UnknownProject
 from runvitals.model.filter import ReadableRuns
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
 from runvitals.model.run import Run
-from runvitals.server.access.actions import NEEDS_SUDO, OPERATOR_ACTIONS, Action
+from runvitals.server.access.actions import (
+    ACCOUNT,
+    AUTHENTICATED,
+    FILTERED,
+    NEEDS_SUDO,
+    NO_ADMINISTRATOR,
+    OPERATOR_ACTIONS,
+    OWN_PASSWORD,
+    PUBLIC,
+    Action,
+)
 from runvitals.server.access.authentication import CHECKS_KEY
 from runvitals.server.access.authenticator import is_loopback_client
 from runvitals.server.access.decision import Decision
 from runvitals.server.access.directory import Directory
 from runvitals.server.access.moved_resources import check_moved
 from runvitals.server.access.named_resources import NamedResources
-from runvitals.server.access.permission import (
-    ACCOUNT,
-    AUTHENTICATED,
-    FILTERED,
-    NO_ADMINISTRATOR,
-    OWN_PASSWORD,
-    PUBLIC,
-    Mode,
-)
 from runvitals.server.access.principals import Anonymous, KeyScope, Operator, Principal, ServiceAccount, User
 from runvitals.server.access.refusals import Refusals, beyond_key
 from runvitals.server.access.requester import Requester, requester_of
@@ -40,7 +41,6 @@ from runvitals.server.account_store import AccountStore
 from runvitals.server.http.errors import DetailedError
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.projects.storage.projects import project_name
-from runvitals.server.services import shared_services_of
 from runvitals.store.errors import NotFound
 
 _MAX_CHECKS: Final = 8
@@ -55,6 +55,9 @@ _OF_OPERATOR: Final = ("run:delete", "run:move", "run:stop", "run:update")
 
 _BEFORE_ACCOUNTS: Final = frozenset((AUTHENTICATED, *(action.value for action in OPERATOR_ACTIONS)))
 """What a server allows before its first administrator exists: only what is about runs."""
+
+Mode = Literal["open", "tokens", "accounts"]
+"""What requests need: nothing, a token, or an account or key."""
 
 
 class AccessControl:
@@ -402,11 +405,3 @@ def _with_artifacts(sender: Principal) -> Principal:
 def _only_reads(principal: Principal) -> bool:
     key = principal.key if isinstance(principal, (User, ServiceAccount)) else None
     return key is not None and key.scope is KeyScope.READ
-
-
-def access_of(request: Request) -> AccessControl:
-    """The access control of the application."""
-    return shared_services_of(request).access
-
-
-TheAccess = Annotated[AccessControl, Depends(access_of)]

@@ -11,33 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any
 
 from fastapi import Depends, HTTPException, Request
 
+from runvitals.server.access.actions import NO_ADMINISTRATOR
 from runvitals.server.services import services_of
 
 if TYPE_CHECKING:
     from runvitals.server.access.control import AccessControl
-
-PUBLIC: Final = "public"
-"""A route that anyone may call: it shows nothing of anyone, or checks a secret of its own."""
-ACCOUNT: Final = "account"
-"""A route about the requester's own account: `account:read` for GET, otherwise `account:update`."""
-AUTHENTICATED: Final = "authenticated"
-"""A route that needs a key or a session with any rights, or a request from this machine."""
-OWN_PASSWORD: Final = "own password"
-"""A route that changes the requester's own password: all that a session may call, besides public routes,
-while an administrator's password must be changed."""
-FILTERED: Final = "filtered "
-"""Prefix of the action by which a route filters what it lists."""
-NO_ADMINISTRATOR: Final = (
-    "this server has no administrator yet: until the link that `runvitals server` printed has created one, "
-    "it only takes and shows runs"
-)
-
-Mode = Literal["open", "tokens", "accounts"]
-"""What requests need: nothing, a token, or an account or key."""
 
 
 class RoutePermission:

@@ -11,7 +11,6 @@ from fastapi import HTTPException, Query, Request
 from pydantic import BaseModel, Field
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import access_of
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.mlflow.errors import MlflowError
 from runvitals.server.doors.mlflow.experiments import experiments_of
@@ -19,6 +18,7 @@ from runvitals.server.doors.mlflow.run_numbers import find_run as find_mlflow_ru
 from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.run_nodes import find_project, find_run
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import access_of
 
 router: Final = Router(prefix="/api/v1/client-links")
 _MAX_NAME: Final = 512

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 from cachetools import LRUCache
-from fastapi import Request
 from starlette.types import Scope
 
 from runvitals.base.buckets import Floats, Integers
@@ -20,7 +19,6 @@ from runvitals.server.ingest.endpoint import IngestCounters
 from runvitals.server.ingest.envelope import Ack, ArrayEnvelope, Envelope, WriterDescription
 from runvitals.server.ingest.envelope_access import IngestRightsSource
 from runvitals.server.ingest.recorder import Recorder
-from runvitals.server.services import shared_services_of
 
 _MAX_WRITERS: Final = 50_000
 _NUMBERS_PER_MS: Final = 1 << 20
@@ -149,11 +147,6 @@ class DoorRecorder:
         """
         writer = self._recorder.writers.find(envelope, self._access.of_request(scope).known(envelope))
         return None if writer is None or writer.registered.purged else writer.registered.run_id
-
-
-def door_recorder(request: Request) -> DoorRecorder:
-    """The recorder of the server that got a request."""
-    return shared_services_of(request).door_recorder
 
 
 def samples(

@@ -19,11 +19,11 @@ import msgspec
 from fastapi import Request
 
 from runvitals.server.access.authentication import WANDB_SIGNED
-from runvitals.server.access.control import access_of
 from runvitals.server.access.identity import CredentialOwner
 from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester, Via, requester_of
 from runvitals.server.http.request_errors import HttpRejection
+from runvitals.server.service_parameters import access_of
 from runvitals.server.services import shared_services_of
 
 T = TypeVar("T", bound=msgspec.Struct)

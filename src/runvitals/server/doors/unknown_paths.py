@@ -13,10 +13,10 @@ import msgspec
 from fastapi import HTTPException, Request
 from starlette.responses import JSONResponse, Response
 
-from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.actions import PUBLIC
+from runvitals.server.access.permission import needs
 from runvitals.server.doors.mlflow.errors import ENDPOINT_NOT_FOUND, MlflowError, error_response
-from runvitals.server.http.router import Endpoint, Router
-from runvitals.server.http.unknown_paths import ANY_METHOD, refuse_other_methods, wrong_method
+from runvitals.server.http.router import ANY_METHOD, Endpoint, Router, refuse_other_methods, wrong_method
 
 router: Final = Router(include_in_schema=False)
 _MAX_SHOWN: Final = 200

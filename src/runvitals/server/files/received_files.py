@@ -22,6 +22,7 @@ from runvitals.server.health.disk_space import DiskSpace, FileNotStored
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.library.run_library import OpenedContent
 from runvitals.server.metadata_store import MetadataStore
+from runvitals.store.errors import NotFound
 from runvitals.store.files.folder_store import CONTENTS, FolderFileStore
 from runvitals.store.files.interface import FileStore
 from runvitals.store.files.parts import FileParts
@@ -122,6 +123,19 @@ class ReceivedFiles:
         self._reserving = threading.Lock()
 
     # Uploads
+
+    def run_number(self, uid: str, number: int | None) -> int:
+        """Return the number of a run. The check of the permission knows it on a server with accounts.
+
+        Raises:
+            NotFound: there is no such run.
+        """
+        if number is None:
+            places = self._metadata_store.runs.places(uid)
+            number = places[0].run_id if places else None
+        if number is None:
+            raise NotFound(f"there is no run {uid!r}: send an envelope of it first")
+        return number
 
     def states(self, run_id: int, digests: Sequence[str]) -> list[UploadState]:
         """How much of some files has arrived. Those that another run of the project has sent are complete."""

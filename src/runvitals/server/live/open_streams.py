@@ -11,7 +11,6 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from runvitals.server.http.errors import too_many
-from runvitals.server.services import services_of
 
 CLIENT_KEY: Final = "runvitals.client"
 """Where the ASGI scope of a shared server has whose streams are counted together."""
@@ -57,9 +56,9 @@ class EventStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, request: Request, events: AsyncIterator[bytes]) -> None:
+    def __init__(self, request: Request, streams: OpenStreams, events: AsyncIterator[bytes]) -> None:
         super().__init__(events, headers={"cache-control": "no-store"})
-        self._streams = services_of(request).open_streams
+        self._streams = streams
         self._client = _client_of(request)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -56,7 +56,7 @@ def received(served: Served, sha256: str) -> bytes | None:
 
 
 def files_of(served: Served) -> ReceivedFiles:
-    found: ReceivedFiles = served.app.services.uploads.files
+    found: ReceivedFiles = served.app.services.files
     return found
 
 

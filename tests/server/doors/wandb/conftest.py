@@ -66,7 +66,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture
 def folder_of_uploads(served: Served) -> Path:
     """Where files are while they arrive."""
-    return Path(served.app.services.uploads.files._folder) / "uploads"
+    return Path(served.app.services.files._folder) / "uploads"
 
 
 @pytest.fixture

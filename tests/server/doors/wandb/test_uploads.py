@@ -124,7 +124,7 @@ def in_parts(address: str, content: bytes, parts: int) -> httpx.Response:
 
 def test_a_file_of_unknown_size_counts_against_the_limits(door: Door) -> None:
     door.begin()
-    files = door.served.app.services.uploads.files
+    files = door.served.app.services.files
     before = files.limits
     content = bytes(range(256)) * 12_000  # three times as much as is written at once
     files.limits = FileLimits(run_bytes=2_000_000)

@@ -9,18 +9,19 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.access.control import TheAccess, unauthenticated
-from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
+from runvitals.server.access.actions import AUTHENTICATED, PUBLIC
+from runvitals.server.access.control import unauthenticated
+from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import Operator, ServiceAccount
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.account_json import account_json
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
-from runvitals.server.accounts.routes.services import TheServices
 from runvitals.server.accounts.routes.session_cookies import end_session
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
+from runvitals.server.service_parameters import TheAccess, TheServices
 
 router = Router()
 

@@ -9,13 +9,14 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from runvitals.model.durations import HOUR_MS
-from runvitals.server.access.control import AccessControl, TheAccess, unauthenticated
-from runvitals.server.access.permission import AUTHENTICATED, needs
+from runvitals.server.access.actions import AUTHENTICATED
+from runvitals.server.access.control import AccessControl, unauthenticated
+from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.account_services import AccountServices
 from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.routes.key_rules import KeyScopeName, expiry_ms, key_json, keys_json
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner, TheOwner
-from runvitals.server.accounts.routes.services import AccountServices, TheServices
 from runvitals.server.accounts.storage.keys import MAX_KEYS, KeyRow
 from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.http.bodies import RequestBody
@@ -23,6 +24,7 @@ from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
+from runvitals.server.service_parameters import TheAccess, TheServices
 from runvitals.store.errors import NotFound
 
 router = Router()

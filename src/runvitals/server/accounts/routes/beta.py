@@ -7,13 +7,12 @@ from typing import Any
 
 from fastapi import HTTPException
 
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
-from runvitals.server.accounts.routes.services import TheServices
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess, TheServices
 
 router = Router()
 

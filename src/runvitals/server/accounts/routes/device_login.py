@@ -9,18 +9,19 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from runvitals.model.account_names import display_name
-from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import PUBLIC, needs, with_accounts
+from runvitals.server.access.actions import PUBLIC
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.attempt_limits import network_of
 from runvitals.server.accounts.routes.api_keys import NewKey, create_key_of
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner
-from runvitals.server.accounts.routes.services import AccountServices, TheServices
 from runvitals.server.accounts.storage.device_logins import DeviceLogin
 from runvitals.server.http.bodies import RequestBody
-from runvitals.server.http.errors import too_many
-from runvitals.server.http.field_checks import checking
+from runvitals.server.http.errors import checking, too_many
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess, TheServices
 from runvitals.store.errors import NoLongerValid
 
 PATH: Final = "/-/device"

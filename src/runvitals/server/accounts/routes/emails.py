@@ -9,11 +9,9 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from runvitals.model.account_names import address_key
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner, TheOwner
-from runvitals.server.accounts.routes.services import TheServices
 from runvitals.server.accounts.routes.session_cookies import renew_session
 from runvitals.server.accounts.routes.verification import send_verification
 from runvitals.server.accounts.storage.emails import EmailRow
@@ -22,6 +20,7 @@ from runvitals.server.http.errors import InvalidFields, too_many
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
+from runvitals.server.service_parameters import TheAccess, TheServices
 from runvitals.store.errors import NameTaken, NotFound
 
 router = Router()

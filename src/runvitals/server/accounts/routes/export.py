@@ -14,15 +14,15 @@ from typing import Any, Final
 
 from fastapi.responses import Response
 
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.account_json import account_json
 from runvitals.server.accounts.routes.key_rules import keys_json
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner
 from runvitals.server.accounts.routes.profile import profile_json
-from runvitals.server.accounts.routes.services import TheServices
 from runvitals.server.audit.storage.audit import MAX_ROWS, AuditFilter
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess, TheServices
 
 MAX_EVENTS: Final = 100_000
 MAX_RUNS: Final = 100_000

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from runvitals.model.account_names import address_key, display_name, entity_name
-from runvitals.server.accounts.routes.services import AccountServices
+from runvitals.server.account_services import AccountServices
 from runvitals.server.http.errors import InvalidFields
 
 

@@ -6,12 +6,13 @@ from fastapi import HTTPException
 from fastapi.responses import Response
 
 from runvitals.model.media_types import SVG
-from runvitals.server.access.permission import PUBLIC, needs, with_accounts
+from runvitals.server.access.actions import PUBLIC
+from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.same_origin import INERT_POLICY
 from runvitals.server.http.errors import too_many
 from runvitals.server.http.router import Router
 from runvitals.server.outbound.policy import Blocked
-from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.service_parameters import TheOutsideServices
 from runvitals.server.user_content.outside_images import NoImage, TooManyFetches
 
 _A_DAY = "private, max-age=86400"

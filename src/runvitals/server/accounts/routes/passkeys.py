@@ -7,11 +7,9 @@ from typing import Annotated, Any
 from fastapi import HTTPException, Path, Request
 from pydantic import Field
 
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.passkeys import PasskeyRefused
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
-from runvitals.server.accounts.routes.services import TheServices
 from runvitals.server.accounts.routes.sign_in import PASSKEY, required_party
 from runvitals.server.accounts.storage.passkeys import MAX_NAME, PasskeyRow
 from runvitals.server.http.bodies import RequestBody
@@ -19,6 +17,7 @@ from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
+from runvitals.server.service_parameters import TheAccess, TheServices
 from runvitals.store.errors import LimitReached, NameTaken
 
 router = Router()

@@ -6,14 +6,14 @@ from fastapi import Request
 from fastapi.responses import Response
 from pydantic import Field
 
-from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import OWN_PASSWORD, needs
+from runvitals.server.access.actions import OWN_PASSWORD, Action
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.permission import needs
 from runvitals.server.access.resources import Account
+from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.passwords import normalised
 from runvitals.server.accounts.routes.new_user import check_new_password
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner
-from runvitals.server.accounts.routes.services import AccountServices, TheServices
 from runvitals.server.accounts.routes.session_cookies import renew_session
 from runvitals.server.accounts.routes.sign_in import MAX_PASSWORD, Password
 from runvitals.server.accounts.routes.sudo import confirm
@@ -21,6 +21,7 @@ from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
+from runvitals.server.service_parameters import TheAccess, TheServices
 
 router = Router()
 

@@ -10,12 +10,13 @@ from fastapi import HTTPException, Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.server.access.control import TheAccess
-from runvitals.server.access.permission import PUBLIC, needs, with_accounts
+from runvitals.server.access.actions import PUBLIC
+from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.http.errors import InvalidFields, too_many
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
 from runvitals.server.user_content.pictures import (
     MEDIA_TYPES,
     Picture,

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from runvitals.model.account_names import display_name
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.login_page import redirect_target
 from runvitals.server.access.matrix import Role
 from runvitals.server.access.permission import needs
@@ -22,6 +22,7 @@ from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail.notices import CHOSEN_ADDRESS, SWITCHED_OFF
 from runvitals.server.organisation.settings import time_zone, with_defaults
+from runvitals.server.service_parameters import TheAccess
 
 DEFAULTS: Final[dict[str, Any]] = {
     "institution": "",

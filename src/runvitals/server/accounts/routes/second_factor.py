@@ -8,16 +8,15 @@ from typing import Any
 from fastapi import HTTPException
 from pydantic import Field
 
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
-from runvitals.server.accounts.routes.services import TheNotices, TheServices
 from runvitals.server.accounts.second_factors import totp_purpose
 from runvitals.server.accounts.totp import new_recovery_codes, new_totp_secret, recovery_digest, totp_address
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheServices
 
 router = Router()
 

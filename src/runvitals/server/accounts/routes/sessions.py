@@ -6,12 +6,12 @@ from typing import Any
 
 from fastapi import HTTPException
 
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.attempt_limits import network_of
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
 
 router = Router()
 

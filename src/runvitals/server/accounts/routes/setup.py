@@ -9,12 +9,13 @@ from fastapi import HTTPException, Request
 from fastapi.responses import Response
 from pydantic import Field
 
-from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.actions import PUBLIC
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.routes.account_json import account_json
 from runvitals.server.accounts.routes.new_user import check_new_user
-from runvitals.server.accounts.routes.services import AccountServices, TheServices
 from runvitals.server.accounts.routes.session_cookies import remember_browser, start_session
 from runvitals.server.accounts.routes.sign_in import Password
 from runvitals.server.accounts.routes.sign_up import Token
@@ -22,6 +23,7 @@ from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess, TheServices
 
 router = Router()
 

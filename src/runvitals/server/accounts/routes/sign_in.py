@@ -9,13 +9,14 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from runvitals.server.access import login_page
-from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import PUBLIC, needs, with_accounts
+from runvitals.server.access.actions import PUBLIC
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts import sign_in
 from runvitals.server.accounts.passkeys import RelyingParty
 from runvitals.server.accounts.routes.account_json import account_json
-from runvitals.server.accounts.routes.services import AccountServices, TheServices
 from runvitals.server.accounts.routes.session_cookies import (
     browser_of,
     end_session,
@@ -31,7 +32,7 @@ from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import DetailedError, too_many
 from runvitals.server.http.router import Router
-from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheServices
 
 MAX_PASSWORD: Final = 1024
 PASSKEY: Final = "The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser."

@@ -13,12 +13,13 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from runvitals.model.account_names import address_key, domain_key
-from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import PUBLIC, needs, with_accounts
+from runvitals.server.access.actions import PUBLIC
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.attempt_limits import network_of
 from runvitals.server.accounts.routes.new_user import check_new_user
-from runvitals.server.accounts.routes.services import AccountServices, TheServices
 from runvitals.server.accounts.routes.session_cookies import renew_session
 from runvitals.server.accounts.routes.sign_in import Password
 from runvitals.server.accounts.routes.verification import send_verification
@@ -27,6 +28,7 @@ from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
+from runvitals.server.service_parameters import TheAccess, TheServices
 from runvitals.server.teams.storage.invitations import InvitationRow
 from runvitals.store.errors import NameTaken, NoLongerValid, NotAllowed, NotFound
 

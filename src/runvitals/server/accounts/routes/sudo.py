@@ -8,18 +8,18 @@ from fastapi import HTTPException, Request
 from fastapi.responses import Response
 from pydantic import Field, model_validator
 
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
+from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.passkeys import PasskeyRefused
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner
-from runvitals.server.accounts.routes.services import AccountServices, TheServices
 from runvitals.server.accounts.routes.session_cookies import renew_session
 from runvitals.server.accounts.routes.sign_in import MAX_PASSWORD, Passkey, required_party
 from runvitals.server.accounts.sign_in import CONFIRMING, TooManyAttempts
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import too_many
 from runvitals.server.http.router import Router
-from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheServices
 
 router = Router()
 

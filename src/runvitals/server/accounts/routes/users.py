@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import Query
 
-from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import FILTERED, needs
+from runvitals.server.access.actions import FILTERED, Action
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Account
 from runvitals.server.accounts.routes.own_account import TheOwner
@@ -18,8 +18,9 @@ from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
-from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.outside_services import OutsideServices
 from runvitals.server.projects.routes.readable import project_json, readable_projects
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 from runvitals.server.user_content.markdown import html_of, mentioned
 
 MIN_CHARACTERS = 2

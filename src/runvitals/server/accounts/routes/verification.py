@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runvitals.server.accounts.routes.services import AccountServices
+from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.storage.emails import EmailRow
 from runvitals.server.mail import messages
 

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.alerts.automations import (
@@ -34,10 +34,10 @@ from runvitals.server.alerts.routes.notifications import NotificationsPage, hist
 from runvitals.server.alerts.storage.automations import MAX_NAME, AutomationRow, RaisedEvent
 from runvitals.server.events.outbox import add
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import DetailedError, InvalidFields
-from runvitals.server.http.field_checks import checking
+from runvitals.server.http.errors import DetailedError, InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
 from runvitals.server.teams.routes.parameters import TheTeam, entity_of
 from runvitals.server.teams.storage.teams import TeamRow
 from runvitals.store.errors import NameTaken, NotFound

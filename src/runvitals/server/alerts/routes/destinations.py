@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 from fastapi import Path
 from pydantic import Field
 
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.sealed_purposes import apprise_purpose, slack_purpose
@@ -29,13 +29,13 @@ from runvitals.server.alerts.storage.destinations import (
     UnknownSecret,
 )
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import DetailedError, InvalidFields
-from runvitals.server.http.field_checks import checking
+from runvitals.server.http.errors import DetailedError, InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.outbound.policy import Blocked
-from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.outside_services import OutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 from runvitals.server.teams.routes.parameters import TheTeam
 from runvitals.store.errors import NameTaken
 

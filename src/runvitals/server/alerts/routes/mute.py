@@ -11,15 +11,17 @@ from fastapi import HTTPException, Path, Request
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import PUBLIC, needs, with_accounts
-from runvitals.server.accounts.routes.services import AccountServices, TheServices
+from runvitals.server.access.actions import PUBLIC
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.permission import needs, with_accounts
+from runvitals.server.account_services import AccountServices
 from runvitals.server.alerts.audience import may_read_run
 from runvitals.server.alerts.mute_links import PURPOSE, MuteLink, mute_link
 from runvitals.server.alerts.storage.alert_settings import AlertSubject, Scope
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.router import Router
 from runvitals.server.runs.storage.run_places import RunPlace
+from runvitals.server.service_parameters import TheAccess, TheServices
 
 router = Router()
 LinkText = Annotated[str, Path(max_length=100)]

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, HTTPException, Path, Request
 from pydantic import Field
 
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.alerts.delivery.channel import DeliveryFailed, title_of
 from runvitals.server.alerts.delivery.channels import Channels
@@ -17,6 +16,7 @@ from runvitals.server.events.outbox import ChannelResponse, OutboxTable, StoredN
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.listing import PageRequest, ThePage
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
 from runvitals.server.services import shared_services_of
 from runvitals.server.teams.routes.parameters import TheTeam
 

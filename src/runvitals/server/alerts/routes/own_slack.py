@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.sealed_purposes import user_slack_purpose
@@ -12,7 +11,7 @@ from runvitals.server.alerts.routes.destinations import MAX_SLACK_URL, OwnSlackC
 from runvitals.server.alerts.storage.destinations import StoredDestination
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.router import Router
-from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 
 router = Router()
 

@@ -9,12 +9,11 @@ from pydantic import ConfigDict, Field
 
 from runvitals.model.errors import AmbiguousName, UnknownRun
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import Principal
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.own_account import TheOwner
-from runvitals.server.accounts.routes.services import TheServices
 from runvitals.server.alerts.routes.choices import ChosenEvents, EventChoices, with_changes
 from runvitals.server.alerts.routes.destinations import OwnSlackChannel
 from runvitals.server.alerts.settings import Digest, PersonalAlerts, QuietHours, personal_alerts
@@ -22,7 +21,8 @@ from runvitals.server.alerts.storage.alert_settings import AlertSubject, Mode, S
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
-from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.outside_services import OutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheServices
 
 _TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 _MODES: Final[dict[str, Mode | None]] = {"off": "off", "all": "all", "as_above": None}

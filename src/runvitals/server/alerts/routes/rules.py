@@ -13,7 +13,7 @@ from pydantic import Field
 from runvitals.base import deadline
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester, TheRequester
@@ -31,6 +31,7 @@ from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.routes.project_parameters import TheEntity
+from runvitals.server.service_parameters import TheAccess
 from runvitals.server.services import shared_services_of
 from runvitals.store.errors import NameTaken, NotFound
 

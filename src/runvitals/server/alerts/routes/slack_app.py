@@ -5,16 +5,16 @@ from __future__ import annotations
 from fastapi import HTTPException
 from pydantic import Field
 
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.alerts.slack_app import CALLBACK, ID_SETTING, SECRET_SETTING, sealed_slack_secret
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.routes.changed_settings import enforced_by, put_settings
-from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.outside_services import OutsideServices
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheOutsideServices
 
 router = Router()
 _PATH = "/organisation/slack-app"

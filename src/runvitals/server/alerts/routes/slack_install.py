@@ -12,7 +12,7 @@ from fastapi import HTTPException, Query
 from fastapi.responses import RedirectResponse, Response
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.accounts.routes.own_account import TheOwner
@@ -23,7 +23,8 @@ from runvitals.server.alerts.storage.destinations import MAX_NAME
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
-from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.outside_services import OutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 from runvitals.server.teams.routes.parameters import TheTeam
 from runvitals.store.errors import LimitReached, NameTaken
 

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.alerts.routes.choices import ChosenEvents, EventChoices, Level, with_changes
@@ -18,6 +18,7 @@ from runvitals.server.alerts.settings import team_alerts
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
 from runvitals.server.teams.routes.parameters import TheTeam, entity_of
 from runvitals.server.teams.storage.teams import TeamRow
 

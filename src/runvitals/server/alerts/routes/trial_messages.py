@@ -9,17 +9,18 @@ from typing import Literal
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
+from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.routes.own_account import TheOwner
-from runvitals.server.accounts.routes.services import AccountServices, TheServices
 from runvitals.server.alerts.delivery.channel import DeliveryFailed
 from runvitals.server.alerts.settings import team_alerts
 from runvitals.server.events.outbox import ChannelResponse, Notification, StoredNotification
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
-from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.outside_services import OutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheServices
 from runvitals.server.services import shared_services_of
 from runvitals.server.teams.routes.parameters import TheTeam
 

@@ -10,15 +10,14 @@ from fastapi import Depends, HTTPException, Path, Query, Request
 from fastapi.responses import Response
 
 from runvitals.model.artifact_names import MAX_PATH
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.routes import artifact_models as models
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion, Entry
-from runvitals.server.files.routes.uploads import server_files
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import ProjectNumber
+from runvitals.server.service_parameters import TheAccess, received_files
 from runvitals.server.services import shared_services_of
 
 _OWNED: Final = "/entities/{entity}/projects/{project}/artifacts"
@@ -153,7 +152,7 @@ def content(
     if entry is None or entry.sha256 is None:
         raise HTTPException(404, f"the artifact has no file {path!r}")
     stored = access.metadata_store.stored_files.stored(entry.sha256)
-    opened = None if stored is None else server_files(request).files.open_file(stored)
+    opened = None if stored is None else received_files(request).open_file(stored)
     if opened is None:
         raise HTTPException(404, f"the content of {path!r} is lost")
     return content_response(request, opened, entry.sha256, download)

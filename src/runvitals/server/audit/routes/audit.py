@@ -8,13 +8,14 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, HTTPException, Query, Response
 
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.audit.storage.audit import AuditEvent, AuditFilter
 from runvitals.server.http.csv_response import csv_response
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import Millis
+from runvitals.server.service_parameters import TheAccess
 from runvitals.server.teams.routes.parameters import TheTeam
 
 MAX_LIMIT = 1000

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import HTTPException
 from pydantic import Field
 
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.key_rules import check_session
@@ -17,7 +17,7 @@ from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outbound.policy import Blocked
-from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 
 router = Router()
 

@@ -317,4 +317,6 @@ async def _in_time(work: Callable[[], T]) -> T:
 )
 async def overlay_live(request: Request, runs: TheRuns) -> EventStream:
     """Stream the ids of the runs that have changed."""
-    return EventStream(request, changed_runs.stream(ChangedRuns(runs.find), services_of(request).closing))
+    services = services_of(request)
+    events = changed_runs.stream(ChangedRuns(runs.find), services.closing)
+    return EventStream(request, services.open_streams, events)

@@ -16,7 +16,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import access_of
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.mlflow.errors import (
@@ -28,13 +27,12 @@ from runvitals.server.doors.mlflow.experiments import experiments_of
 from runvitals.server.doors.mlflow.logged_models import LoggedModels
 from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_router
 from runvitals.server.doors.mlflow.run_numbers import find_run
-from runvitals.server.doors.recording import door_recorder
-from runvitals.server.files.routes.uploads import server_files
 from runvitals.server.files.storage.mlflow_files import PathEntry, PathTaken
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.http.content_response import content_response
-from runvitals.server.http.unknown_paths import ANY_METHOD
+from runvitals.server.http.router import ANY_METHOD
 from runvitals.server.library.run_library import OpenedContent
+from runvitals.server.service_parameters import access_of, door_recorder, received_files
 
 MAX_PATH: Final = 1000
 _MODELS: Final = "models"
@@ -117,7 +115,7 @@ def _missing(path: str) -> MlflowError:
 async def put(request: Request, path: str) -> Response:
     """Take a file. It is on the disk when this is answered."""
     place = await run_in_threadpool(place_for_writing, request, path)
-    files = server_files(request).files
+    files = received_files(request)
     with door_recorder(request).in_flight(2 * PIECE_BYTES):
         async with receive_file(request, files) as incoming:
 
@@ -165,7 +163,7 @@ def file_response(request: Request, path: str) -> Response:
     """
     place = _place(request, path, Action.RUN_READ, Action.ARTIFACT_DOWNLOAD)
     file = access_of(request).metadata_store.mlflow_files.get(place.project_id, place.path)
-    content: OpenedContent | None = None if file is None else server_files(request).files.open_file(file)
+    content: OpenedContent | None = None if file is None else received_files(request).open_file(file)
     if file is None or content is None:
         raise _missing(path)
     return content_response(request, content, file.sha256, place.name)

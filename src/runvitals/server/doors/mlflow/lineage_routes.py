@@ -8,7 +8,6 @@ from fastapi import Request
 from starlette.responses import Response
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import access_of
 from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.storage.run_lineage import Lineage
 from runvitals.server.doors.mlflow.errors import invalid
@@ -16,6 +15,7 @@ from runvitals.server.doors.mlflow.experiments import TheExperiments
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, integer, mlflow_router
 from runvitals.server.doors.mlflow.run_numbers import find_run
 from runvitals.server.doors.mlflow.run_search import DATASET_CONTEXT
+from runvitals.server.service_parameters import access_of
 from runvitals.store.errors import LimitReached
 
 _DATASET_FIELDS: Final = {

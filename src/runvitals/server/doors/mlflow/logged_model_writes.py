@@ -9,7 +9,6 @@ import anyio.to_thread
 from fastapi import Request
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import access_of
 from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.experiments import experiments_of
 from runvitals.server.doors.mlflow.limits import MAX_SHOWN
@@ -17,6 +16,7 @@ from runvitals.server.doors.mlflow.logged_models import LoggedModels
 from runvitals.server.doors.mlflow.metric_columns import checked_metric
 from runvitals.server.doors.mlflow.requests import SentMessage, parsed
 from runvitals.server.registry.storage.logged_model_metrics import ModelMetric
+from runvitals.server.service_parameters import access_of
 from runvitals.store.errors import LimitReached
 
 _FIELD: Final = b'"model_id"'

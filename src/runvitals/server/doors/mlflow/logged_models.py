@@ -11,7 +11,7 @@ import msgspec
 from fastapi import Depends, Request
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, access_of
+from runvitals.server.access.control import AccessControl
 from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid
 from runvitals.server.doors.mlflow.experiments import Experiments, experiments_of
 from runvitals.server.doors.mlflow.registry import tags_json
@@ -19,6 +19,7 @@ from runvitals.server.doors.mlflow.requests import json_number
 from runvitals.server.doors.mlflow.storage.experiments import StoredExperiment
 from runvitals.server.registry.storage.logged_model_metrics import LoggedModelMetricTable, ModelMetric
 from runvitals.server.registry.storage.logged_models import LoggedModel, LoggedModelTable
+from runvitals.server.service_parameters import access_of
 
 PENDING: Final = "LOGGED_MODEL_PENDING"
 STATUSES: Final = {

@@ -9,6 +9,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from runvitals.server.doors.mlflow import logged_model_writes
+from runvitals.server.doors.mlflow.door import NO_METRICS
 from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.limits import (
     MAX_METRICS,
@@ -30,10 +31,10 @@ from runvitals.server.doors.mlflow.requests import (
 )
 from runvitals.server.doors.mlflow.run_reads import RunReads
 from runvitals.server.doors.mlflow.run_routes import READS, SENDS, existing, run_id_of
-from runvitals.server.doors.mlflow.run_writes import NO_METRICS, RunWrites
+from runvitals.server.doors.mlflow.run_writes import RunWrites
 from runvitals.server.doors.mlflow.runs import TheRuns
-from runvitals.server.doors.recording import door_recorder
 from runvitals.server.http.responses import json_response
+from runvitals.server.service_parameters import door_recorder
 from runvitals.server.services import shared_services_of
 
 PAGE: Final = 25_000

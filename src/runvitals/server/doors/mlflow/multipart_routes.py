@@ -17,10 +17,9 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from runvitals.server.access.actions import Action
+from runvitals.server.access.actions import PUBLIC, Action
 from runvitals.server.access.authentication import MLFLOW_SIGNED
-from runvitals.server.access.control import access_of
-from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester
 from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
@@ -33,13 +32,12 @@ from runvitals.server.doors.mlflow.artifact_routes import (
 )
 from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
-from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.signed_paths import UPLOAD_MS, address_in_use, signed_address
 from runvitals.server.files.received_files import ReceivedFiles
-from runvitals.server.files.routes.uploads import server_files
 from runvitals.server.http.errors import http_error
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import access_of, door_recorder, received_files
 from runvitals.store.files.parts import UnknownUpload
 
 MAX_PARTS: Final = 10_000
@@ -67,7 +65,7 @@ def create(request: Request, path: str, sent: TheMessage) -> Response:
     place = _place(request, path, sent)
     upload_id = secrets.token_hex(_ID_BYTES)
     key = _key(upload_id, place)
-    files = server_files(request).files
+    files = received_files(request)
     with files.space.writing():
         files.parts.begin(key, place.run_id)
     name = posixpath.basename(place.name)
@@ -100,7 +98,7 @@ def _address(request: Request, place: ArtifactPlace, key: str, number: int, name
 @addresses.put(MLFLOW_SIGNED + "parts/{name:path}", include_in_schema=False, dependencies=[needs(PUBLIC)])
 async def receive(request: Request, name: str) -> Response:
     """Keep a part. It is on the disk when this is answered. A part can be sent again."""
-    files = server_files(request).files
+    files = received_files(request)
     try:
         part = await run_in_threadpool(_allowed, request)
         with door_recorder(request).in_flight(2 * PIECE_BYTES):
@@ -147,7 +145,7 @@ def complete(request: Request, path: str, sent: TheMessage) -> Response:
     place = _place(request, path, sent)
     key = _key(sent.required("upload_id", most=100), place)
     wanted = _wanted(sent)
-    files = server_files(request).files
+    files = received_files(request)
     if files.parts.is_finished(key, place.run_id):
         return answer({})
     try:
@@ -186,5 +184,5 @@ def _wanted(sent: SentMessage) -> dict[int, str]:
 def abort(request: Request, path: str, sent: TheMessage) -> Response:
     """Remove an upload with its parts. One that does not exist is no error."""
     place = _place(request, path, sent)
-    server_files(request).files.parts.end(_key(sent.required("upload_id", most=100), place), place.run_id)
+    received_files(request).parts.end(_key(sent.required("upload_id", most=100), place), place.run_id)
     return answer({})

@@ -28,10 +28,9 @@ from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.logged_models import TheLoggedModels
 from runvitals.server.doors.mlflow.registry import TheRegistry, sent_version
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
-from runvitals.server.doors.recording import door_recorder
 from runvitals.server.files.received_files import FileRejected
-from runvitals.server.files.routes.uploads import server_files
 from runvitals.server.http.request_errors import HttpRejection
+from runvitals.server.service_parameters import door_recorder, received_files
 
 UPLOAD_BYTES: Final = 10 * 1024 * 1024
 """The largest file of `upload-artifact`, as with MLflow."""
@@ -86,7 +85,7 @@ async def upload(request: Request) -> Response:
         return place_for_writing(request, f"{run_folder(request, uid, Action.RUN_CREATE)}/{path}")
 
     found = await run_in_threadpool(place)
-    files = server_files(request).files
+    files = received_files(request)
 
     def keep(incoming: Incoming) -> None:
         if not incoming.size:

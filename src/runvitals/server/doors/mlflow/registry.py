@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, HTTPException, Request
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, access_of
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.principals import Operator, ServiceAccount, User
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.resources import Registry as RegistryResource
@@ -25,6 +25,7 @@ from runvitals.server.registry.storage.registered_models import (
     RegisteredModel,
     RegisteredModelTable,
 )
+from runvitals.server.service_parameters import access_of
 from runvitals.store.errors import NameTaken, NotFound
 
 PROMPT_TAG: Final = "mlflow.prompt.is_prompt"

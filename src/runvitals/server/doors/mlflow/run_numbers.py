@@ -7,10 +7,10 @@ from typing import NamedTuple
 from fastapi import Request
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import access_of
 from runvitals.server.access.requester import requester_of
 from runvitals.server.doors.mlflow.errors import unknown_run
 from runvitals.server.doors.mlflow.runs import Runs
+from runvitals.server.service_parameters import access_of
 
 
 class FoundRun(NamedTuple):

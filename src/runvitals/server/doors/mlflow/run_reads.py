@@ -9,7 +9,7 @@ import anyio.to_thread
 from fastapi import Request
 
 from runvitals.model.errors import UnknownRun
-from runvitals.server.access.control import access_of
+from runvitals.server.doors.mlflow.door import PAGED_BYTES
 from runvitals.server.doors.mlflow.metric_history import (
     HistoryPoint,
     MetricValues,
@@ -18,9 +18,9 @@ from runvitals.server.doors.mlflow.metric_history import (
     latest_point,
 )
 from runvitals.server.doors.mlflow.run_sessions import RunSessions
-from runvitals.server.doors.mlflow.run_writes import PAGED_BYTES
 from runvitals.server.doors.mlflow.runs import TrackedRun
 from runvitals.server.library.run_library import RunView
+from runvitals.server.service_parameters import access_of
 from runvitals.server.services import shared_services_of
 
 T = TypeVar("T")

@@ -13,7 +13,6 @@ from starlette.responses import Response
 
 from runvitals.model import json_values
 from runvitals.sdk.run_names import names_of
-from runvitals.server.access.control import access_of
 from runvitals.server.access.permission import needs, recording
 from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid, unknown_run
 from runvitals.server.doors.mlflow.experiment_routes import MAX_PAGE
@@ -24,7 +23,7 @@ from runvitals.server.doors.mlflow.run_search import RunSearch, RunSearcher
 from runvitals.server.doors.mlflow.run_writes import RunWrites
 from runvitals.server.doors.mlflow.runs import NAME_TAG, STATUS_NUMBERS, STATUSES, Runs, TheRuns, not_active
 from runvitals.server.doors.mlflow.search_text import RUN_ATTRIBUTES, parse_filter, parse_order
-from runvitals.server.doors.recording import door_recorder
+from runvitals.server.service_parameters import access_of, door_recorder
 from runvitals.server.services import shared_services_of
 
 DEFAULT_PAGE: Final = 1000

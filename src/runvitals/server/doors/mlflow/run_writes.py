@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import anyio.to_thread
 import numpy as np
-from cachetools import TTLCache
 from fastapi import Request
 from starlette.types import Scope
 
 from runvitals.model.limits import LABEL_CHARACTERS
 from runvitals.model.metrics import mlflow as mlflow_names
-from runvitals.model.metrics.definitions import Match
-from runvitals.model.names import sanitized_name
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import access_of
+from runvitals.server.doors.mlflow.door import StoredMetrics, is_system, system_match
 from runvitals.server.doors.mlflow.errors import invalid, unknown_run
-from runvitals.server.doors.mlflow.limits import MAX_SHOWN, checked_name
+from runvitals.server.doors.mlflow.limits import MAX_SHOWN
 from runvitals.server.doors.mlflow.metric_columns import MetricColumns
-from runvitals.server.doors.mlflow.metric_history import HOST, MetricValues
+from runvitals.server.doors.mlflow.metric_history import HOST
 from runvitals.server.doors.mlflow.params import from_text, params_of
 from runvitals.server.doors.mlflow.run_sessions import (
     MONITOR,
@@ -30,91 +26,21 @@ from runvitals.server.doors.mlflow.run_sessions import (
     TAGS,
     TRAIN,
     RunSession,
-    RunSessions,
     new_session,
 )
 from runvitals.server.doors.mlflow.runs import NAME_TAG, NOTE_TAG, Runs, not_active, runs_of
-from runvitals.server.doors.recording import DoorRecorder, door_recorder
-from runvitals.server.http.workers import Workers
+from runvitals.server.doors.recording import DoorRecorder
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.library.stored.true_times import with_true_times
-from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.service_parameters import access_of, door_recorder
 from runvitals.server.services import shared_services_of
-from runvitals.store.samples.interface import SampleStore
 
 _ENDINGS: Final[Mapping[str, dict[str, Any]]] = {
     "FINISHED": {"state": "finished", "exit_code": 0},
     "FAILED": {"state": "failed"},
     "KILLED": {"state": "stopped"},
 }
-_SORTING_THREADS: Final = 2
-_MAX_NAMES: Final = 500_000
-PAGED_BYTES: Final = 32 << 20
-"""Of histories that clients read page by page: 1.4 million values."""
-_PAGED_S: Final = 60.0
 Record = tuple[int, str, dict[str, Any]]
-
-
-class StoredNames(NamedTuple):
-    """How a list of metrics is stored.
-
-    Attributes:
-        changed: the names under which they are stored; None: their own.
-        has_system: whether one of them is a system metric of MLflow.
-    """
-
-    changed: list[str] | None
-    has_system: bool
-
-
-class StoredMetrics(NamedTuple):
-    """Metrics under the names with which they are stored. `has_system`: whether one is a system metric."""
-
-    columns: MetricColumns
-    has_system: bool
-
-
-NO_METRICS: Final = StoredMetrics(MetricColumns.of_objects(()), False)
-
-
-class MlflowDoor:
-    """What the routes of this door share.
-
-    Args:
-        metadata_store: of the server.
-
-    Attributes:
-        workers: for searches that Python sorts.
-        paged_histories: those that clients read page by page, by run and metric.
-    """
-
-    def __init__(self, store: SampleStore, metadata_store: MetadataStore) -> None:
-        self.sessions = RunSessions(store, metadata_store)
-        self.workers = Workers(_SORTING_THREADS)
-        self.paged_histories: TTLCache[tuple[int, str], MetricValues] = TTLCache(
-            PAGED_BYTES, _PAGED_S, getsizeof=lambda values: values.nbytes
-        )
-        self._lists: dict[tuple[str, ...], StoredNames] = {}
-        self._names = 0
-
-    def stored(self, metrics: MetricColumns) -> StoredMetrics:
-        """Metrics under the names with which they are stored. Lists of names repeat, so they are remembered.
-
-        Raises:
-            MlflowError: a name is not allowed.
-        """
-        sent = tuple(metrics.names)
-        names = self._lists.get(sent)
-        if names is None:
-            ours = [sanitized_name(checked_name("metric", key)) for key in sent]
-            names = StoredNames(ours if ours != metrics.names else None, any(map(_is_system, ours)))
-            self._names += len(sent)
-            if self._names > _MAX_NAMES:
-                self._lists.clear()
-                self._names = len(sent)
-            self._lists[sent] = names
-        renamed = metrics if names.changed is None else metrics.renamed(names.changed)
-        return StoredMetrics(renamed, names.has_system)
 
 
 class RunWrites:
@@ -217,7 +143,7 @@ class RunWrites:
         envelopes: list[Envelope] = []
         logged = metrics.columns
         if metrics.has_system:
-            system, logged = logged.of_names(_is_system)
+            system, logged = logged.of_names(is_system)
             envelopes += _system_envelopes(session, system)
         limits = self._recorder.limits
         accepted = limits.oldest_ms, self.now_ms + limits.ahead_ms
@@ -329,16 +255,6 @@ def tag_sections(tags: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-@lru_cache(maxsize=10_000)
-def _system_match(name: str) -> Match | None:
-    """Our key of a system metric of MLflow; None for other names."""
-    return mlflow_names.from_mlflow(name) if name.startswith(mlflow_names.PREFIX) else None
-
-
-def _is_system(name: str) -> bool:
-    return name.startswith(mlflow_names.PREFIX) and _system_match(name) is not None
-
-
 def _row_envelopes(session: RunSession, metrics: MetricColumns, accepted: tuple[int, int]) -> list[Envelope]:
     """Logged rows. `accepted`: the first and the last time that the store accepts."""
     envelopes = []
@@ -354,7 +270,7 @@ def _system_envelopes(session: RunSession, metrics: MetricColumns) -> list[Envel
     """System metrics under our keys in our units. Those of a client come every 10 s, 20 at a time."""
     by_host: dict[str, dict[int, dict[str, float]]] = {}
     for name, value, timestamp, _ in metrics.points():
-        match = _system_match(name)
+        match = system_match(name)
         assert match is not None
         node = name.removeprefix(mlflow_names.PREFIX).rpartition("/")[0]
         factor = match.metric.mlflow_factor

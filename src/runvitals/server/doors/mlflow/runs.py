@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 
 from runvitals.model.errors import UnknownRun
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, access_of
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.artifacts.storage.run_lineage import NOTHING, Lineage
 from runvitals.server.doors.mlflow.errors import INVALID_STATE, PERMISSION_DENIED, MlflowError, unknown_run
@@ -20,6 +20,7 @@ from runvitals.server.doors.mlflow.params import params_of
 from runvitals.server.doors.mlflow.run_sessions import SECTION, TAGS
 from runvitals.server.doors.mlflow.storage.experiments import StoredExperiment
 from runvitals.server.runs.storage.run_rows import RunRow
+from runvitals.server.service_parameters import access_of
 
 STATUSES: Final = ("RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED")
 STATUS_NUMBERS: Final = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}

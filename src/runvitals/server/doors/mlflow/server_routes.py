@@ -7,7 +7,8 @@ from typing import Final
 from fastapi import Request
 from starlette.responses import PlainTextResponse, Response
 
-from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.actions import PUBLIC
+from runvitals.server.access.permission import needs
 from runvitals.server.doors.mlflow.errors import ENDPOINT_NOT_FOUND, MlflowError
 from runvitals.server.doors.mlflow.requests import PREFIX, answer, mlflow_router
 

@@ -20,14 +20,11 @@ from runvitals.server.doors.promql.lexer import duration_ms
 from runvitals.server.doors.promql.series_source import SeriesSource
 from runvitals.server.doors.promql.syntax import QueryError
 from runvitals.server.http.router import Router
-from runvitals.server.http.workers import Busy, Workers
-from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.http.workers import Busy
 from runvitals.server.runs.routes.parameters import readable_runs
 from runvitals.server.services import shared_services_of
-from runvitals.store.samples.interface import SampleStore
 
 router: Final = Router(prefix="/prometheus/api/v1")
-_THREADS: Final = 2
 _STATUS: Final = {"bad_data": 400, "execution": 422, "timeout": 503, "not_found": 404}
 _DAY_MS: Final = 86_400_000
 _encode: Final = msgspec.json.Encoder().encode
@@ -36,29 +33,11 @@ _EXPECTED_TIME = "expected a number of seconds, or a time such as 2026-01-31T12:
 Parameters = dict[str, list[str]]
 
 
-class PromqlServer:
-    """What the routes work with.
-
-    Args:
-        clock: the time now, ms UTC.
-    """
-
-    def __init__(self, store: SampleStore, metadata_store: MetadataStore, clock: Callable[[], int]) -> None:
-        self._store = store
-        self._metadata_store = metadata_store
-        self.clock = clock
-        self.workers = Workers(_THREADS)
-
-    def source(self, request: Request) -> SeriesSource:
-        """The series that a requester may read. It looks up rights, in a thread."""
-        return SeriesSource(self._store, self._metadata_store, readable_runs(request), self.clock())
-
-
 async def _answered(request: Request, work: Callable[[SeriesSource, Parameters], Any]) -> Response:
     server = shared_services_of(request).promql
     try:
         parameters = await _parameters(request)
-        data = await server.workers.run(lambda: work(server.source(request), parameters))
+        data = await server.workers.run(lambda: work(server.source(readable_runs(request)), parameters))
     except QueryError as error:
         return _failed(error.kind, str(error))
     except TooSlow:

@@ -10,11 +10,10 @@ from fastapi import Body, Depends, Query, Request, Response
 from fastapi.exceptions import HTTPException, RequestValidationError
 from fastapi.routing import APIRoute
 
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.account_store import AccountStore
-from runvitals.server.accounts.routes.services import TheServices
 from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.doors.scim.groups import ScimGroups
 from runvitals.server.doors.scim.messages import (
@@ -28,6 +27,7 @@ from runvitals.server.doors.scim.users import SCIM, ScimUsers
 from runvitals.server.error_table import meaning_of
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.service_parameters import TheAccess, TheServices
 from runvitals.store.errors import (
     LastAdministrator,
     LimitReached,

@@ -21,7 +21,6 @@ from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.storage.artifact_store import ArtifactStore
 from runvitals.server.artifacts.storage.rows import Entry, UnknownArtifact
 from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
-from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.signed_paths import DOWNLOAD_MS, address_in_use, signed_address
 from runvitals.server.doors.wandb.artifact_nodes import (
     FileOfVersion,
@@ -38,12 +37,12 @@ from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import find_project
 from runvitals.server.files.received_files import ReceivedFiles
-from runvitals.server.files.routes.uploads import server_files
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.errors import http_error
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import OpenedContent
+from runvitals.server.service_parameters import door_recorder, received_files
 from runvitals.server.services import shared_services_of
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -341,7 +340,7 @@ def _opened(request: Request, kind: type[T]) -> tuple[T, GraphQLContext]:
 
 
 def _files(request: Request) -> ReceivedFiles:
-    return server_files(request).files
+    return received_files(request)
 
 
 def _artifacts(request: Request) -> ArtifactStore:

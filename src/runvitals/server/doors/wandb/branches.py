@@ -12,7 +12,6 @@ from fastapi import HTTPException
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.server.charts.series import LoggedSelection
-from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.file_stream import writers_of
@@ -25,6 +24,7 @@ from runvitals.server.doors.wandb.run_nodes import find_project, find_run
 from runvitals.server.doors.wandb.run_writers import MONITOR, TRAIN, RunWriters
 from runvitals.server.library.run_library import RunView, TooMuch
 from runvitals.server.runs.storage.run_rows import RunRow
+from runvitals.server.service_parameters import door_recorder
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

@@ -14,12 +14,13 @@ import anyio
 from fastapi import HTTPException, Request
 
 from runvitals.base import deadline
-from runvitals.server.access.control import AccessControl, access_of
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.http.workers import DEADLINE_S
 from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.service_parameters import access_of
 from runvitals.server.services import SharedServices, shared_services_of
 
 if TYPE_CHECKING:

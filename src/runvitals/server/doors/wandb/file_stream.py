@@ -25,7 +25,6 @@ from runvitals.model.errors import UnknownRun
 from runvitals.model.limits import ENVELOPE_RECORDS
 from runvitals.server.doors import recording
 from runvitals.server.doors.bodies import read_body
-from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb import stream_body
 from runvitals.server.doors.wandb.console_lines import console_record
 from runvitals.server.doors.wandb.context import GraphQLContext
@@ -55,6 +54,7 @@ from runvitals.server.doors.wandb.storage.clients import WandbClient
 from runvitals.server.doors.wandb.stream_body import NewLines, StreamBody, StreamFile, new_lines
 from runvitals.server.ingest.envelope import Ack, Envelope
 from runvitals.server.runs.storage.console import ConsoleLine
+from runvitals.server.service_parameters import door_recorder
 
 CLIENT_HEADER: Final = "x-wandb-async-client-id"
 MAX_BODY_BYTES: Final = 16 << 20

@@ -11,7 +11,6 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.model.errors import UnknownRun
 from runvitals.server.access.actions import Action
 from runvitals.server.access.principals import Operator
-from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.file_stream import writers_of
 from runvitals.server.doors.wandb.history_rows import RUNTIME, STEP, TIMESTAMP
@@ -21,6 +20,7 @@ from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
 from runvitals.server.doors.wandb.run_settings import INTERNAL, was_offline
 from runvitals.server.doors.wandb.run_writers import MONITOR, event_number
 from runvitals.server.doors.wandb.storage.clients import WandbClient
+from runvitals.server.service_parameters import door_recorder
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
@@ -83,7 +83,7 @@ def bucket(
     lines = client.history_lines
     if was_offline(internal) and not context.follows_viewer:
         # A run whose last session was recorded most likely has another one, whose rows keep their steps.
-        context.services.resuming_clients.note_synced(context, run_id)
+        context.services.resuming_clients.note_synced(context.requester, run_id)
         stored, lines = {key: value for key, value in stored.items() if key != STEP}, 0
     tail = {key: value for key, value in stored.items() if _is_own(key, value)}
     about = sections.shared.get("run", {})

@@ -8,12 +8,11 @@ has not.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cachetools import LRUCache, TTLCache
 
-if TYPE_CHECKING:
-    from runvitals.server.doors.wandb.context import GraphQLContext
+from runvitals.server.access.requester import Requester
 
 _RECENT_S: Final = 10.0
 _MAX_CLIENTS: Final = 10_000
@@ -33,22 +32,22 @@ class ResumingClients:
         self._viewers: TTLCache[object, bool] = TTLCache(_MAX_CLIENTS, _RECENT_S, monotonic)
         self._synced: LRUCache[object, bool] = LRUCache(_MAX_CLIENTS)
 
-    def begin_request(self, context: GraphQLContext) -> None:
-        """Let the context know whether the previous request of its client asked whose key it uses."""
-        context.follows_viewer = self._viewers.pop(_client(context), False)
+    def begin_request(self, requester: Requester) -> bool:
+        """Return whether the previous request of the client asked whose key it uses."""
+        return self._viewers.pop(_client(requester), False)
 
-    def note_viewer(self, context: GraphQLContext) -> None:
+    def note_viewer(self, requester: Requester) -> None:
         """Note that a client asks whose key it uses."""
-        self._viewers[_client(context)] = True
+        self._viewers[_client(requester)] = True
 
-    def note_synced(self, context: GraphQLContext, run_id: int) -> None:
+    def note_synced(self, requester: Requester, run_id: int) -> None:
         """Note that a client was taken for `wandb sync`."""
-        self._synced[_client(context), run_id] = True
+        self._synced[_client(requester), run_id] = True
 
-    def was_synced(self, context: GraphQLContext, run_id: int) -> bool:
+    def was_synced(self, requester: Requester, run_id: int) -> bool:
         """Whether a client that begins to send was taken for `wandb sync`."""
-        return self._synced.pop((_client(context), run_id), False)
+        return self._synced.pop((_client(requester), run_id), False)
 
 
-def _client(context: GraphQLContext) -> object:
-    return context.requester.client, context.requester.ip
+def _client(requester: Requester) -> object:
+    return requester.client, requester.ip

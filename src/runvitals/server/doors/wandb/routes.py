@@ -10,7 +10,6 @@ from starlette.responses import JSONResponse, Response
 
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.bodies import read_body
-from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.executor import (
     GraphQLAnswer,
@@ -25,6 +24,7 @@ from runvitals.server.http.errors import http_error
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.responses import json_response
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import door_recorder
 
 router: Final = Router()
 _EXECUTOR: Final = GraphQLExecutor(wandb_schema())
@@ -41,7 +41,7 @@ async def graphql(request: Request) -> Response:
         with recorder.in_flight() as in_flight:
             wanted = decoded_request(await read_body(request, recorder, in_flight))
             context = GraphQLContext(request)
-            context.services.resuming_clients.begin_request(context)
+            context.follows_viewer = context.services.resuming_clients.begin_request(context.requester)
             answer = await _EXECUTOR.execute(wanted, context)
     except InvalidArgument as error:
         answer = GraphQLAnswer(errors_body(str(error)), 400)

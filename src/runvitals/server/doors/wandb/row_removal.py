@@ -11,7 +11,6 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.gap import GAP
 from runvitals.server.doors import recording
-from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.recorded_sessions import MergedRows
 from runvitals.server.doors.wandb.run_writers import MONITOR, RunWriters, event_number
@@ -20,6 +19,7 @@ from runvitals.server.library.run_library import RunView, TooMuch
 from runvitals.server.library.stored.writer_rows import WriterRows
 from runvitals.server.runs.storage.log_summaries import LoggedValues, replace_logged_rows
 from runvitals.server.runs.storage.sections import SectionUpdate
+from runvitals.server.service_parameters import door_recorder
 
 _VALUES_PER_ENVELOPE: Final = 500_000
 _MAX_REMOVED: Final = 20_000_000

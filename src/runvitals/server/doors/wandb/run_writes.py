@@ -105,10 +105,10 @@ def _resumed_lines(context: GraphQLContext, wanted: _Wanted, values: Mapping[str
     if wanted.run.place is None or wanted.client is None:
         return 0
     clients = context.services.resuming_clients
-    if not clients.was_synced(context, wanted.run.place.run_id):
+    if not clients.was_synced(context.requester, wanted.run.place.run_id):
         return wanted.client.history_lines
     if not was_offline(values.get(SECTION, {}).get("config", {})):
-        clients.note_viewer(context)
+        clients.note_viewer(context.requester)
         raise InvalidArgument(
             "the last session of this run was recorded offline, and its steps would be counted from 0 again: "
             "resume it once more"

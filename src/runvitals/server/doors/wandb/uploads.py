@@ -16,10 +16,10 @@ from starlette.responses import Response
 from runvitals.base.numbers import parse_integer
 from runvitals.model import media
 from runvitals.model.names import key_fault
+from runvitals.server.access.actions import PUBLIC
 from runvitals.server.access.authentication import WANDB_SIGNED
-from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.permission import needs
 from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
-from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.signed_paths import RUN_FILE_MS, address_in_use, signed_address
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
@@ -27,13 +27,14 @@ from runvitals.server.doors.wandb.file_facts import decoding_bytes, facts_of_fil
 from runvitals.server.doors.wandb.file_stream import writers_of
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_writers import MONITOR
-from runvitals.server.files.routes.uploads import ServerFiles, server_files
+from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.http.errors import http_error
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.router import Router
 from runvitals.server.runs.storage.media import StoredMedia
 from runvitals.server.runs.storage.sections import SectionUpdate
+from runvitals.server.service_parameters import door_recorder, received_files
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
@@ -115,16 +116,16 @@ def _name_fault(name: str) -> str | None:
 async def receive(request: Request, name: str) -> Response:
     """Keep the file that a request uploads. It is on the disk when this is answered."""
     context = GraphQLContext(request)
-    server = server_files(request)
+    files = received_files(request)
     recorder = door_recorder(request)
     try:
         upload = await run_in_threadpool(_allowed, request, context)
         announced = parse_integer(request.headers.get("content-length", ""), _MAX_LENGTH) or 0
         # Before it arrives: a client that is refused later sends the whole file again.
         with recorder.in_flight(2 * PIECE_BYTES + decoding_bytes(upload.name, announced)) as in_flight:
-            async with receive_file(request, server.files, run_id=upload.run_id) as incoming:
+            async with receive_file(request, files, run_id=upload.run_id) as incoming:
                 in_flight.reserve(2 * PIECE_BYTES + decoding_bytes(upload.name, incoming.size))
-                await run_in_threadpool(_keep, context, server, upload, incoming)
+                await run_in_threadpool(_keep, context, files, upload, incoming)
     except HttpRejection as error:
         raise http_error(error) from None
     return Response(status_code=200)
@@ -142,7 +143,7 @@ def _allowed(request: Request, context: GraphQLContext) -> FileOfRun:
     return upload
 
 
-def _keep(context: GraphQLContext, server: ServerFiles, upload: FileOfRun, incoming: Incoming) -> None:
+def _keep(context: GraphQLContext, files: ReceivedFiles, upload: FileOfRun, incoming: Incoming) -> None:
     """Keep a file that has arrived, with what it says about the run."""
     store, now_ms = context.metadata_store, context.now_ms()
     path, size, _, sha256 = incoming
@@ -154,10 +155,10 @@ def _keep(context: GraphQLContext, server: ServerFiles, upload: FileOfRun, incom
         store.stored_files.add(upload.run_id, file, now_ms)
         items.append({"sha256": file.sha256, "bytes": file.bytes, "type": file.media_type})
 
-    server.files.keep(path, sha256, size, note)
+    files.keep(path, sha256, size, note)
     if table is not None:
         content, item = table
-        _keep_content(server, content, note)
+        _keep_content(files, content, note)
         items[-1] = {**items[-1], **item}
     number = now_ms << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
     record = StoredMedia(
@@ -172,13 +173,13 @@ def _keep(context: GraphQLContext, server: ServerFiles, upload: FileOfRun, incom
     )
 
 
-def _keep_content(server: ServerFiles, content: bytes, note: Callable[[StoredFile], None]) -> None:
-    path = server.files.begin(len(content))
+def _keep_content(files: ReceivedFiles, content: bytes, note: Callable[[StoredFile], None]) -> None:
+    path = files.begin(len(content))
     try:
         with open(path, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        server.files.keep(path, hashlib.sha256(content).hexdigest(), len(content), note)
+        files.keep(path, hashlib.sha256(content).hexdigest(), len(content), note)
     finally:
-        server.files.end(path)
+        files.end(path)

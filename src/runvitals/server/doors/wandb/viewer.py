@@ -42,7 +42,7 @@ class UserNode:
 def viewer(_: None, info: Info) -> UserNode:
     """The owner of the key that the request came with."""
     context = info.context
-    context.services.resuming_clients.note_viewer(context)
+    context.services.resuming_clients.note_viewer(context.requester)
     principal, accounts = context.requester.principal, context.access.accounts
     if isinstance(principal, Operator) or not context.has_accounts:
         entity = context.default_entity()

@@ -10,8 +10,8 @@ import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from runvitals.server.access.actions import Action
-from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
+from runvitals.server.access.actions import AUTHENTICATED, PUBLIC, Action
+from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import requester_of
 from runvitals.server.access.resources import Organisation
 from runvitals.server.access.token_required import METRICS_PATH

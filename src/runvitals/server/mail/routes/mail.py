@@ -8,14 +8,13 @@ from typing import Any, Literal
 from fastapi import HTTPException
 from pydantic import Field
 
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.accounts.routes.services import AccountServices, TheNotices, TheServices
+from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.http.bodies import RequestBody
-from runvitals.server.http.errors import InvalidFields
-from runvitals.server.http.field_checks import checking
+from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.router import Router
 from runvitals.server.mail.settings import (
     SMTP_URL_ENVIRONMENT,
@@ -34,6 +33,7 @@ from runvitals.server.organisation.routes.changed_settings import (
     put_settings,
 )
 from runvitals.server.organisation.settings import checked_settings
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheServices
 
 router = Router()
 

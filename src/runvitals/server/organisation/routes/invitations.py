@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Organisation
-from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess, TheNotices
 from runvitals.server.teams.routes.invitations import ENDED_MS, InvitationId
 from runvitals.server.teams.routes.inviting import (
     InvitationResult,

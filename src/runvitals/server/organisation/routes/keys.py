@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query
 
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.account_store import AccountStore
@@ -15,6 +14,7 @@ from runvitals.server.accounts.routes.key_rules import keys_json
 from runvitals.server.accounts.storage.keys import KeyRow
 from runvitals.server.http.listing import ThePage, part_of
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
 
 router = Router()
 

@@ -8,12 +8,11 @@ from fastapi import HTTPException, Path, Query, Response
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import CommandLine
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Organisation
-from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.accounts.storage.users import ListedUser, UserRow
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.csv_response import csv_response
@@ -21,6 +20,7 @@ from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.mail.notices import Notices
+from runvitals.server.service_parameters import TheAccess, TheNotices
 
 CSV_COLUMNS = ("user_name", "email", "role", "access", "teams", "state", "last_active")
 _INACTIVE_MS = 182 * DAY_MS

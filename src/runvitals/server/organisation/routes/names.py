@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import Path
 
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
 
 router = Router()
 

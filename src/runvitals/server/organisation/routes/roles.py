@@ -9,18 +9,17 @@ from fastapi import Path, Response
 from pydantic import Field
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.custom_roles import CustomRole, custom_role
 from runvitals.server.access.matrix import CUSTOM_ACTIONS
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.http.bodies import RequestBody
-from runvitals.server.http.errors import InvalidFields
-from runvitals.server.http.field_checks import checking
+from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.storage.roles import RoleRow
+from runvitals.server.service_parameters import TheAccess
 
 MAX_PERMISSIONS = 100
 RoleName = Annotated[str, Path(max_length=64)]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.key_rules import check_session
 from runvitals.server.doors.scim.messages import PREFIX
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
 
 router = Router()
 

@@ -6,10 +6,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.accounts.routes.services import TheNotices, TheServices
 from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
@@ -22,6 +21,7 @@ from runvitals.server.organisation.routes.changed_settings import (
     put_settings,
 )
 from runvitals.server.organisation.settings import SETTINGS, checked_settings, with_defaults
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheServices
 
 router = Router()
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import Query
 
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
 
 router = Router()
 

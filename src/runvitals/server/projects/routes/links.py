@@ -7,16 +7,17 @@ from typing import Annotated, Any
 from fastapi import HTTPException, Path
 from pydantic import Field
 
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.field_checks import checking
+from runvitals.server.http.errors import checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.guest_links import GuestLinkRow
 from runvitals.server.runs.routes.parameters import RunNumber
 from runvitals.server.runs.routes.project_parameters import PATH, TheProject
+from runvitals.server.service_parameters import TheAccess
 
 RUN_PATH = "/runs/{run}"
 LinkId = Annotated[int, Path(ge=1, le=2**31 - 1)]

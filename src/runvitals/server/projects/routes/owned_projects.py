@@ -9,20 +9,17 @@ from fastapi import HTTPException, Query, Request, Response
 from pydantic import Field
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Project, Visibility
 from runvitals.server.access.visibility import visibility_problem
-from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.http.bodies import RequestBody
-from runvitals.server.http.errors import InvalidFields
-from runvitals.server.http.field_checks import checking
+from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.mail import team_messages
-from runvitals.server.outside_services import TheOutsideServices
 from runvitals.server.projects.routes.readable import project_json, readable_projects
 from runvitals.server.projects.storage.owned_projects import ProjectDetail, checked_text
 from runvitals.server.runs.routes.project_parameters import (
@@ -34,6 +31,7 @@ from runvitals.server.runs.routes.project_parameters import (
     resource_of,
     trash_ms,
 )
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheOutsideServices
 from runvitals.store.errors import NotFound
 
 _NEEDS = {

@@ -8,7 +8,7 @@ from fastapi import Depends
 from pydantic import Field
 
 from runvitals.model.errors import UnknownProject
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.doors.routing import DEFAULT_RULES, FIELDS, InvalidRules, checked_rules
@@ -17,6 +17,7 @@ from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import ProjectNumber
 from runvitals.server.runs.routes.project_parameters import PATH, ProjectName
+from runvitals.server.service_parameters import TheAccess
 
 _PATHS: Final = ("/projects/{project:path}/routing-rules", f"{PATH}/routing-rules")
 

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 from fastapi import Header, HTTPException
 
 from runvitals.model.errors import UnknownProject
-from runvitals.server.access.actions import Action
-from runvitals.server.access.control import TheAccess
+from runvitals.server.access.actions import PUBLIC, Action
 from runvitals.server.access.credentials import LINK_HEADER
-from runvitals.server.access.permission import PUBLIC, needs, with_accounts
+from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.principals import GuestLink
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
 from runvitals.store.errors import NotFound
 
 router = Router()

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from runvitals.model.errors import UnknownProject
 from runvitals.model.json_values import damage_of
-from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import AUTHENTICATED, needs
+from runvitals.server.access.actions import AUTHENTICATED, Action
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import KeyScope, Operator, Principal, ServiceAccount, User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Project, ProjectItem
@@ -19,6 +19,7 @@ from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.saved_views import MAX_NAME, SavedView, SavedViewTable, ViewChanged
+from runvitals.server.service_parameters import TheAccess
 from runvitals.store.errors import NotFound
 
 Kind = Literal["runs", "workspace"]

@@ -10,7 +10,8 @@ from fastapi import HTTPException, Request
 from pydantic import Field
 
 from runvitals.model.errors import AmbiguousName, UnknownRun
-from runvitals.server.access.permission import AUTHENTICATED, needs, recording, route_check
+from runvitals.server.access.actions import AUTHENTICATED
+from runvitals.server.access.permission import needs, recording, route_check
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.responses import EDIT_ERRORS, INVALID_PARAMETER

@@ -47,4 +47,5 @@ async def run_live(
         follower = live.Follower(begin, library.clock)
     except ValueError as error:
         raise HTTPException(422, f"after: {error}") from None
-    return EventStream(request, services_of(request).feeds.stream(run, follower))
+    services = services_of(request)
+    return EventStream(request, services.open_streams, services.feeds.stream(run, follower))

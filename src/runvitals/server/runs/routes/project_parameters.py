@@ -9,7 +9,7 @@ from fastapi import Depends, Path, Request
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import PROJECT_ACTIONS, Action
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Entity, Project, Visibility
 from runvitals.server.access.visibility import visibility_problem
@@ -17,6 +17,7 @@ from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.outside_services import OutsideServices
 from runvitals.server.projects.storage.owned_projects import ProjectDetail
 from runvitals.server.runs.routes.parameters import ProjectNumber
+from runvitals.server.service_parameters import TheAccess
 from runvitals.server.services import shared_services_of
 from runvitals.server.user_content.markdown import MAX_CHARACTERS, html_of
 

@@ -6,7 +6,6 @@ from fastapi import HTTPException, Request
 from pydantic import Field
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Visibility
@@ -14,6 +13,7 @@ from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import RunNumber
 from runvitals.server.runs.routes.project_parameters import refresh_runs
+from runvitals.server.service_parameters import TheAccess
 
 
 class ProjectOfRun(RequestBody):

@@ -7,16 +7,14 @@ from typing import Annotated, Any
 from fastapi import HTTPException, Path, Query
 from pydantic import Field
 
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.bodies import RequestBody
-from runvitals.server.http.errors import InvalidFields
-from runvitals.server.http.field_checks import checking
+from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.outbound.policy import Blocked
-from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 from runvitals.server.sign_on.discovery import ProviderFailed
 from runvitals.server.sign_on.storage.jwt_issuers import JwtIssuerRow
 from runvitals.server.sign_on.tokens import checked_keys

@@ -8,15 +8,13 @@ from fastapi import HTTPException, Path, Request
 from fastapi.responses import Response
 from pydantic import Field
 
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
-from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
-from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheOutsideServices
 from runvitals.server.sign_on.routes.redirects import begin
 
 router = Router()

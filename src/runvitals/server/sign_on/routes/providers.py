@@ -7,10 +7,9 @@ from typing import Any
 from fastapi import HTTPException
 from pydantic import Field
 
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
@@ -18,7 +17,7 @@ from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.organisation.routes.changed_settings import PROVIDERS, enforced_by
 from runvitals.server.outbound.policy import Blocked
-from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheOutsideServices
 from runvitals.server.sign_on.providers import MAX_PROVIDERS, shown_providers, stored_providers
 
 router = Router()

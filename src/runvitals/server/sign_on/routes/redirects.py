@@ -9,13 +9,14 @@ from fastapi import BackgroundTasks, HTTPException, Query, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from pydantic import Field
 
-from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import PUBLIC, needs, with_accounts
+from runvitals.server.access.actions import PUBLIC
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.attempt_limits import network_of
 from runvitals.server.accounts.routes import pending_sign_in
 from runvitals.server.accounts.routes.account_json import account_json
-from runvitals.server.accounts.routes.services import AccountServices, TheNotices, TheServices
 from runvitals.server.accounts.routes.session_cookies import (
     browser_of,
     is_secure,
@@ -32,7 +33,8 @@ from runvitals.server.http.errors import DetailedError
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.mail.notices import Notices
-from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.outside_services import OutsideServices
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheOutsideServices, TheServices
 from runvitals.server.sign_on.discovery import ProviderFailed
 from runvitals.server.sign_on.outcomes import (
     Confirmed,

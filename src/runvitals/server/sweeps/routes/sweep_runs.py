@@ -10,12 +10,12 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.run_state import State
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.runs.storage.run_rows import RunRow
+from runvitals.server.service_parameters import TheAccess
 from runvitals.server.services import shared_services_of
 from runvitals.server.sweeps.commands import MAX_REPORTED, AgentCommands, Command
 from runvitals.server.sweeps.outcomes import values_so_far

@@ -9,7 +9,7 @@ from fastapi import Depends, HTTPException, Path
 from pydantic import Field
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.access.requester import Requester, TheRequester
@@ -23,6 +23,7 @@ from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.projects import NOBODY
 from runvitals.server.runs.routes.parameters import ProjectNumber
 from runvitals.server.runs.storage.run_places import RunPlace
+from runvitals.server.service_parameters import TheAccess
 from runvitals.server.sweeps import control
 from runvitals.server.sweeps.commands import LOST_MS
 from runvitals.server.sweeps.configuration import InvalidConfiguration

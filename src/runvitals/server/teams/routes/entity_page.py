@@ -7,13 +7,12 @@ from typing import Annotated, Any
 from fastapi import Path
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Account
 from runvitals.server.accounts.routes.users import user_page
 from runvitals.server.http.router import Router
-from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 from runvitals.server.teams.routes.profile import team_page
 
 router = Router()

@@ -9,14 +9,14 @@ from pydantic import Field
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.matrix import Role
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
-from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess, TheNotices
 from runvitals.server.teams.routes.inviting import (
     InvitationResult,
     InvitationResults,

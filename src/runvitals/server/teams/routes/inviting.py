@@ -17,8 +17,7 @@ from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity, Member
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import InvalidFields, too_many
-from runvitals.server.http.field_checks import checking
+from runvitals.server.http.errors import InvalidFields, checking, too_many
 from runvitals.server.mail import messages
 from runvitals.server.mail.notices import Notices
 from runvitals.server.organisation.settings import with_defaults

@@ -8,19 +8,19 @@ from fastapi import HTTPException, Path
 from pydantic import Field
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess, unauthenticated
+from runvitals.server.access.control import AccessControl, unauthenticated
 from runvitals.server.access.matrix import Role
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import Access, Anonymous, User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Account, Organisation
-from runvitals.server.accounts.routes.services import TheNotices, TheServices
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.field_checks import checking
+from runvitals.server.http.errors import checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages, team_messages
 from runvitals.server.organisation.settings import enforced_switches
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheServices
 from runvitals.server.teams.routes.inviting import check_admission, check_role, may_admit
 from runvitals.server.teams.routes.parameters import TheTeam
 from runvitals.server.teams.storage.join_requests import MAX_MESSAGE, JoinRequestRow

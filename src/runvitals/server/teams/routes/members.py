@@ -8,21 +8,20 @@ from fastapi import HTTPException, Query, Response
 from pydantic import Field
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.matrix import Role
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Member
-from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.csv_response import csv_response
-from runvitals.server.http.errors import InvalidFields
-from runvitals.server.http.field_checks import checking
+from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.service_parameters import TheAccess, TheNotices
 from runvitals.server.teams.routes.parameters import TEAM_ACTIONS, MemberName, TheTeam, entity_of
 from runvitals.server.teams.storage.members import MemberRow
 from runvitals.server.teams.storage.teams import TeamRow

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 from fastapi import Depends, Path
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Entity
+from runvitals.server.service_parameters import TheAccess
 from runvitals.server.teams.storage.teams import TeamRow
 from runvitals.store.errors import NotFound
 

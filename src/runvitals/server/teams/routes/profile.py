@@ -7,14 +7,15 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
-from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.outside_services import OutsideServices
 from runvitals.server.projects.routes.readable import project_json, readable_projects
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 from runvitals.server.teams.routes.joining import join_of
 from runvitals.server.teams.routes.parameters import TheTeam, entity_of, team_json
 from runvitals.server.teams.storage.teams import TeamRow

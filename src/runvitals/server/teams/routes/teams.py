@@ -9,18 +9,16 @@ from pydantic import Field
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Organisation, Visibility
-from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.http.bodies import RequestBody
-from runvitals.server.http.errors import InvalidFields
-from runvitals.server.http.field_checks import checking
+from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.mail import team_messages
 from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.service_parameters import TheAccess, TheNotices
 from runvitals.server.teams.routes.parameters import TheTeam, team_json
 from runvitals.server.teams.storage.teams import MAX_JOIN_DOMAINS, checked_labels
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.storage.users import ListedUser
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
 
 router = Router()
 

@@ -7,12 +7,13 @@ from typing import Any
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.http.router import Router
 from runvitals.server.library.measured_library import KINDS, ProjectStorage
 from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.service_parameters import TheAccess
 from runvitals.server.services import shared_services_of
 
 router = Router()

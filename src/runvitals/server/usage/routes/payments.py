@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from fastapi import HTTPException, Request
 
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.router import Router
-from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 from runvitals.server.services import shared_services_of
 from runvitals.server.usage.charges import MICRO
 from runvitals.server.usage.payments import Payment, PaymentFailed, PaymentProvider, PaymentRequest

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 from fastapi import HTTPException, Path
 from pydantic import Field
 
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
 from runvitals.server.usage.charges import MICRO, UNITS
 from runvitals.server.usage.routes.billing_text import PlainText
 from runvitals.server.usage.routes.usage import TheReports

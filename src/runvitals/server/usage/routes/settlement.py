@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import Field
 
-from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
 from runvitals.server.usage.routes.billing_text import MailAddress, PlainText
 
 router = Router()

@@ -9,13 +9,14 @@ from fastapi import Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Entity, Organisation, Project, ProjectItem
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.library.measured_library import KINDS, RunStorage
+from runvitals.server.service_parameters import TheAccess
 from runvitals.server.services import shared_services_of
 from runvitals.server.usage.routes.own_usage import project_storage_json
 

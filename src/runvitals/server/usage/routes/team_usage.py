@@ -8,10 +8,11 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
 from runvitals.server.services import shared_services_of
 from runvitals.server.teams.routes.parameters import TheTeam
 from runvitals.server.usage.routes.own_usage import storage_json, storage_limit

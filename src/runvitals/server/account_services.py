@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Final, TypeVar
-
-from fastapi import Depends, Request
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from runvitals.server.access import rate_limits
 from runvitals.server.access.rate_limits import RateLimit, RateLimiter
@@ -30,8 +28,10 @@ from runvitals.server.mail.notices import Notices
 from runvitals.server.mail.settings import URL_ENVIRONMENT
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.server.services import shared_services_of
 from runvitals.store.errors import NoLongerValid
+
+if TYPE_CHECKING:
+    from fastapi import Request
 
 T = TypeVar("T")
 _HASHING_THREADS: Final = MAX_HASHING + MAX_WAITING + 10
@@ -162,19 +162,3 @@ _RATES: Final[dict[str, tuple[RateLimit, ...]]] = {
     "provider": (rate_limits.PROVIDER_STARTS,),
     "trial_message": (rate_limits.TRIAL_MESSAGES,),
 }
-
-
-def services_of(request: Request) -> AccountServices:
-    """The services of the application."""
-    return shared_services_of(request).account_services
-
-
-TheServices = Annotated[AccountServices, Depends(services_of)]
-
-
-def notices_of(services: TheServices) -> Notices:
-    """The notices of the application."""
-    return services.notices()
-
-
-TheNotices = Annotated[Notices, Depends(notices_of)]
