@@ -1,4 +1,4 @@
-"""The routes that only a shared server has: they load the tables of accounts."""
+"""The routes that only a shared server has, by feature: they load the tables of accounts."""
 
 from __future__ import annotations
 
@@ -6,44 +6,77 @@ from typing import Final
 
 from runvitals.server.http.router import RouterModule
 
-_API = "/api/v1"
+_API: Final = "/api/v1"
+
+
+def _feature(name: str, modules: str, *beginnings: str) -> RouterModule:
+    """The routes of a feature. `modules`: of its `routes`, in the order in which they are asked."""
+    return RouterModule(
+        f"{name}.routes", tuple(_API + path for path in beginnings), tuple(modules.split()), _API
+    )
+
+
 ACCOUNT_ROUTERS: Final = (
-    RouterModule(
-        "accounts.routes.routers",
-        (f"{_API}/auth/", f"{_API}/account", f"{_API}/users", f"{_API}/teams/", f"{_API}/organisation/"),
+    _feature(
+        "accounts",
+        "sign_in sudo sign_up setup password_reset device_login account profile export pictures password "
+        "sessions emails api_keys second_factor passkeys beta users",
+        "/auth/",
+        "/account",
+        "/users",
+        "/teams/",
+        "/organisation/",
     ),
-    RouterModule("sign_on.routes.routers", (f"{_API}/auth/", f"{_API}/account/", f"{_API}/organisation/")),
-    RouterModule(
-        "teams.routes.routers",
-        (
-            f"{_API}/teams",
-            f"{_API}/team-requests",
-            f"{_API}/invitations/",
-            f"{_API}/account/",
-            f"{_API}/entities/",
-            f"{_API}/organisation/",
-        ),
+    _feature("sign_on", "redirects logins providers issuers", "/auth/", "/account/", "/organisation/"),
+    _feature(
+        "teams",
+        "teams members settings profile entity_page projects invitations received_invitations joining "
+        "service_accounts",
+        "/teams",
+        "/team-requests",
+        "/invitations/",
+        "/account/",
+        "/entities/",
+        "/organisation/",
     ),
-    RouterModule(
-        "organisation.routes.routers", (f"{_API}/organisation", f"{_API}/teams/", f"{_API}/account/")
+    _feature("mail", "mail", "/organisation/mail"),
+    _feature(
+        "organisation",
+        "settings members invitations teams roles keys names scim_secret",
+        "/organisation",
     ),
-    RouterModule(
-        "projects.routes.routers",
-        (f"{_API}/entities", f"{_API}/projects/", f"{_API}/runs/", f"{_API}/shared", f"{_API}/views"),
+    _feature("audit", "audit audit_webhook", "/organisation/audit", "/teams/", "/account/"),
+    _feature("artifacts", "artifacts", "/entities/", "/projects/"),
+    _feature(
+        "projects",
+        "owned_projects members links shared defaults views routing_rules",
+        "/entities",
+        "/projects/",
+        "/runs/",
+        "/shared",
+        "/views",
     ),
-    RouterModule(
-        "alerts.routes.routers",
-        (
-            f"{_API}/account/",
-            f"{_API}/teams/",
-            f"{_API}/mute/",
-            f"{_API}/entities/",
-            f"{_API}/organisation/",
-        ),
+    _feature("runs", "project_runs", "/runs/"),
+    _feature("sweeps", "sweep_runs sweeps", "/entities/", "/projects/"),
+    _feature(
+        "alerts",
+        "personal own_slack slack_install slack_app team trial_messages mute firings rules team_secrets "
+        "destinations automations notifications",
+        "/account/",
+        "/teams/",
+        "/mute/",
+        "/entities/",
+        "/organisation/",
     ),
-    RouterModule(
-        "usage.routes.routers",
-        (f"{_API}/usage", f"{_API}/billing", f"{_API}/storage", f"{_API}/account/", f"{_API}/teams/"),
+    _feature(
+        "usage",
+        "usage own_usage team_usage rates plans alerts administrators cost_centres settlement payments "
+        "statements storage",
+        "/usage",
+        "/billing",
+        "/storage",
+        "/account/",
+        "/teams/",
     ),
     RouterModule("accounts.routes.shown_images", ("/-/picture/", "/-/image/")),
     RouterModule("doors.scim.routes", ("/scim/v2/",)),

@@ -10,7 +10,7 @@ import importlib
 import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from json import JSONDecodeError
 from typing import Any, TypeVar
 
@@ -232,20 +232,35 @@ class Router:
 
 @dataclass(frozen=True)
 class RouterModule:
-    """A module with a `router` that is imported when the first request for it arrives.
+    """A module with a `router`, or several of a package, imported when the first request for it arrives.
 
     Args:
-        name: of the module, within `runvitals.server`.
+        name: of the module or package, within `runvitals.server`.
         beginnings: of all paths of its routes; those of other routers may begin so too.
+        modules: of the package, in the order in which their routes are asked.
+        prefix: of the paths of the routes of these modules.
     """
 
     name: str
     beginnings: tuple[str, ...]
+    modules: tuple[str, ...] = ()
+    prefix: str = ""
 
     def load(self) -> Router:
-        """Import it."""
-        router: Router = importlib.import_module(f"runvitals.server.{self.name}").router
+        """Import the modules and return their routes, for all applications the same."""
+        package = f"runvitals.server.{self.name}"
+        if self.modules:
+            return _combined_router(package, self.modules, self.prefix)
+        router: Router = importlib.import_module(package).router
         return router
+
+
+@cache
+def _combined_router(package: str, modules: tuple[str, ...], prefix: str) -> Router:
+    router = Router(prefix)
+    for module in modules:
+        router.include_router(importlib.import_module(f"{package}.{module}").router)
+    return router
 
 
 class ImportedRoutes(BaseRoute):
