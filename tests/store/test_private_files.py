@@ -11,7 +11,7 @@ import pytest
 
 from runvitals.base import stored_keys
 from runvitals.monitoring.settings import trust
-from runvitals.server.database.backup import backup as copy_metadata
+from runvitals.server.database.backup import copy_sqlite as copy_metadata
 from runvitals.server.database.database import Database
 from runvitals.store.samples.interface import SampleBatch
 from runvitals.store.samples.sqlite import SqliteChunks

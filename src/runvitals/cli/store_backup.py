@@ -123,14 +123,14 @@ def _copy_samples(arguments: argparse.Namespace, into: str) -> int:
 
 
 def _copy_metadata(address: str, into: str) -> None:
-    from runvitals.server.database import backup, postgresql_dump
+    from runvitals.server.database import backup
     from runvitals.server.database.database import sqlite_path
 
     path = sqlite_path(address)
     if path is None:
-        postgresql_dump.dump(address, into)
+        backup.dump_postgresql(address, into)
     else:
-        backup.backup(path, into)
+        backup.copy_sqlite(path, into)
 
 
 # Restore
@@ -210,16 +210,16 @@ def _restore_metadata(source: str, address: str) -> None:
 
     Batches that wait on the disks of servers may have such ids, which must not be assigned again.
     """
-    from runvitals.server.database import backup, postgresql_dump
+    from runvitals.server.database import backup
     from runvitals.server.database.database import Database, sqlite_path
     from runvitals.server.database.issued_ids import HighestIds, IssuedIds
     from runvitals.server.pairing.pairing import SKIPPED_IDS
 
     path = sqlite_path(address)
     if path is None:
-        postgresql_dump.load(os.path.join(source, DUMP), address)
+        backup.restore_postgresql(os.path.join(source, DUMP), address)
     else:
-        backup.backup(os.path.join(source, METADATA_FILE), path)
+        backup.copy_sqlite(os.path.join(source, METADATA_FILE), path)
     with closing(Database(address)) as database:
         IssuedIds(database).skip_to(HighestIds(0, 0), SKIPPED_IDS)
 

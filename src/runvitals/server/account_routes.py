@@ -49,7 +49,7 @@ ACCOUNT_ROUTERS: Final = (
     _feature("artifacts", "artifacts", "/entities/", "/projects/"),
     _feature(
         "projects",
-        "owned_projects members links shared defaults views routing_rules",
+        "owned_projects members links shared views routing_rules",
         "/entities",
         "/projects/",
         "/runs/",
@@ -70,8 +70,7 @@ ACCOUNT_ROUTERS: Final = (
     ),
     _feature(
         "usage",
-        "usage own_usage team_usage rates plans alerts administrators cost_centres settlement payments "
-        "statements storage",
+        "usage own_usage team_usage rates plans billing cost_centres payments statements storage",
         "/usage",
         "/billing",
         "/storage",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.alerts.slack_app import SlackApp
 from runvitals.server.audit.audit_webhook import AuditWebhook
-from runvitals.server.http.made_once import MadeOnce
 from runvitals.server.http.workers import Workers
 from runvitals.server.mail.settings import URL_ENVIRONMENT, server_url
 from runvitals.server.metadata_store import MetadataStore
@@ -29,6 +29,31 @@ if TYPE_CHECKING:
 _THREADS = 8
 _DEADLINE_S = 60.0
 """A sign-in asks its provider up to five times, each for ten seconds."""
+
+
+T = TypeVar("T")
+
+
+class MadeOnce(Generic[T]):
+    """Makes a value at the first call, in one thread, and returns it at every call.
+
+    Example:
+        >>> numbers = MadeOnce(lambda: [1, 2])
+        >>> numbers() is numbers()
+        True
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: list[T] = []
+        self._making = threading.Lock()
+
+    def __call__(self) -> T:
+        if not self._made:
+            with self._making:
+                if not self._made:
+                    self._made.append(self._make())
+        return self._made[0]
 
 
 class OutsideServices:

@@ -12,7 +12,7 @@ _SCRIPT = """
 import sqlalchemy as sa
 from alembic import op
 
-from runvitals.server.database.lossless_downgrade import check_nothing_is_lost, rows_of
+from runvitals.server.database.migration import check_nothing_is_lost, rows_of
 
 revision = "{revision}"
 down_revision = "{before}"

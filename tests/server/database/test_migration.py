@@ -17,7 +17,7 @@ from sqlalchemy import text
 from runvitals.model.filter import Filter
 from runvitals.model.filter_text import parse
 from runvitals.model.run_sort import RunSort
-from runvitals.server.database import backup, migration, postgresql_dump
+from runvitals.server.database import backup, migration
 from runvitals.server.database.database import Database
 from runvitals.server.database.migration import FOLDER, downgrade, migrate, newest, present
 from runvitals.server.metadata_store import open_metadata_store
@@ -111,11 +111,11 @@ def test_the_oldest_database_keeps_everything(oldest: str) -> None:
 def test_a_copy_of_the_oldest_one_opens(oldest: str, kind: str, empty: NewAddress, tmp_path: Path) -> None:
     copy = empty()
     if kind == "sqlite":
-        backup.backup(oldest, copy)
+        backup.copy_sqlite(oldest, copy)
     else:
         dump = str(tmp_path / "metadata.dump")
-        postgresql_dump.dump(oldest, dump)
-        postgresql_dump.load(dump, copy)
+        backup.dump_postgresql(oldest, dump)
+        backup.restore_postgresql(dump, copy)
     with open_metadata_store(copy) as store:
         assert store.runs.count(Filter(), T0) == 2
 

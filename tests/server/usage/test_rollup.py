@@ -15,8 +15,7 @@ from sqlalchemy import Table, select
 from runvitals.model.durations import DAY_MS
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.background.account_trash import AccountTrash
-from runvitals.server.database.tables.devices import device
-from runvitals.server.database.tables.runs import run
+from runvitals.server.database.tables.runs import device, run
 from runvitals.server.database.tables.usage import (
     usage_device_run_day,
     usage_dirty,

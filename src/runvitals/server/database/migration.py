@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect, text
@@ -188,3 +189,25 @@ def _check_upgradable(database: Database, revision: str | None) -> None:
         f"this one knows it up to {newest()}: use that version, run "
         f"`runvitals store downgrade {newest()}` with it, or restore a backup"
     )
+
+
+def check_nothing_is_lost(connection: Connection, revision: str, losses: Iterable[tuple[str, str]]) -> None:
+    """Check that a downgrade of a revision loses nothing.
+
+    Args:
+        losses: queries, each with a text that says what its first value means and what to do about it. A
+            query without rows has found nothing.
+
+    Raises:
+        RuntimeError: a query found something.
+    """
+    for query, what in losses:
+        value = connection.execute(text(query)).scalar()
+        if value is not None:
+            raise RuntimeError(f"cannot return to the revision before {revision}: {what.format(value)}")
+
+
+def rows_of(table: str, where: str = "") -> str:
+    """A query for `check_nothing_is_lost` that counts rows."""
+    condition = f" WHERE {where}" if where else ""
+    return f"SELECT count(*) FROM {table}{condition} HAVING count(*) > 0"

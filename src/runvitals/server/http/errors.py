@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from fastapi import HTTPException
@@ -49,3 +50,18 @@ def field_name(path: Sequence[str | int]) -> str:
     for part in path:
         name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else part
     return name
+
+
+@contextmanager
+def checking(field: str) -> Iterator[None]:
+    """Answer a ValueError as 422 of a field. Subclasses, which are conflicts with the present state, stay.
+
+    Raises:
+        InvalidFields: a ValueError was raised.
+    """
+    try:
+        yield
+    except ValueError as error:
+        if type(error) is not ValueError:
+            raise
+        raise InvalidFields({field: str(error)}) from None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from functools import cache, cached_property
 from json import JSONDecodeError
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
@@ -24,6 +24,8 @@ from starlette.types import Receive, Scope, Send
 from runvitals.model import json_values
 from runvitals.server.http.errors import InvalidFields
 
+ANY_METHOD: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_MAX_SHOWN: Final = 200
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 Responses = Mapping[int | str, dict[str, Any]]
 _FOUND = "runvitals.route"
@@ -325,3 +327,27 @@ def lazy_routes(routes: Iterable[BaseRoute]) -> Iterator[LazyRoute]:
             yield from route.routes
         elif isinstance(route, LazyRoute):
             yield route
+
+
+def wrong_method(request: Request) -> tuple[str, str] | None:
+    """Say what is wrong with a request whose path has routes for other methods only.
+
+    Returns the text, and the methods for the header `Allow`; None if no route has its path.
+    """
+    methods = allowed_methods(request.app.router.routes, request.scope)
+    if not methods:
+        return None
+    allowed = ", ".join(methods)
+    return f"{request.method} {request.url.path[:_MAX_SHOWN]}: only {allowed} is allowed", allowed
+
+
+def refuse_other_methods(request: Request) -> None:
+    """Refuse a method that no route of this path has.
+
+    Raises:
+        HTTPException: 405 if a route has the path of the request, but another method.
+    """
+    wrong = wrong_method(request)
+    if wrong is not None:
+        text, allowed = wrong
+        raise HTTPException(405, text, {"allow": allowed})

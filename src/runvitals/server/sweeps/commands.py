@@ -14,12 +14,11 @@ from runvitals.server.charts.series import LoggedSelection
 from runvitals.server.library.run_library import RunView, TooMuch
 from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.sweeps.configuration import Objective, SweepConfiguration
+from runvitals.server.sweeps.configuration import Objective, SweepConfiguration, stored_configuration
 from runvitals.server.sweeps.early_termination import Hyperband
 from runvitals.server.sweeps.outcomes import note_ended, trials
 from runvitals.server.sweeps.search import next_parameters
 from runvitals.server.sweeps.storage.rows import Sweep, SweepAgent, SweepRun
-from runvitals.server.sweeps.stored_configurations import stored_configuration
 
 Command = dict[str, Any]
 LOST_MS: Final = 300_000

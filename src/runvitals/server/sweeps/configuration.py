@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, Literal, cast
 
+from runvitals.model.json_values import DAMAGED
 from runvitals.server.sweeps.distributions import Categorical
 from runvitals.server.sweeps.early_termination import Hyperband, parse_hyperband
 from runvitals.server.sweeps.parameters import MAX_PARAMETERS, Parameter, parse_parameters
@@ -204,3 +207,20 @@ def _coordinates(parameter: Parameter) -> int:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+_DAMAGED: Final = SweepConfiguration(cast(Method, DAMAGED), ())
+
+
+@lru_cache(maxsize=256)
+def stored_configuration(encoded: str) -> SweepConfiguration:
+    """A configuration from the JSON that is stored: agents ask for it every five seconds."""
+    return parse_configuration(json.loads(encoded))
+
+
+def shown_configuration(encoded: str) -> SweepConfiguration:
+    """The same for a list, which one that is damaged must not break: it has the method `damaged`."""
+    try:
+        return stored_configuration(encoded)
+    except ValueError:
+        return _DAMAGED

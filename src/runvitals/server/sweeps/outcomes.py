@@ -9,11 +9,10 @@ from typing import Any, Final
 from runvitals.model.state import RUNNING
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.search_columns import LOGGED
-from runvitals.server.sweeps.configuration import SweepConfiguration
+from runvitals.server.sweeps.configuration import SweepConfiguration, stored_configuration
 from runvitals.server.sweeps.search import Trial
 from runvitals.server.sweeps.storage.rows import Sweep, SweepRun
 from runvitals.server.sweeps.storage.runs import RunOutcome
-from runvitals.server.sweeps.stored_configurations import stored_configuration
 
 _LEARNED: Final = 500
 """Runs that a search looks at: the newest ones, and the best."""

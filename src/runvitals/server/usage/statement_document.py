@@ -1,4 +1,4 @@
-"""What a statement says, and as HTML; `statement_pdf` prints the same."""
+"""What a statement says, and as HTML; `printed_statements` prints the same."""
 
 from __future__ import annotations
 

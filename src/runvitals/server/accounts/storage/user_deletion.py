@@ -9,7 +9,6 @@ from runvitals.server.accounts.storage.pictures import remove_picture
 from runvitals.server.audit.storage.audit import Actor, anonymise_user, record
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables import accounts as tables
-from runvitals.server.database.tables import join_requests as join_tables
 from runvitals.server.database.tables import sign_in as sign_in_tables
 from runvitals.server.database.tables import sign_on as sign_on_tables
 from runvitals.server.database.tables.accounts import entity, membership, user_account
@@ -34,7 +33,7 @@ _PERSONAL = (
     sign_on_tables.group_administrator,
     tables.membership,
     tables.project_member,
-    join_tables.team_join_request,
+    tables.team_join_request,
 )
 
 

@@ -21,6 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
+from sqlalchemy.schema import conv
 
 from runvitals.server.database.table_base import id_column, metadata, ordered_text, unique_where
 
@@ -388,4 +389,23 @@ access_generation = Table(
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("number", BigInteger, nullable=False),
+)
+
+
+# `message`: what the user wrote to the team's administrators. `ended_by`: who approved or rejected it.
+team_join_request = Table(
+    "team_join_request",
+    metadata,
+    id_column(),
+    Column("team_id", Integer, ForeignKey("team.entity_id", ondelete="CASCADE"), nullable=False),
+    Column("user_id", Integer, ForeignKey("user_account.id", ondelete="CASCADE"), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("ended_ms", BigInteger),
+    Column("ended_by", Integer, ForeignKey("user_account.id", ondelete="SET NULL")),
+    unique_where("uq_team_join_request_pending", "team_id", "user_id", where="state = 'pending'"),
+    Index(None, "user_id"),
+    CheckConstraint("state IN ('pending', 'approved', 'rejected', 'withdrawn')", name=conv("state")),
+    sqlite_autoincrement=True,
 )

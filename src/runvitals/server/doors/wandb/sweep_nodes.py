@@ -15,8 +15,8 @@ from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, iso_time
 from runvitals.server.doors.wandb.run_reads import MAX_PAGE, of_project, page_of_runs
 from runvitals.server.sweeps.commands import LOST_MS
+from runvitals.server.sweeps.configuration import shown_configuration
 from runvitals.server.sweeps.storage.rows import OVER, Sweep, SweepAgent
-from runvitals.server.sweeps.stored_configurations import shown_configuration
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

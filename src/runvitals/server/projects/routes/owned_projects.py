@@ -10,6 +10,7 @@ from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
+from runvitals.server.access.entity_defaults import entity_defaults
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester, TheRequester
@@ -267,3 +268,17 @@ def _user_id(requester: Requester) -> int:
     if not isinstance(requester.principal, User):
         raise HTTPException(403, "only a user can mark projects")
     return requester.principal.id
+
+
+router = Router()
+
+
+@router.get("/entities/{entity}/defaults", dependencies=[needs("team:read")])
+def defaults(entity: EntityName, access: TheAccess) -> dict[str, Any]:
+    """Whether code is saved, and who sees new projects."""
+    number = access.accounts.entity_id(entity)
+    facts = None if number is None else access.accounts.entity(number)
+    if facts is None:
+        raise NotFound(f"there is no team or user {entity!r}")
+    found = entity_defaults(access.accounts, facts)
+    return {"code_saving": found.code_saving, "visibility": found.visibility}

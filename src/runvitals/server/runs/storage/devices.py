@@ -11,7 +11,7 @@ from runvitals.base.json_codec import dumps
 from runvitals.model.device import RunDevice
 from runvitals.server.database.database import Database, among, ids_of, insert
 from runvitals.server.database.stored_json import stored_object
-from runvitals.server.database.tables.devices import device, run_device
+from runvitals.server.database.tables.runs import device, run_device
 from runvitals.server.database.text import check_integers, checked_name
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 

@@ -27,8 +27,7 @@ from runvitals.model.filter import Predicate, is_field
 from runvitals.model.names import plain_text
 from runvitals.model.state import RUNNING
 from runvitals.server.database.database import among
-from runvitals.server.database.tables.devices import device, run_device
-from runvitals.server.database.tables.runs import run, run_field, run_text
+from runvitals.server.database.tables.runs import device, run, run_device, run_field, run_text
 from runvitals.server.database.text import LAST_CHARACTER
 from runvitals.server.runs.storage.run_states import state_at
 

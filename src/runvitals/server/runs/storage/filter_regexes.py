@@ -17,8 +17,16 @@ from runvitals.model.fields import TEXT
 from runvitals.model.filter import Label
 from runvitals.server.database.database import among
 from runvitals.server.database.tables.accounts import entity, user_account
-from runvitals.server.database.tables.devices import device, run_device
-from runvitals.server.database.tables.runs import project, run, run_field, run_note, run_tag, writer
+from runvitals.server.database.tables.runs import (
+    device,
+    project,
+    run,
+    run_device,
+    run_field,
+    run_note,
+    run_tag,
+    writer,
+)
 from runvitals.server.database.tables.sweeps import sweep, sweep_run
 from runvitals.server.runs.storage.filter_conditions import Condition
 

@@ -25,8 +25,17 @@ from runvitals.model.filter import (
 from runvitals.model.names import plain_text
 from runvitals.model.state import STATES
 from runvitals.server.database.tables.accounts import entity, user_account
-from runvitals.server.database.tables.devices import device, run_device
-from runvitals.server.database.tables.runs import field, project, run, run_field, run_note, run_tag, writer
+from runvitals.server.database.tables.runs import (
+    device,
+    field,
+    project,
+    run,
+    run_device,
+    run_field,
+    run_note,
+    run_tag,
+    writer,
+)
 from runvitals.server.database.tables.sweeps import sweep, sweep_run
 from runvitals.server.runs.storage.filter_conditions import (
     Condition,

@@ -18,11 +18,11 @@ from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.service_parameters import TheAccess
 from runvitals.server.services import shared_services_of
 from runvitals.server.sweeps.commands import MAX_REPORTED, AgentCommands, Command
+from runvitals.server.sweeps.configuration import stored_configuration
 from runvitals.server.sweeps.outcomes import values_so_far
 from runvitals.server.sweeps.routes.sweeps import PATHS, READS, TheSweep
 from runvitals.server.sweeps.storage.rows import UNENDED, SweepAgent, SweepRun, UnknownSweep
 from runvitals.server.sweeps.storage.runs import RunOutcome
-from runvitals.server.sweeps.stored_configurations import stored_configuration
 
 router = Router()
 

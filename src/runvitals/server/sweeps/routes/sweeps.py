@@ -26,10 +26,9 @@ from runvitals.server.runs.storage.run_places import RunPlace
 from runvitals.server.service_parameters import TheAccess
 from runvitals.server.sweeps import control
 from runvitals.server.sweeps.commands import LOST_MS
-from runvitals.server.sweeps.configuration import InvalidConfiguration
+from runvitals.server.sweeps.configuration import InvalidConfiguration, shown_configuration
 from runvitals.server.sweeps.sources import from_json
 from runvitals.server.sweeps.storage.rows import NewSweep, State, Sweep, SweepConflict
-from runvitals.server.sweeps.stored_configurations import shown_configuration
 
 MAX_PRIOR_RUNS: Final = 1000
 PATHS: Final = ("/entities/{entity}/projects/{project}/sweeps", "/projects/{project:path}/sweeps")

@@ -11,8 +11,14 @@ from runvitals.model.names import plain_text
 from runvitals.server.accounts.storage.users import user_by_name
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
-from runvitals.server.database.tables.accounts import email, entity, membership, team, user_account
-from runvitals.server.database.tables.join_requests import team_join_request
+from runvitals.server.database.tables.accounts import (
+    email,
+    entity,
+    membership,
+    team,
+    team_join_request,
+    user_account,
+)
 from runvitals.server.teams.storage.members import add_member, resolve_role
 from runvitals.server.teams.storage.teams import TEAMS, TeamRow, living_team, team_row
 from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, NotAllowed, NotFound

@@ -19,9 +19,9 @@ from runvitals.server.database.tables.accounts import (
     invitation,
     membership,
     project_member,
+    team_join_request,
     user_account,
 )
-from runvitals.server.database.tables.join_requests import team_join_request
 from runvitals.server.database.tables.runs import project
 from runvitals.server.organisation.storage.roles import role_by_name
 from runvitals.server.teams.storage.team_administrators import check_team_administrators, lock_members

@@ -20,8 +20,15 @@ from sqlalchemy import (
 )
 
 from runvitals.server.database.database import Database, among, insert, put_rows
-from runvitals.server.database.tables.devices import device, run_device
-from runvitals.server.database.tables.runs import project, run, section, writer, writer_schema
+from runvitals.server.database.tables.runs import (
+    device,
+    project,
+    run,
+    run_device,
+    section,
+    writer,
+    writer_schema,
+)
 from runvitals.server.database.tables.usage import (
     storage_day,
     usage_device_run_day,

@@ -1,0 +1,96 @@
+"""How the organisation's billing is set up.
+
+`/billing/administrators`: who looks after it. `/billing/settlement`: what statements say about who sends
+them and who pays. `/billing/alerts`: at which use of limits and at which charges who gets a mail.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.accounts.storage.users import ListedUser
+from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.listing import ThePage, page_of
+from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
+from runvitals.server.usage.routes.billing_text import MailAddress, PlainText
+from runvitals.server.usage.storage.alerts import Recipients
+from runvitals.server.usage.usage_alerts import AlertSettings, alert_settings
+
+router = Router()
+Category = Literal["tracked_hours", "device_hours", "energy", "storage", "ingest", "charges"]
+
+
+@router.get("/billing/administrators", dependencies=[needs("billing:read")])
+def administrators(access: TheAccess, page: ThePage) -> dict[str, Any]:
+    """The billing administrators and billing viewers, by name. `PATCH /organisation/members/{name}` with
+    `billing_role` changes who they are.
+    """
+    found = [one for one in access.accounts.users.listed() if one.user.billing_role != "none"]
+    return page_of("administrators", found, lambda one: one.user.name, page, _administrator_json)
+
+
+def _administrator_json(one: ListedUser) -> dict[str, Any]:
+    return {
+        "name": one.user.name,
+        "display_name": one.user.display_name,
+        "org_role": one.user.org_role,
+        "billing_role": one.user.billing_role,
+        "state": one.user.state,
+    }
+
+
+class SettlementForm(RequestBody):
+    heading: PlainText = Field("", max_length=200, description='"": that it is not a tax invoice.')
+    issuer: PlainText = Field("", max_length=500, description="Who sends statements, below the name.")
+    address: PlainText = Field("", max_length=500, description="Of who pays, without a cost centre.")
+    contact: MailAddress = Field("", max_length=254, description="For questions about statements.")
+    cost_centre: PlainText = Field("", max_length=64)
+    purchase_order: PlainText = Field("", max_length=100)
+
+
+@router.get("/billing/settlement", dependencies=[needs("billing:settle")])
+def settlement(access: TheAccess) -> dict[str, Any]:
+    """The settlement data. Statements that were issued keep what they have."""
+    stored = access.metadata_store.usage.documents.get("settlement")
+    return SettlementForm.model_construct(**stored).model_dump()
+
+
+@router.put("/billing/settlement", dependencies=[needs("billing:settle")])
+def put_settlement(form: SettlementForm, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+    """Replace it, for the statements that are issued from now on."""
+    wanted = form.model_dump()
+    access.metadata_store.usage.documents.put("settlement", wanted, requester.actor, access.clock())
+    return wanted
+
+
+class AlertForm(RequestBody):
+    percent: list[Annotated[int, Field(ge=1, le=1000)]] = Field(min_length=1, max_length=20)
+    amounts: list[Annotated[int, Field(ge=1, le=10**9)]] = Field(min_length=1, max_length=20)
+    recipients: Recipients
+    categories: dict[Category, bool] = Field(
+        default_factory=dict, description="Whether there are mails; what is left out is on."
+    )
+
+
+@router.get("/billing/alerts", dependencies=[needs("billing:read")])
+def alerts(access: TheAccess) -> dict[str, Any]:
+    """Percent of limits and amounts of charges at which mails are sent, once a month each, and to whom."""
+    return alert_settings(access.metadata_store).as_json()
+
+
+@router.put("/billing/alerts", dependencies=[needs("billing:manage")])
+def put_alerts(form: AlertForm, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+    """Replace all of it."""
+    wanted = AlertSettings(
+        tuple(sorted(set(form.percent))),
+        tuple(sorted(set(form.amounts))),
+        form.recipients,
+        frozenset(category for category, on in form.categories.items() if not on),
+    ).as_json()
+    access.metadata_store.usage.documents.put("alerts", wanted, requester.actor, access.clock())
+    return wanted
