@@ -153,26 +153,30 @@ export interface components {
             /** @default 24 */
             cooldown_h: number;
         };
-        /** @description How often an automation would have acted. */
-        AutomationPreview: {
-            days: number;
-            /** @description None: it is not known. */
-            times: number | null;
-            /** @description The newest 100 times. */
-            times_ms: number[];
+        Billing: {
+            month: string;
+            currency: string;
+            /** @description Where users get help; "": nowhere. */
+            support_contact: string;
+            /** @description Something is charged, and nobody has said yet who pays. */
+            asks_for_payment_data: boolean;
+            uses: components["schemas"]["Use"][];
         };
-        /** @description What a test of an automation did. */
-        AutomationTest: {
-            /** @description How many receivers get a message. */
-            sent: number;
+        /** @description A user with a role in billing. */
+        BillingAdministrator: {
+            name: string;
+            display_name: string;
+            /** @enum {string} */
+            org_role: "member" | "admin";
+            /** @enum {string} */
+            billing_role: "viewer" | "admin";
+            state: string;
         };
-        /** @description The automations of a team. */
-        AutomationsPage: {
-            automations: components["schemas"]["Automation"][];
+        BillingAdministratorsPage: {
+            administrators: components["schemas"]["BillingAdministrator"][];
             total: number;
             next: string | null;
         };
-        /** @description A change of many runs. */
         BulkChange: {
             runs: components["schemas"]["NamedRun"][];
             /** @enum {string} */
@@ -194,6 +198,13 @@ export interface components {
             add_tags: string[];
             /** @default [] */
             remove_tags: string[];
+        };
+        BytesByKind: {
+            samples: number;
+            console: number;
+            media: number;
+            files: number;
+            artifacts: number;
         };
         Cancellation: {
             reason: string;
@@ -254,6 +265,11 @@ export interface components {
             cut: boolean;
             pieces: components["schemas"]["PrintedPiece"][];
         };
+        CostCentreAssignmentsPage: {
+            assignments: components["schemas"]["CostCentreAssignment"][];
+            total: number;
+            next: string | null;
+        };
         CostCentreChange: {
             /** @default  */
             code: string;
@@ -265,6 +281,11 @@ export interface components {
             contact: string;
             /** @default  */
             purchase_order: string;
+        };
+        CostCentresPage: {
+            cost_centres: components["schemas"]["CostCentre"][];
+            total: number;
+            next: string | null;
         };
         /** @description With its first key; an external one has none. */
         CreatedServiceAccount: {
@@ -351,6 +372,25 @@ export interface components {
         };
         EmailChanges: {
             primary: boolean;
+        };
+        /** @description What a team or user stores, by kind and together. */
+        EntityBytes: {
+            /** @description None: runs of nobody. */
+            entity: string | null;
+            projects: number;
+            samples: number;
+            console: number;
+            media: number;
+            files: number;
+            artifacts: number;
+            bytes: number;
+        };
+        EntityBytesPage: {
+            /** @description At the beginning of which day; None: nothing was measured yet. */
+            day: string | null;
+            entities: components["schemas"]["EntityBytes"][];
+            total: number;
+            next: string | null;
         };
         /** @description What is left out does not change. `owner`: a member of the team; null: nobody. */
         EntityProjectChanges: {
@@ -611,30 +651,11 @@ export interface components {
             /** @default /-/settings/emails */
             next: string;
         };
-        /** @description A rule and its state, over the series that the requester may read. */
-        ListedRule: {
-            id: number;
-            name: string;
-            /** @description As in a file of rules. */
-            rule: {
-                [key: string]: Json;
-            };
-            enabled: boolean;
-            /** @description None: not muted. */
-            muted_until_ms: number | null;
-            created_ms: number;
-            changed_ms: number;
-            /**
-             * @description `pending`: its condition holds for a series, but not for long enough yet.
-             * @enum {string}
-             */
-            state: "off" | "ok" | "pending" | "firing";
-            /** @description For how many series it fires. */
-            firing: number;
-            /** @description For how many its condition holds, but not for long enough yet. */
-            pending: number;
+        ListedProjectsPage: {
+            projects: components["schemas"]["ListedProject"][];
+            total: number;
+            next: string | null;
         };
-        /** @description Logged values of a run, in groups of the same steps. */
         Logged: {
             run: string;
             cursor: string;
@@ -1149,6 +1170,10 @@ export interface components {
             old?: string | null;
             new: string;
         };
+        PaymentMethod: {
+            /** @description The service by which statements can be paid; None: none. */
+            provider: string | null;
+        };
         /** @description What is left out does not change. */
         PersonalChange: {
             events?: components["schemas"]["EventChoices"] | null;
@@ -1160,6 +1185,11 @@ export interface components {
                 [key: string]: string;
             }[] | null;
             exceptions?: components["schemas"]["AlertExceptionChange"][] | null;
+        };
+        Plan: {
+            name: string;
+            description: string;
+            limits: components["schemas"]["PlanLimit"][];
         };
         PlanAssignment: {
             plan: string;
@@ -1203,7 +1233,12 @@ export interface components {
             host: string;
             role: string;
         };
-        /** @description Over how many past days an automation is tried. */
+        PlansPage: {
+            plans: components["schemas"]["Plan"][];
+            total: number;
+            next: string | null;
+            assigned: components["schemas"]["AssignedPlan"][];
+        };
         Preview: {
             /** @default 30 */
             days: number;
@@ -1252,17 +1287,32 @@ export interface components {
             label: string;
             url: string;
         };
-        /** @description What is sent of one project. */
-        ProjectAlerts: {
+        /** @description What a project stores, by kind and together. */
+        ProjectBytes: {
             project: string;
-            /** @enum {string} */
-            mode: "off" | "all";
+            runs: number;
+            samples: number;
+            console: number;
+            media: number;
+            files: number;
+            artifacts: number;
+            /** @description Of runs in the trash, which the others include. */
+            trash: number;
+            bytes: number;
         };
-        /** @description Changes of a project. */
+        ProjectBytesPage: {
+            projects: components["schemas"]["ProjectBytes"][];
+            total: number;
+            next: string | null;
+        };
         ProjectChanges: {
             name: string;
         };
-        /** @description What was done to a project. */
+        ProjectDefaults: {
+            code_saving: boolean;
+            /** @description Of new projects. */
+            visibility: components["schemas"]["Visibility"] | null;
+        };
         ProjectDone: {
             project: string;
             /** @enum {string} */
@@ -1303,9 +1353,28 @@ export interface components {
             /** @default true */
             errors_pass: boolean;
         };
+        /** @description A price, in the organisation's currency for one unit. */
+        Rate: {
+            id: number;
+            /** @enum {string} */
+            category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest";
+            device_glob: string;
+            price: number;
+            unit: string;
+            currency: string;
+            valid_from: string;
+            valid_to: string | null;
+            note: string;
+            created_by: string;
+        };
         RateEnd: {
             /** Format: date */
             valid_to: string;
+        };
+        RatesPage: {
+            rates: components["schemas"]["Rate"][];
+            total: number;
+            next: string | null;
         };
         Receiver: {
             /** @description https://… */
@@ -1373,16 +1442,25 @@ export interface components {
                 [key: string]: string[];
             };
         };
-        /** @description The rules of a team or user, and those that are ready to be used. */
-        RulesPage: {
-            rules: components["schemas"]["ListedRule"][];
+        /** @description What a run stores, by kind and together. */
+        RunBytes: {
+            run: string;
+            name: string;
+            started_ms: number;
+            last_ms: number;
+            in_trash: boolean;
+            samples: number;
+            console: number;
+            media: number;
+            files: number;
+            bytes: number;
+            /** @description `run:delete` if the requester may delete it. */
+            may: string[];
+        };
+        RunBytesPage: {
+            runs: components["schemas"]["RunBytes"][];
             total: number;
             next: string | null;
-            /** @description Rules that are ready to be used. */
-            ready: {
-                [key: string]: Json;
-            }[];
-            may: string[];
         };
         /** @description Changes of a run by a user. */
         RunChanges: {
@@ -1530,6 +1608,21 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description What statements say about who sends them and who pays. */
+        Settlement: {
+            /** @default  */
+            heading: string;
+            /** @default  */
+            issuer: string;
+            /** @default  */
+            address: string;
+            /** @default  */
+            contact: string;
+            /** @default  */
+            cost_centre: string;
+            /** @default  */
+            purchase_order: string;
+        };
         SettlementForm: {
             /**
              * @description "": that it is not a tax invoice.
@@ -1570,6 +1663,15 @@ export interface components {
              * @default main
              */
             team: string;
+        };
+        /** @description What a guest link leads to. */
+        SharedPlace: {
+            entity: string;
+            project: string;
+            /** @description None: all of the project. */
+            run: string | null;
+            /** @description None: until the link is revoked. */
+            expires_ms: number | null;
         };
         /** @description A link with its secret, which is shown once. */
         ShownGuestLink: {
@@ -1624,17 +1726,43 @@ export interface components {
             channel?: string | null;
             webhook_url?: string | null;
         };
-        /** @description The Slack destinations of a team. */
-        SlackDestinationsPage: {
-            slack_destinations: components["schemas"]["SlackDestination"][];
+        StatementWithLines: {
+            id: number;
+            /** @description None: a draft. */
+            number: string | null;
+            period: string;
+            /** @enum {string} */
+            scope_kind: "entity" | "cost_centre";
+            scope: string;
+            /** @enum {string} */
+            state: "draft" | "issued" | "cancelled" | "corrected" | "cancellation";
+            computed_ms: number;
+            issued_ms: number | null;
+            issued_by: string | null;
+            currency: string;
+            total: number;
+            reason: string;
+            /** @description The number of the statement that this one cancels or corrects. */
+            replaces: string | null;
+            lines: components["schemas"]["StatementLine"][];
+            total_lines: number;
+            next: string | null;
+        };
+        StatementsPage: {
+            statements: components["schemas"]["Statement"][];
             total: number;
             next: string | null;
-            /** @description The operator registered an app of Slack, by which a browser can add one. */
-            app: boolean;
         };
-        /** @description Where the browser goes to choose a channel. */
-        SlackInstallUrl: {
-            url: string;
+        StorageUse: {
+            storage: components["schemas"]["StoredBytes"];
+        };
+        /** @description What a team or user stores: in all, by kind, and by project. */
+        StoredBytes: {
+            bytes: number;
+            limit_bytes: number | null;
+            by_kind: components["schemas"]["BytesByKind"];
+            trash_bytes: number;
+            by_project: components["schemas"]["ProjectBytes"][];
         };
         SweepAgentSent: {
             /** @description Where it runs. */
@@ -1759,6 +1887,14 @@ export interface components {
             /** @description A team or user. */
             entity: string;
         };
+        /** @description A project that went to the trash with its runs. */
+        TrashedProject: {
+            project: string;
+            entity: string;
+            runs: number;
+            /** @description Until when it can be restored. */
+            purged_ms: number;
+        };
         /** @description By which channel. */
         TrialMessage: {
             /**
@@ -1767,12 +1903,57 @@ export interface components {
              */
             channel: "email" | "slack";
         };
-        /** @description What became of a message, with what the server of the channel answered. */
-        TrialResult: {
-            sent: boolean;
-            status: number | null;
-            answer: string | null;
-            error: string | null;
+        UsageAlertSettings: {
+            percent: number[];
+            amounts: number[];
+            /** @enum {string} */
+            recipients: "admins" | "billing";
+            categories: {
+                [key: string]: boolean;
+            };
+        };
+        /** @description Hours, energy, storage, ingestion, and what they cost. None: not known. */
+        UsageFigures: {
+            runs: number;
+            tracked_hours: number;
+            host_hours: number;
+            /** @description CPU time of the processes of runs. */
+            cpu_hours: number | null;
+            device_hours: number;
+            device_unknown_use_hours: number;
+            device_busy_hours: number;
+            device_idle_hours: number;
+            device_hung_hours: number;
+            device_failed_hours: number;
+            device_wasted_hours: number;
+            energy_kwh: number | null;
+            energy_measured_share: number | null;
+            energy_unknown_hours: number;
+            co2_kg: number | null;
+            storage_gb_month: number;
+            storage_bytes_end: number;
+            ingest_gb: number;
+            points: number;
+            requests: number;
+            /** @description None: nothing that was used has a price. */
+            cost: number | null;
+            wasted: number | null;
+            wasted_failed: number | null;
+            wasted_hung: number | null;
+        };
+        /** @description Usage by some dimensions, and in all. */
+        UsageReport: {
+            from: string;
+            to: string;
+            time_zone: string;
+            currency: string;
+            /** @description A name for each dimension of `by`, and the figures. */
+            rows: {
+                [key: string]: Json;
+            }[];
+            sums: components["schemas"]["UsageFigures"];
+            /** @description What the month will have cost; None: not known. */
+            forecast: number | null;
         };
         UserCode: {
             code: string;
@@ -1861,48 +2042,11 @@ export interface components {
             /** @description The runs that used it, as far as the requester may read them. */
             used_by: string[];
         };
-        /** @description Which runs and artifacts an automation is about; what is empty excludes none. */
-        AutomationFilter: {
-            projects: string[];
-            run_name: string;
-            author: string;
-            tag: string;
-        };
-        /** @description An automation. Of a definition that is damaged in the database there is only `damaged`. */
-        Automation: {
-            id: number;
-            name: string;
-            enabled: boolean;
-            /**
-             * @default {
-             *       "$ref": "#/components/schemas/Json"
-             *     }
-             */
-            event: {
-                [key: string]: Json;
-            };
-            /** @default [] */
-            actions: {
-                [key: string]: Json;
-            }[];
-            /**
-             * @default {
-             *       "projects": [],
-             *       "run_name": "",
-             *       "author": "",
-             *       "tag": ""
-             *     }
-             */
-            filter: components["schemas"]["AutomationFilter"];
-            /** @default 24 */
-            cooldown_h: number;
-            damaged: string | null;
-            /** @description None: the user was deleted. */
-            created_by: string | null;
-            created_ms: number;
-            changed_ms: number;
-            /** @description Why the server switched it off. */
-            problem: string | null;
+        AssignedPlan: {
+            /** @description None: the organisation. */
+            entity: string | null;
+            plan: string;
+            valid_from: string;
         };
         /** @description What became of one run. */
         BulkResult: {
@@ -1937,7 +2081,23 @@ export interface components {
             max: number | null;
             sum: number | null;
         };
-        /** @description How much one series differs. */
+        /** @description Which cost centre pays for a team, a user or a project from a day on. */
+        CostCentreAssignment: {
+            /** @description None: it is gone. */
+            entity: string | null;
+            /** @description None: all projects that have no cost centre of their own. */
+            project: string | null;
+            valid_from: string;
+            /** @description None: none, so the team or user itself. */
+            cost_centre: string | null;
+        };
+        CostCentre: {
+            code: string;
+            name: string;
+            address: string;
+            contact: string;
+            purchase_order: string;
+        };
         Difference: {
             /** @enum {string} */
             kind: "sampled" | "logged";
@@ -2155,6 +2315,18 @@ export interface components {
             /** @description The team or user that has the project. */
             entity: string | null;
         };
+        /** @description A project in a list. `deleted_ms` is there in the trash only. */
+        ListedProject: {
+            name: string;
+            entity: string;
+            visibility: components["schemas"]["Visibility"];
+            owner: string | null;
+            /** @description Without those in the trash. */
+            runs: number;
+            newest_ms: number | null;
+            created_ms: number;
+            deleted_ms: number | null;
+        };
         /** @description A run in a list with the requested columns. */
         ListedRun: {
             id: string;
@@ -2274,55 +2446,60 @@ export interface components {
                 [key: string]: number | null;
             };
         };
-        /** @description What one receiver was sent by an automation. */
-        Notification: {
-            id: number;
-            automation: number | null;
-            event: string;
-            /** @description By what it is sent. */
-            channel: string;
-            /** @description Whom it is for. */
-            receiver: string;
-            title: string;
+        Payment: {
+            provider: string;
+            /** @description By which the service knows the payment. */
+            reference: string;
+            /** @description Where it is paid; "": no more. */
+            url: string;
             /** @enum {string} */
-            state: "pending" | "finished" | "failed" | "dropped";
-            tries: number;
-            status: number | null;
-            answer: string | null;
-            error: string | null;
+            state: "open" | "paid" | "expired";
+        };
+        PlanLimit: {
+            /** @enum {string} */
+            category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
+            included: number;
+            limit: number | null;
+            refuse_new_runs: boolean;
+        };
+        /** @description A project. Of one that the requester may change but not read: its name, owner and visibility only. */
+        ProjectDetail: {
+            name: string;
+            entity: string;
+            /** @default  */
+            description: string;
+            /**
+             * @description Markdown.
+             * @default
+             */
+            overview: string;
+            /** @default  */
+            overview_html: string;
+            visibility: components["schemas"]["Visibility"];
+            /**
+             * @description The visibilities that it cannot get, and why; none for who may not change it.
+             * @default {
+             *       "$ref": "#/components/schemas/Json"
+             *     }
+             */
+            blocked_visibilities: {
+                [key: string]: string;
+            };
+            owner: string | null;
+            /** @default 0 */
             created_ms: number;
-            /** @description When it is tried again; None: it is not. */
-            next_ms: number | null;
-            ended_ms: number | null;
-        };
-        /** @description A time at which the rule would have fired. `ended_ms`: None while it would fire. */
-        PastFiring: {
-            run: string;
-            project: string;
-            key: string;
-            host: string;
-            value: number | null;
-            fired_ms: number;
-            ended_ms: number | null;
-        };
-        /** @description What a user is notified. */
-        PersonalAlerts: {
-            events: components["schemas"]["ChosenEvents"];
-            quiet: components["schemas"]["QuietHours"];
-            /** @enum {string} */
-            digest: "off" | "hourly" | "daily";
-            /** @description When the daily digest is sent: `08:00`. */
-            daily_at: string;
-            time_zone: string;
-            /** @description The exceptions of projects. */
-            projects: components["schemas"]["ProjectAlerts"][];
-            exceptions: components["schemas"]["AlertException"][];
-            /** @description The server sends mail. */
-            mail: boolean;
-            /** @description The user's own channel; None: there is none. */
-            slack: components["schemas"]["OwnSlackChannel"] | null;
-            /** @description Channels can be chosen at Slack. */
-            slack_app: boolean;
+            deleted_ms: number | null;
+            purged_ms: number | null;
+            /** @default 0 */
+            runs: number;
+            newest_ms: number | null;
+            /** @default false */
+            starred: boolean;
+            /**
+             * @description What the requester may do with it and in it.
+             * @default []
+             */
+            may: string[];
         };
         /** @description Who was added to a project: a user, or a service account. */
         ProjectMember: {
@@ -2514,27 +2691,36 @@ export interface components {
             /** @description When one of its keys was used. */
             last_used_ms: number | null;
         };
-        /** @description The app of Slack, without its secret. */
-        SlackApp: {
-            configured: boolean;
-            client_id: string;
-            has_secret: boolean;
-            /** @description What the app needs; None: the server's URL is not known. */
-            redirect_url: string | null;
-            editable: boolean;
-            /** @description What sets the app, so that it cannot be changed here. */
-            enforced_by: string | null;
+        StatementLine: {
+            text: string;
+            project: string | null;
+            category: string;
+            model: string | null;
+            quantity: number;
+            unit: string;
+            included: number;
+            price: number;
+            amount: number;
         };
-        /** @description A channel of Slack of a team. */
-        SlackDestination: {
+        /** @description A statement, or a draft of one. */
+        Statement: {
             id: number;
-            /** @description What the team calls it. */
-            channel: string;
-            /** @description What of its URL may be read. */
-            shown: string;
-            created_ms: number;
-            /** @description Since when Slack does not accept it; None: it does. */
-            disabled_ms: number | null;
+            /** @description None: a draft. */
+            number: string | null;
+            period: string;
+            /** @enum {string} */
+            scope_kind: "entity" | "cost_centre";
+            scope: string;
+            /** @enum {string} */
+            state: "draft" | "issued" | "cancelled" | "corrected" | "cancellation";
+            computed_ms: number;
+            issued_ms: number | null;
+            issued_by: string | null;
+            currency: string;
+            total: number;
+            reason: string;
+            /** @description The number of the statement that this one cancels or corrects. */
+            replaces: string | null;
         };
         /** @description A number of each run. */
         StatisticRow: {
@@ -2613,25 +2799,21 @@ export interface components {
             /** @description What the user may do with it: `sweep:control`, `sweep:delete`. */
             may: string[];
         };
-        /** @description What a team is notified. */
-        TeamAlerts: {
-            events: components["schemas"]["ChosenEvents"];
-            slack_destination: number | null;
-            slack_destinations: components["schemas"]["AlertDestination"][];
-            routes: components["schemas"]["RuleRoutes"];
-            /** @description Whom rules can notify. */
-            targets: components["schemas"]["RuleTarget"][];
-            editable: boolean;
-        };
-        /** @description A secret without its value. */
-        TeamSecret: {
-            name: string;
-            created_ms: number;
-            changed_ms: number;
-            /** @description None: no user set the value, or the user was deleted. */
-            changed_by: string | null;
-            /** @description The webhooks that use it. */
-            webhooks: string[];
+        /** @description How much of a category a team, a user or the organisation has used this month. */
+        Use: {
+            /** @description None: the organisation. */
+            entity: string | null;
+            /** @enum {string} */
+            category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
+            /** @description None: charges of what has no price. */
+            value: number | null;
+            included: number;
+            limit: number | null;
+            /** @description Of the limit; None without one. */
+            percent: number | null;
+            /** @description At the end of the month, if it goes on so. */
+            expected: number | null;
+            refuses_new_runs: boolean;
         };
         View: {
             id: number;
@@ -2691,11 +2873,12 @@ export type Approval = components['schemas']['Approval'];
 export type ArtifactsPage = components['schemas']['ArtifactsPage'];
 export type Assignment = components['schemas']['Assignment'];
 export type AutomationChanges = components['schemas']['AutomationChanges'];
-export type AutomationPreview = components['schemas']['AutomationPreview'];
-export type AutomationTest = components['schemas']['AutomationTest'];
-export type AutomationsPage = components['schemas']['AutomationsPage'];
+export type Billing = components['schemas']['Billing'];
+export type BillingAdministrator = components['schemas']['BillingAdministrator'];
+export type BillingAdministratorsPage = components['schemas']['BillingAdministratorsPage'];
 export type BulkChange = components['schemas']['BulkChange'];
 export type BulkRunChanges = components['schemas']['BulkRunChanges'];
+export type BytesByKind = components['schemas']['BytesByKind'];
 export type Cancellation = components['schemas']['Cancellation'];
 export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];
@@ -2705,7 +2888,9 @@ export type ComparedRuns = components['schemas']['ComparedRuns'];
 export type Confirmation = components['schemas']['Confirmation'];
 export type ConfirmationStart = components['schemas']['ConfirmationStart'];
 export type ConsoleAnswer = components['schemas']['ConsoleAnswer'];
+export type CostCentreAssignmentsPage = components['schemas']['CostCentreAssignmentsPage'];
 export type CostCentreChange = components['schemas']['CostCentreChange'];
+export type CostCentresPage = components['schemas']['CostCentresPage'];
 export type CreatedServiceAccount = components['schemas']['CreatedServiceAccount'];
 export type DefinedMetric = components['schemas']['DefinedMetric'];
 export type Deletion = components['schemas']['Deletion'];
@@ -2716,6 +2901,8 @@ export type Differences = components['schemas']['Differences'];
 export type Done = components['schemas']['Done'];
 export type DryRunRequest = components['schemas']['DryRunRequest'];
 export type EmailChanges = components['schemas']['EmailChanges'];
+export type EntityBytes = components['schemas']['EntityBytes'];
+export type EntityBytesPage = components['schemas']['EntityBytesPage'];
 export type EntityProjectChanges = components['schemas']['EntityProjectChanges'];
 export type EntriesPage = components['schemas']['EntriesPage'];
 export type ErrorAnswer = components['schemas']['ErrorAnswer'];
@@ -2746,7 +2933,7 @@ export type KeyChanges = components['schemas']['KeyChanges'];
 export type KeysPage = components['schemas']['KeysPage'];
 export type LimitForm = components['schemas']['LimitForm'];
 export type LinkStart = components['schemas']['LinkStart'];
-export type ListedRule = components['schemas']['ListedRule'];
+export type ListedProjectsPage = components['schemas']['ListedProjectsPage'];
 export type Logged = components['schemas']['Logged'];
 export type LoggedGroup = components['schemas']['LoggedGroup'];
 export type Login = components['schemas']['Login'];
@@ -2800,26 +2987,33 @@ export type PasskeyChanges = components['schemas']['PasskeyChanges'];
 export type PasskeyLogin = components['schemas']['PasskeyLogin'];
 export type PasskeysAsked = components['schemas']['PasskeysAsked'];
 export type PasswordChange = components['schemas']['PasswordChange'];
+export type PaymentMethod = components['schemas']['PaymentMethod'];
 export type PersonalChange = components['schemas']['PersonalChange'];
+export type Plan = components['schemas']['Plan'];
 export type PlanAssignment = components['schemas']['PlanAssignment'];
 export type PlanForm = components['schemas']['PlanForm'];
 export type PlannedKey = components['schemas']['PlannedKey'];
 export type PlannedMetric = components['schemas']['PlannedMetric'];
 export type PlannedPlace = components['schemas']['PlannedPlace'];
+export type PlansPage = components['schemas']['PlansPage'];
 export type Preview = components['schemas']['Preview'];
 export type PrintedPiece = components['schemas']['PrintedPiece'];
 export type PrivacyChanges = components['schemas']['PrivacyChanges'];
 export type ProfileChanges = components['schemas']['ProfileChanges'];
 export type ProfileLink = components['schemas']['ProfileLink'];
-export type ProjectAlerts = components['schemas']['ProjectAlerts'];
+export type ProjectBytes = components['schemas']['ProjectBytes'];
+export type ProjectBytesPage = components['schemas']['ProjectBytesPage'];
 export type ProjectChanges = components['schemas']['ProjectChanges'];
+export type ProjectDefaults = components['schemas']['ProjectDefaults'];
 export type ProjectDone = components['schemas']['ProjectDone'];
 export type ProjectMembersPage = components['schemas']['ProjectMembersPage'];
 export type ProjectOfRun = components['schemas']['ProjectOfRun'];
 export type ProviderStart = components['schemas']['ProviderStart'];
 export type Providers = components['schemas']['Providers'];
 export type Quiet = components['schemas']['Quiet'];
+export type Rate = components['schemas']['Rate'];
 export type RateEnd = components['schemas']['RateEnd'];
+export type RatesPage = components['schemas']['RatesPage'];
 export type Receiver = components['schemas']['Receiver'];
 export type ReceiverResponse = components['schemas']['ReceiverResponse'];
 export type ResetRequest = components['schemas']['ResetRequest'];
@@ -2831,7 +3025,8 @@ export type RuleRoutes = components['schemas']['RuleRoutes'];
 export type RuleTarget = components['schemas']['RuleTarget'];
 export type RuleTest = components['schemas']['RuleTest'];
 export type RulesChange = components['schemas']['RulesChange'];
-export type RulesPage = components['schemas']['RulesPage'];
+export type RunBytes = components['schemas']['RunBytes'];
+export type RunBytesPage = components['schemas']['RunBytesPage'];
 export type RunChanges = components['schemas']['RunChanges'];
 export type RunDetail = components['schemas']['RunDetail'];
 export type SavedFilesPage = components['schemas']['SavedFilesPage'];
@@ -2841,16 +3036,20 @@ export type SeriesInfo = components['schemas']['SeriesInfo'];
 export type ServiceAccountChanges = components['schemas']['ServiceAccountChanges'];
 export type ServiceAccountKeyRotation = components['schemas']['ServiceAccountKeyRotation'];
 export type ServiceAccountsPage = components['schemas']['ServiceAccountsPage'];
+export type Settlement = components['schemas']['Settlement'];
 export type SettlementForm = components['schemas']['SettlementForm'];
 export type Setup = components['schemas']['Setup'];
+export type SharedPlace = components['schemas']['SharedPlace'];
 export type ShownGuestLink = components['schemas']['ShownGuestLink'];
 export type ShownKey = components['schemas']['ShownKey'];
 export type SignOnConfirmation = components['schemas']['SignOnConfirmation'];
 export type SignUp = components['schemas']['SignUp'];
 export type SlackCredentials = components['schemas']['SlackCredentials'];
 export type SlackDestinationChanges = components['schemas']['SlackDestinationChanges'];
-export type SlackDestinationsPage = components['schemas']['SlackDestinationsPage'];
-export type SlackInstallUrl = components['schemas']['SlackInstallUrl'];
+export type StatementWithLines = components['schemas']['StatementWithLines'];
+export type StatementsPage = components['schemas']['StatementsPage'];
+export type StorageUse = components['schemas']['StorageUse'];
+export type StoredBytes = components['schemas']['StoredBytes'];
 export type SweepAgentSent = components['schemas']['SweepAgentSent'];
 export type SweepConfigurationSent = components['schemas']['SweepConfigurationSent'];
 export type SweepRunsPage = components['schemas']['SweepRunsPage'];
@@ -2869,8 +3068,11 @@ export type TeamSecretsPage = components['schemas']['TeamSecretsPage'];
 export type Token = components['schemas']['Token'];
 export type TokenBody = components['schemas']['TokenBody'];
 export type Transfer = components['schemas']['Transfer'];
+export type TrashedProject = components['schemas']['TrashedProject'];
 export type TrialMessage = components['schemas']['TrialMessage'];
-export type TrialResult = components['schemas']['TrialResult'];
+export type UsageAlertSettings = components['schemas']['UsageAlertSettings'];
+export type UsageFigures = components['schemas']['UsageFigures'];
+export type UsageReport = components['schemas']['UsageReport'];
 export type UserCode = components['schemas']['UserCode'];
 export type ViewChanges = components['schemas']['ViewChanges'];
 export type Visibility = components['schemas']['Visibility'];
@@ -2881,12 +3083,13 @@ export type AgentCommands = components['schemas']['AgentCommands'];
 export type AlertException = components['schemas']['AlertException'];
 export type AppriseDestination = components['schemas']['AppriseDestination'];
 export type Artifact = components['schemas']['Artifact'];
-export type AutomationFilter = components['schemas']['AutomationFilter'];
-export type Automation = components['schemas']['Automation'];
+export type AssignedPlan = components['schemas']['AssignedPlan'];
 export type BulkResult = components['schemas']['BulkResult'];
 export type BulkResults = components['schemas']['BulkResults'];
 export type Collection = components['schemas']['Collection'];
 export type ColumnSummary = components['schemas']['ColumnSummary'];
+export type CostCentreAssignment = components['schemas']['CostCentreAssignment'];
+export type CostCentre = components['schemas']['CostCentre'];
 export type Difference = components['schemas']['Difference'];
 export type DryRun = components['schemas']['DryRun'];
 export type Ending = components['schemas']['Ending'];
@@ -2904,6 +3107,7 @@ export type GuestLink = components['schemas']['GuestLink'];
 export type HostRun = components['schemas']['HostRun'];
 export type Key = components['schemas']['Key'];
 export type Latest = components['schemas']['Latest'];
+export type ListedProject = components['schemas']['ListedProject'];
 export type ListedRun = components['schemas']['ListedRun'];
 export type MediaKey = components['schemas']['MediaKey'];
 export type MediaRecord = components['schemas']['MediaRecord'];
@@ -2911,9 +3115,9 @@ export type Mute = components['schemas']['Mute'];
 export type NamedRun = components['schemas']['NamedRun'];
 export type NewRow = components['schemas']['NewRow'];
 export type NewSample = components['schemas']['NewSample'];
-export type Notification = components['schemas']['Notification'];
-export type PastFiring = components['schemas']['PastFiring'];
-export type PersonalAlerts = components['schemas']['PersonalAlerts'];
+export type Payment = components['schemas']['Payment'];
+export type PlanLimit = components['schemas']['PlanLimit'];
+export type ProjectDetail = components['schemas']['ProjectDetail'];
 export type ProjectMember = components['schemas']['ProjectMember'];
 export type Project = components['schemas']['Project'];
 export type QuietHours = components['schemas']['QuietHours'];
@@ -2928,15 +3132,14 @@ export type RunRow = components['schemas']['RunRow'];
 export type RunServiceAccount = components['schemas']['RunServiceAccount'];
 export type SavedFile = components['schemas']['SavedFile'];
 export type ServiceAccount = components['schemas']['ServiceAccount'];
-export type SlackApp = components['schemas']['SlackApp'];
-export type SlackDestination = components['schemas']['SlackDestination'];
+export type StatementLine = components['schemas']['StatementLine'];
+export type Statement = components['schemas']['Statement'];
 export type StatisticRow = components['schemas']['StatisticRow'];
 export type Statistics = components['schemas']['Statistics'];
 export type SweepAgent = components['schemas']['SweepAgent'];
 export type SweepRun = components['schemas']['SweepRun'];
 export type Sweep = components['schemas']['Sweep'];
-export type TeamAlerts = components['schemas']['TeamAlerts'];
-export type TeamSecret = components['schemas']['TeamSecret'];
+export type Use = components['schemas']['Use'];
 export type View = components['schemas']['View'];
 export type Views = components['schemas']['Views'];
 export type Webhook = components['schemas']['Webhook'];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -16,15 +17,20 @@ from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Project, Visibility
 from runvitals.server.access.visibility import visibility_problem
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.mail import team_messages
-from runvitals.server.projects.routes.readable import project_json, readable_projects
+from runvitals.server.projects.routes.readable import (
+    ListedProjectsPage,
+    project_json,
+    readable_projects,
+)
 from runvitals.server.projects.storage.owned_projects import ProjectDetail, checked_text
 from runvitals.server.runs.routes.project_parameters import (
     PATH,
+    PROJECT_RESPONSE,
     EntityName,
     TheProject,
     project_detail,
@@ -60,6 +66,20 @@ class NewProject(RequestBody):
     visibility: Visibility | None = None
 
 
+class TrashedProject(ResponseBody):
+    """A project that went to the trash with its runs."""
+
+    project: str
+    entity: str
+    runs: int
+    purged_ms: int = Field(description="Until when it can be restored.")
+
+
+class ProjectDefaults(ResponseBody):
+    code_saving: bool
+    visibility: Visibility | None = Field(description="Of new projects.")
+
+
 class Transfer(RequestBody):
     entity: Annotated[str, Field(max_length=64, description="A team or user.")]
 
@@ -67,7 +87,12 @@ class Transfer(RequestBody):
 router = Router()
 
 
-@router.get("/entities/{entity}/projects", dependencies=[needs("filtered project:read")])
+@router.get(
+    "/entities/{entity}/projects",
+    response_model=ListedProjectsPage,
+    response_model_exclude_unset=True,
+    dependencies=[needs("filtered project:read")],
+)
 def projects(
     entity: EntityName,
     access: TheAccess,
@@ -79,10 +104,12 @@ def projects(
     owner = access.directory.entity_named(entity)
     found = [] if owner is None else readable_projects(access, requester, owner.id, deleted)
     rows = sorted(found, key=lambda row: row.name)
-    return page_of("projects", rows, lambda row: row.name, page, lambda row: project_json(entity, row))
+    return page_of("projects", rows, lambda row: row.name, page, partial(project_json, entity))
 
 
-@router.post("/entities/{entity}/projects", status_code=201, dependencies=[needs("project:create")])
+@router.post(
+    "/entities/{entity}/projects", status_code=201, dependencies=[needs("project:create")], **PROJECT_RESPONSE
+)
 def create_project(
     entity: EntityName,
     new: NewProject,
@@ -115,7 +142,7 @@ def create_project(
     return project_detail(access, requester, row.id, outside)
 
 
-@router.get(PATH, dependencies=[needs("project:read")])
+@router.get(PATH, dependencies=[needs("project:read")], **PROJECT_RESPONSE)
 def read_project(
     project: TheProject, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
 ) -> dict[str, Any]:
@@ -123,7 +150,9 @@ def read_project(
     return project_detail(access, requester, project.id, outside)
 
 
-@router.patch(PATH, dependencies=[needs("project:read", or_else="project:update_visibility")])
+@router.patch(
+    PATH, dependencies=[needs("project:read", or_else="project:update_visibility")], **PROJECT_RESPONSE
+)
 def change_project(
     project: TheProject,
     changes: EntityProjectChanges,
@@ -162,7 +191,7 @@ def change_project(
     return project_detail(access, requester, project.id, outside)
 
 
-@router.delete(PATH, status_code=202, dependencies=[needs("project:delete")])
+@router.delete(PATH, response_model=TrashedProject, status_code=202, dependencies=[needs("project:delete")])
 def delete_project(
     project: TheProject, access: TheAccess, requester: TheRequester, request: Request
 ) -> dict[str, Any]:
@@ -179,7 +208,7 @@ def delete_project(
     }
 
 
-@router.post(f"{PATH}/restore", dependencies=[needs("project:delete")])
+@router.post(f"{PATH}/restore", dependencies=[needs("project:delete")], **PROJECT_RESPONSE)
 def restore_project(
     project: TheProject,
     access: TheAccess,
@@ -196,7 +225,7 @@ def restore_project(
     return project_detail(access, requester, project.id, outside)
 
 
-@router.post(f"{PATH}/transfer", dependencies=[needs("project:transfer")])
+@router.post(f"{PATH}/transfer", dependencies=[needs("project:transfer")], **PROJECT_RESPONSE)
 def transfer_project(
     project: TheProject,
     transfer: Transfer,
@@ -270,15 +299,11 @@ def _user_id(requester: Requester) -> int:
     return requester.principal.id
 
 
-router = Router()
-
-
-@router.get("/entities/{entity}/defaults", dependencies=[needs("team:read")])
-def defaults(entity: EntityName, access: TheAccess) -> dict[str, Any]:
+@router.get("/entities/{entity}/defaults", response_model=ProjectDefaults, dependencies=[needs("team:read")])
+def defaults(entity: EntityName, access: TheAccess) -> Any:
     """Whether code is saved, and who sees new projects."""
     number = access.accounts.entity_id(entity)
     facts = None if number is None else access.accounts.entity(number)
     if facts is None:
         raise NotFound(f"there is no team or user {entity!r}")
-    found = entity_defaults(access.accounts, facts)
-    return {"code_saving": found.code_saving, "visibility": found.visibility}
+    return entity_defaults(access.accounts, facts)

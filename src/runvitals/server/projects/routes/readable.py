@@ -4,10 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester
+from runvitals.server.access.resources import Visibility
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.projects.storage.project_members import ListedProject
+
+
+class ListedProjectSchema(ResponseBody):
+    """A project in a list. `deleted_ms` is there in the trash only."""
+
+    name: str
+    entity: str
+    visibility: Visibility
+    owner: str | None
+    runs: int = Field(description="Without those in the trash.")
+    newest_ms: int | None
+    created_ms: int
+    deleted_ms: int | None = None
+
+
+class ListedProjectsPage(ResponseBody):
+    projects: list[ListedProjectSchema]
+    total: int
+    next: str | None
 
 
 def readable_projects(
@@ -23,7 +46,7 @@ def readable_projects(
 
 
 def project_json(entity: str, project: ListedProject) -> dict[str, Any]:
-    """A project in a list. `entity`: the name of the team or user."""
+    """Return the fields of a `ListedProjectSchema`. `entity`: the name of the team or user."""
     return {
         "name": project.name,
         "entity": entity,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Header, HTTPException
+from pydantic import Field
 
 from runvitals.model.errors import UnknownProject
 from runvitals.server.access.actions import PUBLIC, Action
@@ -13,6 +14,7 @@ from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.principals import GuestLink
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import ProjectItem
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
 from runvitals.store.errors import NotFound
@@ -20,7 +22,16 @@ from runvitals.store.errors import NotFound
 router = Router()
 
 
-@router.get("/shared", dependencies=[needs(PUBLIC), with_accounts()])
+class SharedPlace(ResponseBody):
+    """What a guest link leads to."""
+
+    entity: str
+    project: str
+    run: str | None = Field(description="None: all of the project.")
+    expires_ms: int | None = Field(description="None: until the link is revoked.")
+
+
+@router.get("/shared", response_model=SharedPlace, dependencies=[needs(PUBLIC), with_accounts()])
 def shared(
     access: TheAccess,
     requester: TheRequester,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import anyio.from_thread
 from fastapi import Depends, Path, Request
+from pydantic import Field
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import PROJECT_ACTIONS, Action
@@ -13,6 +14,7 @@ from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Entity, Project, Visibility
 from runvitals.server.access.visibility import visibility_problem
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.outside_services import OutsideServices
 from runvitals.server.projects.storage.owned_projects import ProjectDetail
@@ -24,6 +26,35 @@ from runvitals.server.user_content.markdown import MAX_CHARACTERS, html_of
 PATH = "/entities/{entity}/projects/{project}"
 EntityName = Annotated[str, Path(description="A team or user.", max_length=64)]
 ProjectName = Annotated[str, Path(description="The project's name.", max_length=256)]
+
+
+class ProjectDetailSchema(ResponseBody):
+    """A project. Of one that the requester may change but not read: its name, owner and visibility only."""
+
+    name: str
+    entity: str
+    description: str = ""
+    overview: str = Field("", description="Markdown.")
+    overview_html: str = ""
+    visibility: Visibility
+    blocked_visibilities: dict[str, str] = Field(
+        {}, description="The visibilities that it cannot get, and why; none for who may not change it."
+    )
+    owner: str | None
+    created_ms: int = 0
+    deleted_ms: int | None = None
+    purged_ms: int | None = None
+    runs: int = 0
+    newest_ms: int | None = None
+    starred: bool = False
+    may: list[str] = Field([], description="What the requester may do with it and in it.")
+
+
+PROJECT_RESPONSE: Final[dict[str, Any]] = {
+    "response_model": ProjectDetailSchema,
+    "response_model_exclude_unset": True,
+}
+"""Options of routes that answer with `project_detail`."""
 
 
 def the_entity(entity: EntityName, access: TheAccess, requester: TheRequester) -> Entity:
@@ -73,10 +104,7 @@ def resource_of(access: AccessControl, row: ProjectDetail) -> Project:
 def project_detail(
     access: AccessControl, requester: Requester, project_id: int, outside: OutsideServices
 ) -> dict[str, Any]:
-    """Return the JSON of a project. `may`: what the requester may do with it and in it.
-
-    Of a project that the requester may change but not read: its name, owner and visibility.
-    """
+    """Return the fields of a `ProjectDetailSchema`."""
     row = access.accounts.owned_projects.get(project_id)
     if not access.may(requester, Action.PROJECT_READ, resource_of(access, row)):
         shown = ("name", "entity", "visibility", "owner")

@@ -12,8 +12,7 @@ from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.accounts.storage.users import ListedUser
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
@@ -25,23 +24,31 @@ router = Router()
 Category = Literal["tracked_hours", "device_hours", "energy", "storage", "ingest", "charges"]
 
 
-@router.get("/billing/administrators", dependencies=[needs("billing:read")])
+class BillingAdministrator(ResponseBody):
+    """A user with a role in billing."""
+
+    name: str
+    display_name: str
+    org_role: Literal["member", "admin"]
+    billing_role: Literal["viewer", "admin"]
+    state: str
+
+
+class BillingAdministratorsPage(ResponseBody):
+    administrators: list[BillingAdministrator]
+    total: int
+    next: str | None
+
+
+@router.get(
+    "/billing/administrators", response_model=BillingAdministratorsPage, dependencies=[needs("billing:read")]
+)
 def administrators(access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The billing administrators and billing viewers, by name. `PATCH /organisation/members/{name}` with
     `billing_role` changes who they are.
     """
-    found = [one for one in access.accounts.users.listed() if one.user.billing_role != "none"]
-    return page_of("administrators", found, lambda one: one.user.name, page, _administrator_json)
-
-
-def _administrator_json(one: ListedUser) -> dict[str, Any]:
-    return {
-        "name": one.user.name,
-        "display_name": one.user.display_name,
-        "org_role": one.user.org_role,
-        "billing_role": one.user.billing_role,
-        "state": one.user.state,
-    }
+    users = [listed.user for listed in access.accounts.users.listed() if listed.user.billing_role != "none"]
+    return page_of("administrators", users, lambda user: user.name, page)
 
 
 class SettlementForm(RequestBody):
@@ -53,19 +60,30 @@ class SettlementForm(RequestBody):
     purchase_order: PlainText = Field("", max_length=100)
 
 
-@router.get("/billing/settlement", dependencies=[needs("billing:settle")])
-def settlement(access: TheAccess) -> dict[str, Any]:
+class Settlement(ResponseBody):
+    """What statements say about who sends them and who pays."""
+
+    heading: str = ""
+    issuer: str = ""
+    address: str = ""
+    contact: str = ""
+    cost_centre: str = ""
+    purchase_order: str = ""
+
+
+@router.get("/billing/settlement", response_model=Settlement, dependencies=[needs("billing:settle")])
+def settlement(access: TheAccess) -> Any:
     """The settlement data. Statements that were issued keep what they have."""
-    stored = access.metadata_store.usage.documents.get("settlement")
-    return SettlementForm.model_construct(**stored).model_dump()
+    return access.metadata_store.usage.documents.get("settlement")
 
 
-@router.put("/billing/settlement", dependencies=[needs("billing:settle")])
-def put_settlement(form: SettlementForm, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+@router.put("/billing/settlement", response_model=Settlement, dependencies=[needs("billing:settle")])
+def put_settlement(form: SettlementForm, access: TheAccess, requester: TheRequester) -> Any:
     """Replace it, for the statements that are issued from now on."""
-    wanted = form.model_dump()
-    access.metadata_store.usage.documents.put("settlement", wanted, requester.actor, access.clock())
-    return wanted
+    access.metadata_store.usage.documents.put(
+        "settlement", form.model_dump(), requester.actor, access.clock()
+    )
+    return form
 
 
 class AlertForm(RequestBody):
@@ -77,20 +95,27 @@ class AlertForm(RequestBody):
     )
 
 
-@router.get("/billing/alerts", dependencies=[needs("billing:read")])
-def alerts(access: TheAccess) -> dict[str, Any]:
+class UsageAlertSettings(ResponseBody):
+    percent: list[int]
+    amounts: list[int]
+    recipients: Recipients
+    categories: dict[Category, bool]
+
+
+@router.get("/billing/alerts", response_model=UsageAlertSettings, dependencies=[needs("billing:read")])
+def alerts(access: TheAccess) -> Any:
     """Percent of limits and amounts of charges at which mails are sent, once a month each, and to whom."""
     return alert_settings(access.metadata_store).as_json()
 
 
-@router.put("/billing/alerts", dependencies=[needs("billing:manage")])
-def put_alerts(form: AlertForm, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+@router.put("/billing/alerts", response_model=UsageAlertSettings, dependencies=[needs("billing:manage")])
+def put_alerts(form: AlertForm, access: TheAccess, requester: TheRequester) -> Any:
     """Replace all of it."""
-    wanted = AlertSettings(
+    settings = AlertSettings(
         tuple(sorted(set(form.percent))),
         tuple(sorted(set(form.amounts))),
         form.recipients,
         frozenset(category for category, on in form.categories.items() if not on),
     ).as_json()
-    access.metadata_store.usage.documents.put("alerts", wanted, requester.actor, access.clock())
-    return wanted
+    access.metadata_store.usage.documents.put("alerts", settings, requester.actor, access.clock())
+    return settings

@@ -11,7 +11,7 @@ from pydantic import Field
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order, page_of
 from runvitals.server.http.router import Router
@@ -50,35 +50,69 @@ class Assignment(RequestBody):
     valid_from: date
 
 
-@router.get("/billing/cost-centres", dependencies=[needs("billing:read")])
+class CostCentreSchema(ResponseBody):
+    code: str
+    name: str
+    address: str
+    contact: str
+    purchase_order: str
+
+
+class CostCentresPage(ResponseBody):
+    cost_centres: list[CostCentreSchema]
+    total: int
+    next: str | None
+
+
+class CostCentreAssignmentSchema(ResponseBody):
+    """Which cost centre pays for a team, a user or a project from a day on."""
+
+    entity: str | None = Field(description="None: it is gone.")
+    project: str | None = Field(description="None: all projects that have no cost centre of their own.")
+    valid_from: str
+    cost_centre: str | None = Field(description="None: none, so the team or user itself.")
+
+
+class CostCentreAssignmentsPage(ResponseBody):
+    assignments: list[CostCentreAssignmentSchema]
+    total: int
+    next: str | None
+
+
+@router.get("/billing/cost-centres", response_model=CostCentresPage, dependencies=[needs("billing:read")])
 def cost_centres(reports: TheReports, page: ThePage) -> dict[str, Any]:
     """All cost centres, by code."""
-    return page_of("cost_centres", reports.cost_centres.all(), lambda one: one.code, page, _cost_centre_json)
+    return page_of("cost_centres", reports.cost_centres.all(), lambda row: row.code, page)
 
 
-@router.post("/billing/cost-centres", dependencies=[needs("billing:manage")], status_code=201)
+@router.post(
+    "/billing/cost-centres",
+    response_model=CostCentreSchema,
+    dependencies=[needs("billing:manage")],
+    status_code=201,
+)
 def add_cost_centre(
     new: NewCostCentre, reports: TheReports, access: TheAccess, requester: TheRequester
-) -> dict[str, Any]:
+) -> Any:
     """Create a cost centre."""
     try:
-        added = reports.cost_centres.add(CostCentre(**new.model_dump()), requester.actor, access.clock())
+        return reports.cost_centres.add(CostCentre(**new.model_dump()), requester.actor, access.clock())
     except NameTaken as error:
         raise InvalidFields({"code": str(error)}) from None
-    return _cost_centre_json(added)
 
 
-@router.patch("/billing/cost-centres/{code}", dependencies=[needs("billing:manage")])
+@router.patch(
+    "/billing/cost-centres/{code}", response_model=CostCentreSchema, dependencies=[needs("billing:manage")]
+)
 def change_cost_centre(
     code: Code, change: CostCentreChange, reports: TheReports, access: TheAccess, requester: TheRequester
-) -> dict[str, Any]:
+) -> Any:
     """Change a cost centre. Statements that were issued stay as they are."""
     changes = change.model_dump(exclude_unset=True)
     try:
-        changed = reports.cost_centres.change(code, changes, requester.actor, access.clock())
+        return reports.cost_centres.change(code, changes, requester.actor, access.clock())
     except NameTaken as error:
         raise InvalidFields({"code": str(error)}) from None
-    return _cost_centre_json(changed)
 
 
 @router.delete("/billing/cost-centres/{code}", dependencies=[needs("billing:manage")], status_code=204)
@@ -93,7 +127,11 @@ def delete_cost_centre(code: Code, reports: TheReports, access: TheAccess, reque
         raise HTTPException(409, str(error)) from None
 
 
-@router.get("/billing/cost-centre-assignments", dependencies=[needs("billing:read")])
+@router.get(
+    "/billing/cost-centre-assignments",
+    response_model=CostCentreAssignmentsPage,
+    dependencies=[needs("billing:read")],
+)
 def assignments(reports: TheReports, page: ThePage) -> dict[str, Any]:
     """Which cost centre pays for which team, user or project, and from which day on."""
     names = reports.names()
@@ -110,7 +148,12 @@ def assignments(reports: TheReports, page: ThePage) -> dict[str, Any]:
     return page_in_order("assignments", found, page)
 
 
-@router.post("/billing/cost-centre-assignments", dependencies=[needs("billing:manage")], status_code=201)
+@router.post(
+    "/billing/cost-centre-assignments",
+    response_model=CostCentreAssignmentSchema,
+    dependencies=[needs("billing:manage")],
+    status_code=201,
+)
 def assign(
     wanted: Assignment, reports: TheReports, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
@@ -143,13 +186,3 @@ def _assigned(wanted: Assignment, day: str, access: AccessControl) -> tuple[Cost
         raise InvalidFields({"project": f"{wanted.entity} has no project {wanted.project!r}"})
     name = f"{wanted.entity}/{wanted.project}"
     return CostCentreAssignment("project", project.id, day, wanted.cost_centre), name
-
-
-def _cost_centre_json(one: CostCentre) -> dict[str, Any]:
-    return {
-        "code": one.code,
-        "name": one.name,
-        "address": one.address,
-        "contact": one.contact,
-        "purchase_order": one.purchase_order,
-    }

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import Request
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.router import Router
 from runvitals.server.library.measured_library import KINDS, ProjectStorage
 from runvitals.server.organisation.settings import with_defaults
@@ -19,13 +21,50 @@ from runvitals.server.services import shared_services_of
 router = Router()
 
 
-@router.get("/account/usage", dependencies=[needs("account:read")])
+class BytesByKind(ResponseBody):
+    samples: int
+    console: int
+    media: int
+    files: int
+    artifacts: int
+
+
+class ProjectBytes(ResponseBody):
+    """What a project stores, by kind and together."""
+
+    project: str
+    runs: int
+    samples: int
+    console: int
+    media: int
+    files: int
+    artifacts: int
+    trash: int = Field(description="Of runs in the trash, which the others include.")
+    bytes: int
+
+
+class StoredBytes(ResponseBody):
+    """What a team or user stores: in all, by kind, and by project."""
+
+    bytes: int
+    limit_bytes: int | None
+    by_kind: BytesByKind
+    trash_bytes: int
+    by_project: list[ProjectBytes]
+
+
+class StorageUse(ResponseBody):
+    storage: StoredBytes
+
+
+@router.get("/account/usage", response_model=StorageUse, dependencies=[needs("account:read")])
 async def usage(request: Request, access: TheAccess, owner: TheOwner) -> Any:
     """The storage that the projects of the user's own space take. Runs in teams count for the team."""
     library = shared_services_of(request).library
     user = await run_in_threadpool(access.accounts.users.get, owner.id)
     limit = await run_in_threadpool(storage_limit, access)
-    return {"storage": storage_json(await library.storage(user.entity_id), limit)}
+    projects = await library.storage(user.entity_id)
+    return storage_use(projects, projects, limit)
 
 
 def storage_limit(access: AccessControl) -> int | None:
@@ -34,18 +73,15 @@ def storage_limit(access: AccessControl) -> int | None:
     return None if limit_gb is None else limit_gb * 10**9
 
 
-def storage_json(projects: list[ProjectStorage], limit: int | None) -> dict[str, Any]:
-    """Storage in bytes: in all, by kind, and by project. `trash` is part of the others."""
-    return {
+def storage_use(
+    projects: list[ProjectStorage], named: list[ProjectStorage], limit: int | None
+) -> dict[str, Any]:
+    """The response about what projects store. `named`: those that it lists; the sums contain all."""
+    storage = {
         "bytes": sum(project.bytes for project in projects),
         "limit_bytes": limit,
         "by_kind": {kind: sum(project.by_kind[kind] for project in projects) for kind in KINDS},
         "trash_bytes": sum(project.trash for project in projects),
-        "by_project": [project_storage_json(project) for project in projects],
+        "by_project": named,
     }
-
-
-def project_storage_json(project: ProjectStorage) -> dict[str, Any]:
-    """Bytes of a project, by kind and together."""
-    about = {"project": project.project, "runs": project.runs}
-    return {**about, **project.by_kind, "trash": project.trash, "bytes": project.bytes}
+    return {"storage": storage}

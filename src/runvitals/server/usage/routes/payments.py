@@ -5,15 +5,23 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fastapi import HTTPException, Request
+from pydantic import Field
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 from runvitals.server.services import shared_services_of
 from runvitals.server.usage.charges import MICRO
-from runvitals.server.usage.payments import Payment, PaymentFailed, PaymentProvider, PaymentRequest
+from runvitals.server.usage.payments import (
+    Payment,
+    PaymentFailed,
+    PaymentProvider,
+    PaymentRequest,
+    PaymentState,
+)
 from runvitals.server.usage.routes.statements import Number
 from runvitals.server.usage.statement_lines import digits
 from runvitals.server.usage.storage.documents import payment_name
@@ -23,14 +31,29 @@ router = Router()
 _STATEMENTS: Final = "/-/billing/statements"
 
 
-@router.get("/billing/payments", dependencies=[needs("billing:read")])
+class PaymentMethod(ResponseBody):
+    provider: str | None = Field(description="The service by which statements can be paid; None: none.")
+
+
+class PaymentSchema(ResponseBody):
+    provider: str
+    reference: str = Field(description="By which the service knows the payment.")
+    url: str = Field(description='Where it is paid; "": no more.')
+    state: PaymentState
+
+
+@router.get("/billing/payments", response_model=PaymentMethod, dependencies=[needs("billing:read")])
 def payments(request: Request) -> dict[str, Any]:
     """By which service statements can be paid; null: none."""
     provider = _provider(request)
     return {"provider": None if provider is None else provider.name}
 
 
-@router.post("/billing/statements/{number}/payment", dependencies=[needs("billing:settle")])
+@router.post(
+    "/billing/statements/{number}/payment",
+    response_model=PaymentSchema,
+    dependencies=[needs("billing:settle")],
+)
 def request_payment(
     number: Number,
     request: Request,
@@ -66,7 +89,11 @@ def request_payment(
     return _shown(provider, made)
 
 
-@router.get("/billing/statements/{number}/payment", dependencies=[needs("billing:settle")])
+@router.get(
+    "/billing/statements/{number}/payment",
+    response_model=PaymentSchema,
+    dependencies=[needs("billing:settle")],
+)
 def payment(number: Number, request: Request, access: TheAccess) -> dict[str, Any]:
     """The payment of a statement, as the service has it now."""
     found = _payable(access, number)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -26,8 +26,11 @@ router = Router()
 PlanName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$", max_length=64)]
 
 
+Category = Literal["tracked_hours", "device_hours", "energy", "storage", "ingest", "charges"]
+
+
 class LimitForm(RequestBody):
-    category: Literal["tracked_hours", "device_hours", "energy", "storage", "ingest", "charges"]
+    category: Category
     included: float = Field(0.0, ge=0, le=10**12, allow_inf_nan=False)
     limit: float | None = Field(None, ge=0, le=10**12, allow_inf_nan=False)
     refuse_new_runs: bool = False
@@ -44,12 +47,59 @@ class PlanAssignment(RequestBody):
     valid_from: date
 
 
-@router.get("/billing", dependencies=[needs("billing:read")])
+class UseSchema(ResponseBody):
+    """How much of a category a team, a user or the organisation has used this month."""
+
+    entity: str | None = Field(description="None: the organisation.")
+    category: Category
+    value: float | None = Field(description="None: charges of what has no price.")
+    included: float
+    limit: float | None
+    percent: float | None = Field(description="Of the limit; None without one.")
+    expected: float | None = Field(description="At the end of the month, if it goes on so.")
+    refuses_new_runs: bool
+
+
+class Billing(ResponseBody):
+    month: str
+    currency: str
+    support_contact: str = Field(description='Where users get help; "": nowhere.')
+    asks_for_payment_data: bool = Field(description="Something is charged, and nobody has said yet who pays.")
+    uses: list[UseSchema]
+
+
+class PlanLimitSchema(ResponseBody):
+    category: Category
+    included: float
+    limit: float | None
+    refuse_new_runs: bool
+
+
+class Plan(ResponseBody):
+    name: str
+    description: str
+    limits: list[PlanLimitSchema]
+
+
+class AssignedPlanSchema(ResponseBody):
+    entity: str | None = Field(description="None: the organisation.")
+    plan: str
+    valid_from: str
+
+
+class PlansPage(ResponseBody):
+    plans: list[Plan]
+    total: int
+    next: str | None
+    assigned: list[AssignedPlanSchema]
+
+
+@router.get("/billing", response_model=Billing, dependencies=[needs("billing:read")])
 def billing(reports: TheReports, access: TheAccess) -> dict[str, Any]:
     """What the organisation, each team and each user have used this month, of which limits."""
     settings, names = reports.settings(), reports.names()
     found = reports.uses()
-    uses = [_use_json(use, names.get(("entity", use.entity_id))) for use in found]
+    uses = [_use(use, names.get(("entity", use.entity_id))) for use in found]
     charged = any(use.category == CHARGES and use.quantity > 0 for use in found)
     return {
         "month": reports.this_month().name,
@@ -60,10 +110,10 @@ def billing(reports: TheReports, access: TheAccess) -> dict[str, Any]:
     }
 
 
-@router.get("/billing/plans", dependencies=[needs("billing:read")])
+@router.get("/billing/plans", response_model=PlansPage, dependencies=[needs("billing:read")])
 def plans(reports: TheReports, page: ThePage) -> dict[str, Any]:
     """All plans by name, and who has which."""
-    found, names = [_plan_json(one) for one in reports.plans.all()], reports.names()
+    found, names = [_plan(one) for one in reports.plans.all()], reports.names()
     assigned = [
         {"entity": names.get(("entity", one.entity_id)), "plan": one.plan, "valid_from": one.valid_from}
         for one in reports.plans.assigned()
@@ -71,7 +121,7 @@ def plans(reports: TheReports, page: ThePage) -> dict[str, Any]:
     return {**page_in_order("plans", found, page), "assigned": assigned}
 
 
-@router.put("/billing/plans/{plan}", dependencies=[needs("billing:manage")])
+@router.put("/billing/plans/{plan}", response_model=Plan, dependencies=[needs("billing:manage")])
 def put_plan(
     plan: PlanName, form: PlanForm, reports: TheReports, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
@@ -82,7 +132,7 @@ def put_plan(
     except ValueError as error:
         raise InvalidFields({"limits": str(error)}) from None
     reports.plans.put(wanted, requester.actor, access.clock())
-    return _plan_json(wanted)
+    return _plan(wanted)
 
 
 @router.delete("/billing/plans/{plan}", dependencies=[needs("billing:manage")], status_code=204)
@@ -94,7 +144,12 @@ def remove_plan(plan: PlanName, reports: TheReports, access: TheAccess, requeste
         raise HTTPException(409, str(error)) from None
 
 
-@router.post("/billing/assignments", dependencies=[needs("billing:manage")], status_code=201)
+@router.post(
+    "/billing/assignments",
+    response_model=AssignedPlanSchema,
+    dependencies=[needs("billing:manage")],
+    status_code=201,
+)
 def assign_plan(
     wanted: PlanAssignment, reports: TheReports, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
@@ -113,26 +168,26 @@ def assign_plan(
     return {"entity": wanted.entity, "plan": wanted.plan, "valid_from": assigned.valid_from}
 
 
-def _plan_json(plan: UsagePlan) -> dict[str, Any]:
+def _plan(plan: UsagePlan) -> dict[str, Any]:
     limits = [
         {
-            "category": one.category,
-            "included": one.included,
-            "limit": one.limit_units,
-            "refuse_new_runs": one.refuse_new_runs,
+            "category": limit.category,
+            "included": limit.included,
+            "limit": limit.limit_units,
+            "refuse_new_runs": limit.refuse_new_runs,
         }
-        for one in plan.limits
+        for limit in plan.limits
     ]
     return {"name": plan.name, "description": plan.description, "limits": limits}
 
 
-def _use_json(use: Use, name: str | None) -> dict[str, Any]:
+def _use(use: Use, name: str | None) -> dict[str, Any]:
     return {
         "entity": name,
         "category": use.category,
         "value": use.value,
         "included": 0.0 if use.limit is None else use.limit.included,
-        "limit": None if use.limit is None else use.limit.limit_units,
+        "limit": use.limit_units,
         "percent": use.share,
         "expected": use.expected,
         "refuses_new_runs": use.refuses,

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -39,15 +39,36 @@ class RateEnd(RequestBody):
     valid_to: date
 
 
-@router.get("/billing/rates", dependencies=[needs("billing:read")])
+class Rate(ResponseBody):
+    """A price, in the organisation's currency for one unit."""
+
+    id: int
+    category: Literal["tracked_hours", "device_hours", "energy", "storage", "ingest"]
+    device_glob: str
+    price: float
+    unit: str
+    currency: str
+    valid_from: str
+    valid_to: str | None
+    note: str
+    created_by: str
+
+
+class RatesPage(ResponseBody):
+    rates: list[Rate]
+    total: int
+    next: str | None
+
+
+@router.get("/billing/rates", response_model=RatesPage, dependencies=[needs("billing:read")])
 def rates(reports: TheReports, page: ThePage) -> dict[str, Any]:
     """All prices, the newest first, in the organisation's currency."""
     currency = reports.settings().currency
     return page_in_order("rates", [_rate_json(row, currency) for row in reports.rates.all()], page)
 
 
-@router.post("/billing/rates", dependencies=[needs("billing:manage")], status_code=201)
-def add_rate(new: NewRate, reports: TheReports, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+@router.post("/billing/rates", response_model=Rate, dependencies=[needs("billing:manage")], status_code=201)
+def add_rate(new: NewRate, reports: TheReports, access: TheAccess, requester: TheRequester) -> Any:
     """Set a price from a day on. The most specific one applies, then the newest."""
     if new.valid_to is not None and new.valid_to < new.valid_from:
         raise InvalidFields({"valid_to": "expected a day not before the first one"})
@@ -67,10 +88,10 @@ def add_rate(new: NewRate, reports: TheReports, access: TheAccess, requester: Th
     return _rate_json(added, reports.settings().currency)
 
 
-@router.patch("/billing/rates/{rate}", dependencies=[needs("billing:manage")])
+@router.patch("/billing/rates/{rate}", response_model=Rate, dependencies=[needs("billing:manage")])
 def end_rate(
     rate: RateId, change: RateEnd, reports: TheReports, access: TheAccess, requester: TheRequester
-) -> dict[str, Any]:
+) -> Any:
     """Let a price end with a day."""
     try:
         ended = reports.rates.end(rate, change.valid_to.isoformat(), requester.actor, access.clock())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import HTTPException, Path, Query, Request, Response
 from pydantic import Field
@@ -16,7 +16,7 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.access.same_origin import INERT_POLICY
 from runvitals.server.account_services import AccountServices
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.mail.message import Message, one_line
@@ -27,7 +27,13 @@ from runvitals.server.usage.printed_statements import html_of, pdf_of
 from runvitals.server.usage.routes.billing_text import PlainText
 from runvitals.server.usage.statement_lines import money
 from runvitals.server.usage.statements import Statements
-from runvitals.server.usage.storage.statements import Statement, StatementConflict, StatementTable, Wanted
+from runvitals.server.usage.storage.statements import (
+    State,
+    Statement,
+    StatementConflict,
+    StatementTable,
+    Wanted,
+)
 
 router = Router()
 _READS = "filtered usage:read_team"
@@ -40,11 +46,53 @@ class Cancellation(RequestBody):
     reason: PlainText = Field(min_length=1, max_length=500)
 
 
+class StatementSchema(ResponseBody):
+    """A statement, or a draft of one."""
+
+    id: int
+    number: str | None = Field(description="None: a draft.")
+    period: str
+    scope_kind: Literal["entity", "cost_centre"]
+    scope: str
+    state: State
+    computed_ms: int
+    issued_ms: int | None
+    issued_by: str | None
+    currency: str
+    total: float
+    reason: str
+    replaces: str | None = Field(description="The number of the statement that this one cancels or corrects.")
+
+
+class StatementsPage(ResponseBody):
+    statements: list[StatementSchema]
+    total: int
+    next: str | None
+
+
+class StatementLineSchema(ResponseBody):
+    text: str
+    project: str | None
+    category: str
+    model: str | None
+    quantity: float
+    unit: str
+    included: float
+    price: float
+    amount: float
+
+
+class StatementWithLines(StatementSchema):
+    lines: list[StatementLineSchema]
+    total_lines: int
+    next: str | None
+
+
 def _statements(request: Request) -> Statements:
     return shared_services_of(request).statements
 
 
-@router.get("/billing/statements", dependencies=[needs(_READS)])
+@router.get("/billing/statements", response_model=StatementsPage, dependencies=[needs(_READS)])
 def statements(
     access: TheAccess,
     requester: TheRequester,
@@ -86,7 +134,7 @@ def statement_html(number: Number, access: TheAccess, requester: TheRequester) -
     )
 
 
-@router.get("/billing/statements/{number}", dependencies=[needs(_READS)])
+@router.get("/billing/statements/{number}", response_model=StatementWithLines, dependencies=[needs(_READS)])
 def statement(number: Number, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """A statement or draft, with a page of its lines."""
     found = _found(access, requester, number)
@@ -117,7 +165,11 @@ def statement(number: Number, access: TheAccess, requester: TheRequester, page: 
     }
 
 
-@router.post("/billing/statements/{draft}/issue", dependencies=[needs("billing:settle")])
+@router.post(
+    "/billing/statements/{draft}/issue",
+    response_model=StatementSchema,
+    dependencies=[needs("billing:settle")],
+)
 def issue(
     draft: DraftId, request: Request, access: TheAccess, requester: TheRequester, services: TheServices
 ) -> dict[str, Any]:
@@ -130,7 +182,11 @@ def issue(
     return _shown(access, [issued])[0]
 
 
-@router.post("/billing/statements/{number}/cancel", dependencies=[needs("billing:settle")])
+@router.post(
+    "/billing/statements/{number}/cancel",
+    response_model=StatementSchema,
+    dependencies=[needs("billing:settle")],
+)
 def cancel(
     number: Number,
     why: Cancellation,

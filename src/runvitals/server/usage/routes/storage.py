@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Request
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.server.access.actions import Action
@@ -13,12 +14,13 @@ from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Entity, Organisation, Project, ProjectItem
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.library.measured_library import KINDS, RunStorage
 from runvitals.server.service_parameters import TheAccess
 from runvitals.server.services import shared_services_of
-from runvitals.server.usage.routes.own_usage import project_storage_json
+from runvitals.server.usage.routes.own_usage import ProjectBytes
 
 router = Router()
 EntityName = Annotated[str, Path(description="A team or user.", max_length=64)]
@@ -27,10 +29,60 @@ RunOrder = Annotated[
     Literal["bytes", "started", "last", "name"],
     Query(description="The largest, the oldest, the longest silent, or by name first."),
 ]
+
+
+class EntityBytes(ResponseBody):
+    """What a team or user stores, by kind and together."""
+
+    entity: str | None = Field(description="None: runs of nobody.")
+    projects: int
+    samples: int
+    console: int
+    media: int
+    files: int
+    artifacts: int
+    bytes: int
+
+
+class EntityBytesPage(ResponseBody):
+    day: str | None = Field(description="At the beginning of which day; None: nothing was measured yet.")
+    entities: list[EntityBytes]
+    total: int
+    next: str | None
+
+
+class ProjectBytesPage(ResponseBody):
+    projects: list[ProjectBytes]
+    total: int
+    next: str | None
+
+
+class RunBytes(ResponseBody):
+    """What a run stores, by kind and together."""
+
+    run: str
+    name: str
+    started_ms: int
+    last_ms: int
+    in_trash: bool
+    samples: int
+    console: int
+    media: int
+    files: int
+    bytes: int
+    may: list[str] = Field(description="`run:delete` if the requester may delete it.")
+
+
+class RunBytesPage(ResponseBody):
+    runs: list[RunBytes]
+    total: int
+    next: str | None
+
+
 _RUN_ACTIONS = frozenset((Action.RUN_DELETE,))
 
 
-@router.get("/storage", dependencies=[needs("billing:read")])
+@router.get("/storage", response_model=EntityBytesPage, dependencies=[needs("billing:read")])
 def entities(access: TheAccess, page: ThePage) -> dict[str, Any]:
     """What teams and users stored at the beginning of the day, the largest first."""
     reading = access.metadata_store.usage.reading
@@ -54,7 +106,9 @@ def entities(access: TheAccess, page: ThePage) -> dict[str, Any]:
     return {"day": day, **page_in_order("entities", found, page)}
 
 
-@router.get("/storage/{entity}", dependencies=[needs("filtered storage:read")])
+@router.get(
+    "/storage/{entity}", response_model=ProjectBytesPage, dependencies=[needs("filtered storage:read")]
+)
 async def projects(
     request: Request, entity: EntityName, access: TheAccess, requester: TheRequester, page: ThePage
 ) -> dict[str, Any]:
@@ -63,10 +117,12 @@ async def projects(
     library = shared_services_of(request).library
     known = await run_in_threadpool(_known_projects, access, requester, found)
     stored = [one for one in await library.storage(found.id) if known is None or one.project_id in known]
-    return page_in_order("projects", [project_storage_json(one) for one in stored], page)
+    return page_in_order("projects", stored, page)
 
 
-@router.get("/storage/{entity}/{project}", dependencies=[needs("filtered run:read")])
+@router.get(
+    "/storage/{entity}/{project}", response_model=RunBytesPage, dependencies=[needs("filtered run:read")]
+)
 async def runs(
     request: Request,
     entity: EntityName,
@@ -84,9 +140,9 @@ async def runs(
         found.sort(key=lambda one: (one.place.name, one.place.uid))
     elif sort != "bytes":
         found.sort(key=lambda one: one.place.started_ms if sort == "started" else one.place.last_ms)
-    listed = page_in_order("runs", [{"number": number} for number in range(len(found))], page)
-    shown = [found[row["number"]] for row in listed["runs"]]
-    return {**listed, "runs": await run_in_threadpool(_runs_json, access, requester, place, shown)}
+    listed = page_in_order("runs", found, page)
+    runs = await run_in_threadpool(_with_rights, access, requester, place, listed["runs"])
+    return {**listed, "runs": runs}
 
 
 def _entity(access: AccessControl, requester: Requester, name: str) -> Entity:
@@ -122,7 +178,7 @@ def _project(access: AccessControl, requester: Requester, entity: str, name: str
     return found
 
 
-def _runs_json(
+def _with_rights(
     access: AccessControl, requester: Requester, project: Project, found: list[RunStorage]
 ) -> list[dict[str, Any]]:
     return [

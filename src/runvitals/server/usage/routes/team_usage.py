@@ -15,12 +15,12 @@ from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
 from runvitals.server.services import shared_services_of
 from runvitals.server.teams.routes.parameters import TheTeam
-from runvitals.server.usage.routes.own_usage import storage_json, storage_limit
+from runvitals.server.usage.routes.own_usage import StorageUse, storage_limit, storage_use
 
 router = Router()
 
 
-@router.get("/teams/{team}/usage", dependencies=[needs("storage:read")])
+@router.get("/teams/{team}/usage", response_model=StorageUse, dependencies=[needs("storage:read")])
 async def usage(request: Request, team: TheTeam, access: TheAccess, requester: TheRequester) -> Any:
     """The storage that the projects of a team take. `by_project` names those that the requester may know of;
     the sums contain all.
@@ -28,13 +28,8 @@ async def usage(request: Request, team: TheTeam, access: TheAccess, requester: T
     library = shared_services_of(request).library
     projects = await library.storage(team.id)
     known = await run_in_threadpool(_known_projects, access, requester, team.id)
-    storage = storage_json(projects, await run_in_threadpool(storage_limit, access))
-    named = [
-        row
-        for row, project in zip(storage["by_project"], projects, strict=True)
-        if project.project_id in known
-    ]
-    return {"storage": {**storage, "by_project": named}}
+    named = [project for project in projects if project.project_id in known]
+    return storage_use(projects, named, await run_in_threadpool(storage_limit, access))
 
 
 def _known_projects(access: AccessControl, requester: Requester, entity_id: int) -> set[int]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Depends, HTTPException, Query, Request, Response
+from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
@@ -13,6 +14,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Account, Entity, Organisation
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.csv_response import csv_text
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
@@ -28,6 +30,47 @@ _PERMISSION: Final = "filtered usage:read_team"
 _BY_OF_MEMBERS: Final = frozenset(("day", "month", "team", "author", "service_account", "job_type", "model"))
 """By what members see the usage of their team, where the organisation lets them. Not by project: they need
 not know of all of them."""
+
+
+class UsageFigures(ResponseBody):
+    """Hours, energy, storage, ingestion, and what they cost. None: not known."""
+
+    runs: int
+    tracked_hours: float
+    host_hours: float
+    cpu_hours: float | None = Field(description="CPU time of the processes of runs.")
+    device_hours: float
+    device_unknown_use_hours: float
+    device_busy_hours: float
+    device_idle_hours: float
+    device_hung_hours: float
+    device_failed_hours: float
+    device_wasted_hours: float
+    energy_kwh: float | None
+    energy_measured_share: float | None
+    energy_unknown_hours: float
+    co2_kg: float | None
+    storage_gb_month: float
+    storage_bytes_end: int
+    ingest_gb: float
+    points: int
+    requests: int
+    cost: float | None = Field(description="None: nothing that was used has a price.")
+    wasted: float | None
+    wasted_failed: float | None
+    wasted_hung: float | None
+
+
+class UsageReport(ResponseBody):
+    """Usage by some dimensions, and in all."""
+
+    first: str = Field(alias="from")
+    to: str
+    time_zone: str
+    currency: str
+    rows: list[dict[str, Any]] = Field(description="A name for each dimension of `by`, and the figures.")
+    sums: UsageFigures
+    forecast: float | None = Field(description="What the month will have cost; None: not known.")
 
 
 def usage_reports(request: Request) -> UsageReports:
@@ -130,7 +173,7 @@ def _by(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
         raise InvalidFields({"by": str(error)}) from None
 
 
-@router.get("/usage", dependencies=[needs(_PERMISSION)], response_model=None)
+@router.get("/usage", dependencies=[needs(_PERMISSION)], response_model=UsageReport)
 def usage(
     wanted: TheSelection,
     reports: TheReports,
