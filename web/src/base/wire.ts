@@ -61,22 +61,14 @@ export interface components {
             bucket_ms: number | null;
             groups: components["schemas"]["FleetGroup"][];
         };
-        /** @description A Slack destination of the team, as it is called. */
-        AlertDestination: {
-            id: number;
-            channel: string;
-        };
-        /**
-         * @description What is sent of one team, project or run.
-         *
-         *     `name` is `team`, `entity/project` or `entity/project/run`.
-         */
-        AlertExceptionChange: {
-            /** @enum {string} */
-            scope: "team" | "project" | "run";
-            name: string;
-            /** @enum {string} */
-            mode: "off" | "as_above" | "all";
+        /** @description Whether there are mails, by category. */
+        AlertCategories: {
+            tracked_hours: boolean;
+            device_hours: boolean;
+            energy: boolean;
+            storage: boolean;
+            ingest: boolean;
+            charges: boolean;
         };
         AlertForm: {
             percent: number[];
@@ -1908,9 +1900,7 @@ export interface components {
             amounts: number[];
             /** @enum {string} */
             recipients: "admins" | "billing";
-            categories: {
-                [key: string]: boolean;
-            };
+            categories: components["schemas"]["AlertCategories"];
         };
         /** @description Hours, energy, storage, ingestion, and what they cost. None: not known. */
         UsageFigures: {
@@ -2864,8 +2854,7 @@ export type About = components['schemas']['About'];
 export type AgentCommand = components['schemas']['AgentCommand'];
 export type AgentReport = components['schemas']['AgentReport'];
 export type Aggregate = components['schemas']['Aggregate'];
-export type AlertDestination = components['schemas']['AlertDestination'];
-export type AlertExceptionChange = components['schemas']['AlertExceptionChange'];
+export type AlertCategories = components['schemas']['AlertCategories'];
 export type AlertForm = components['schemas']['AlertForm'];
 export type Answer = components['schemas']['Answer'];
 export type AppriseDestinationsPage = components['schemas']['AppriseDestinationsPage'];

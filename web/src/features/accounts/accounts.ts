@@ -119,52 +119,12 @@ export interface Email {
   login_methods?: string[];
 }
 
-/** Storage in bytes. `trash_bytes` is part of the others. */
 /** Where the audit log is sent; `url` null: nowhere. */
 export interface AuditWebhook {
   url: string | null;
   delivered_ms: number | null;
   waiting: number;
   problem: string | null;
-}
-
-/** What is stored of each kind. Artifacts belong to projects, not to runs. */
-export interface StoredBytes {
-  samples: number;
-  console: number;
-  media: number;
-  files: number;
-  artifacts?: number;
-  bytes: number;
-}
-
-export interface EntityStorage extends StoredBytes {
-  entity: string | null;
-  projects: number;
-}
-
-export interface ProjectStorage extends StoredBytes {
-  project: string;
-  runs: number;
-  trash: number;
-}
-
-export interface RunStorage extends StoredBytes {
-  run: string;
-  name: string;
-  started_ms: number;
-  last_ms: number;
-  in_trash: boolean;
-  may: string[];
-}
-
-export interface Storage {
-  bytes: number;
-  /** How much it should be at most; null: there is no limit. */
-  limit_bytes: number | null;
-  by_kind: { samples: number; console: number; media: number; files: number; artifacts: number };
-  trash_bytes: number;
-  by_project: { project: string; runs: number; bytes: number }[];
 }
 
 export interface Session {

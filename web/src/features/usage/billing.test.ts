@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { budgets, numbersOf, planOn, quantity, type Use } from './billing';
+import { budgets, numbersOf, planOn, quantity } from './billing';
+import type { Use } from '../../base/wire';
 
 const use = (entity: string | null, value: number | null, more: Partial<Use> = {}): Use => ({
   entity,

@@ -3,6 +3,7 @@
 import type { BillingRole } from '../accounts/accounts';
 import type { Params } from '../../base/api';
 import { get } from '../../base/api';
+import type { AssignedPlan, Use } from '../../base/wire';
 
 export const CATEGORIES = ['tracked_hours', 'device_hours', 'energy', 'storage', 'ingest', 'charges'] as const;
 export type Category = (typeof CATEGORIES)[number];
@@ -18,119 +19,6 @@ export const CATEGORY_NAMES: Record<Category, string> = {
 
 /** The unit of a limit; charges are in the currency. */
 export const LIMIT_UNITS: Record<Category, string> = { tracked_hours: 'h', device_hours: 'h', energy: 'kWh', storage: 'GB', ingest: 'GB', charges: '' };
-
-/** How much of a category a team, a user or the organisation (`entity` null) has used this month. */
-export interface Use {
-  entity: string | null;
-  category: Category;
-  /** null: charges of what has no price. */
-  value: number | null;
-  included: number;
-  limit: number | null;
-  percent: number | null;
-  /** At the end of the month, if it goes on so. */
-  expected: number | null;
-  refuses_new_runs: boolean;
-}
-
-export interface Billing {
-  month: string;
-  currency: string;
-  /** Where users get help; empty: nowhere. */
-  support_contact: string;
-  /** Something is charged, and nobody has said yet who pays. */
-  asks_for_payment_data: boolean;
-  uses: Use[];
-}
-
-export interface PlanLimit {
-  category: Category;
-  included: number;
-  limit: number | null;
-  refuse_new_runs: boolean;
-}
-
-export interface Plan {
-  name: string;
-  description: string;
-  limits: PlanLimit[];
-}
-
-export interface AssignedPlan {
-  entity: string | null;
-  plan: string;
-  valid_from: string;
-}
-
-export interface Rate {
-  id: number;
-  category: Exclude<Category, 'charges'>;
-  device_glob: string;
-  price: number;
-  unit: string;
-  currency: string;
-  valid_from: string;
-  valid_to: string | null;
-  note: string;
-  created_by: string;
-}
-
-export interface CostCentre {
-  code: string;
-  name: string;
-  address: string;
-  contact: string;
-  purchase_order: string;
-}
-
-export interface CostCentreAssignment {
-  entity: string | null;
-  project: string | null;
-  valid_from: string;
-  cost_centre: string | null;
-}
-
-export interface AlertSettings {
-  percent: number[];
-  amounts: number[];
-  recipients: 'admins' | 'billing';
-  categories: Record<Category, boolean>;
-}
-
-/** What statements say about who sends them and who pays. */
-export interface Settlement {
-  heading: string;
-  issuer: string;
-  address: string;
-  contact: string;
-  cost_centre: string;
-  purchase_order: string;
-}
-
-export interface BillingAdministrator {
-  name: string;
-  display_name: string;
-  org_role: 'member' | 'admin';
-  billing_role: 'viewer' | 'admin';
-  state: string;
-}
-
-export interface Statement {
-  id: number;
-  /** Null: a draft. */
-  number: string | null;
-  period: string;
-  scope_kind: 'entity' | 'cost_centre';
-  scope: string;
-  state: 'draft' | 'issued' | 'cancelled' | 'corrected' | 'cancellation';
-  computed_ms: number;
-  issued_ms: number | null;
-  issued_by: string | null;
-  currency: string;
-  total: number;
-  reason: string;
-  replaces: string | null;
-}
 
 /** All items of a list, page by page. */
 export async function getAll<Item>(path: string, name: string, params: Params = {}): Promise<Item[]> {

@@ -1,35 +1,6 @@
 // Usage of a month as the API reports it, and how the page shows it.
 
-export interface UsageFigures {
-  runs: number;
-  tracked_hours: number;
-  host_hours: number;
-  /** CPU time of the processes of runs; null: not known. */
-  cpu_hours: number | null;
-  device_hours: number;
-  device_unknown_use_hours: number;
-  device_busy_hours: number;
-  device_idle_hours: number;
-  device_hung_hours: number;
-  device_failed_hours: number;
-  device_wasted_hours: number;
-  energy_kwh: number | null;
-  energy_measured_share: number | null;
-  energy_unknown_hours: number;
-  co2_kg: number | null;
-  storage_gb_month: number;
-  storage_bytes_end: number;
-  ingest_gb: number;
-  points: number;
-  /** Of keys and browsers of users and service accounts. */
-  requests: number;
-  cost: number | null;
-  wasted: number | null;
-  /** The part of it of runs that failed, crashed or were lost. */
-  wasted_failed: number | null;
-  /** The part of it of hung devices; the rest is idle time. */
-  wasted_hung: number | null;
-}
+import type { UsageFigures, UsageReport as WireReport } from '../../base/wire';
 
 /** By what the page groups usage. */
 export const GROUPS = ['team', 'project', 'author', 'service_account', 'model', 'sweep'] as const;
@@ -46,16 +17,7 @@ const NAMELESS: Record<UsageGroup, string> = {
 
 export type UsageRow = UsageFigures & Partial<Record<UsageGroup | 'day', string | null>>;
 
-export interface UsageReport {
-  from: string;
-  to: string;
-  time_zone: string;
-  currency: string;
-  rows: UsageRow[];
-  sums: UsageFigures;
-  /** What the month will have cost, if it goes on so; null: not known. */
-  forecast: number | null;
-}
+export type UsageReport = Omit<WireReport, 'rows'> & { rows: UsageRow[] };
 
 /** A figure that bars can show. */
 export const FIGURES: readonly [keyof UsageFigures & ('device_hours' | 'tracked_hours' | 'energy_kwh' | 'cost'), string][] = [

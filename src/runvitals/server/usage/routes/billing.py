@@ -95,11 +95,22 @@ class AlertForm(RequestBody):
     )
 
 
+class AlertCategories(ResponseBody):
+    """Whether there are mails, by category."""
+
+    tracked_hours: bool
+    device_hours: bool
+    energy: bool
+    storage: bool
+    ingest: bool
+    charges: bool
+
+
 class UsageAlertSettings(ResponseBody):
     percent: list[int]
     amounts: list[int]
     recipients: Recipients
-    categories: dict[Category, bool]
+    categories: AlertCategories
 
 
 @router.get("/billing/alerts", response_model=UsageAlertSettings, dependencies=[needs("billing:read")])
