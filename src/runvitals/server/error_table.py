@@ -75,7 +75,7 @@ def meaning_of(error: Exception) -> ErrorMeaning:
         return ErrorMeaning(error.status_code, str(error.detail), dict(error.headers or {}))
     if isinstance(error, HttpRejection):
         return ErrorMeaning(error.status, error.text, _retry_after(error.retry_after_s))
-    kind = next((one for one in type(error).__mro__ if one in STATUSES), None)
+    kind = next((parent for parent in type(error).__mro__ if parent in STATUSES), None)
     if kind is None:
         return ErrorMeaning(FAILED, "the server failed to answer this request: see its log", {})
     return ErrorMeaning(STATUSES[kind], _text(error), _retry_after(_RETRY_AFTER_S.get(kind)))

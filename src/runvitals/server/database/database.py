@@ -410,9 +410,9 @@ def rows_named(
     connection: Connection, column: Column[str], names: Iterable[str], *others: Column[Any]
 ) -> Iterator[tuple[Any, ...]]:
     """The rows whose column has one of the names: the name, the other columns, the id."""
-    wanted = sorted(set(names))
-    for first in range(0, len(wanted), _NAMES_PER_QUERY):
-        part = wanted[first : first + _NAMES_PER_QUERY]
+    ordered = sorted(set(names))
+    for first in range(0, len(ordered), _NAMES_PER_QUERY):
+        part = ordered[first : first + _NAMES_PER_QUERY]
         statement = select(column, *others, column.table.c.id).where(column.in_(part))
         yield from map(tuple, connection.execute(statement))
 
@@ -430,10 +430,10 @@ def ensure_ids(
     Args:
         others: the remaining columns of new rows.
     """
-    wanted = set(names)
-    found = ids_of(connection, column, wanted)
-    missing = sorted(wanted - found.keys())  # in order, so that two writers cannot deadlock
+    distinct = set(names)
+    ids = ids_of(connection, column, distinct)
+    missing = sorted(distinct - ids.keys())  # in order, so that two writers cannot deadlock
     if missing:
         add_rows(connection, column.table, [{column.name: name, **others} for name in missing])
-        found.update(ids_of(connection, column, missing))
-    return found
+        ids.update(ids_of(connection, column, missing))
+    return ids

@@ -177,7 +177,7 @@ def _check_upgradable(database: Database, revision: str | None) -> None:
     before = _before()
     if revision is None or revision in before:
         return
-    oldest = next(known for known, earlier in before.items() if earlier is None)
+    oldest = next(revision for revision, earlier in before.items() if earlier is None)
     if revision < oldest:
         raise MetadataStoreError(
             f"the metadata store {database.name} has revision {revision}; this version of runvitals can "

@@ -131,8 +131,8 @@ class ReceivedFiles:
             NotFound: there is no such run.
         """
         if number is None:
-            places = self._metadata_store.runs.places(uid)
-            number = places[0].run_id if places else None
+            runs = self._metadata_store.runs.places(uid)
+            number = runs[0].run_id if runs else None
         if number is None:
             raise NotFound(f"there is no run {uid!r}: send an envelope of it first")
         return number
@@ -164,10 +164,10 @@ class ReceivedFiles:
 
         def keep(path: str) -> None:
             with open(path, "rb") as file:
-                found = media_type(file.read(HEAD_BYTES))
+                detected = media_type(file.read(HEAD_BYTES))
             with self._keeping(sha256):
                 self._store.take(sha256, path)
-                self._files.add(run_id, StoredFile(sha256, size, found), self._clock())
+                self._files.add(run_id, StoredFile(sha256, size, detected), self._clock())
 
         try:
             with self.space.writing():
@@ -216,7 +216,7 @@ class ReceivedFiles:
         most = self.limits.total_bytes
         if most is not None:
             reserved = dict(self._reserved)
-            arriving = sum(one.bytes for one in reserved.values())
+            arriving = sum(reservation.bytes for reservation in reserved.values())
             left = most - self._uploads.total_bytes(without=reserved) - arriving - missing
             # Another server may have removed files.
             if self._files.total_bytes() > left and self._files.total_bytes(anew=True) > left:
@@ -294,10 +294,10 @@ class ReceivedFiles:
             OSError: it could not be stored.
         """
         with open(path, "rb") as file:
-            found = media_type(file.read(HEAD_BYTES))
+            detected = media_type(file.read(HEAD_BYTES))
         with self._keeping(sha256):
             self._store.take(sha256, path)
-            note(StoredFile(sha256, size, found))
+            note(StoredFile(sha256, size, detected))
 
     # Reading
 

@@ -20,14 +20,14 @@ def use_plain_names(app: FastAPI) -> None:
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            found = _with_plain_references(document())
-            schemas = found.get("components", {}).get("schemas", {})
+            plain_document = _with_plain_references(document())
+            schemas = plain_document.get("components", {}).get("schemas", {})
             for name in [name for name in schemas if name.endswith(_SUFFIX)]:
                 plain = name.removesuffix(_SUFFIX)
                 if plain in schemas:
                     raise ValueError(f"{name} and another schema would both be called {plain}")
                 schemas[plain] = {**schemas.pop(name), "title": plain}
-            app.openapi_schema = found
+            app.openapi_schema = plain_document
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's own documentation has it

@@ -243,18 +243,18 @@ class Connection(HttpToolsProtocol):
         if not self._fast_path.post(request.scope["headers"], request.body, finish):
             self._hand_to_application(request)
 
-    def _finish_short(self, cycle: ShortRequest, answer: bytes | None) -> None:
+    def _finish_short(self, cycle: ShortRequest, response: bytes | None) -> None:
         """Send the response of a short request, or hand it to the application."""
         if cycle.disconnected or self.transport.is_closing():
             return
-        if answer is None:
+        if response is None:
             self._hand_to_application(cycle)
             return
         cycle.response_complete = True
         end = b"\r\n\r\n" if cycle.keep_alive else b"\r\nconnection: close\r\n\r\n"
         self.transport.write(
             b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n%b: %b\r\ncontent-length: %d%b%b"
-            % (_REQUEST_ID, new_request_id().encode("ascii"), len(answer), end, answer)
+            % (_REQUEST_ID, new_request_id().encode("ascii"), len(response), end, response)
         )
         if not cycle.keep_alive:
             self.transport.close()

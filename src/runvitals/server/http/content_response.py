@@ -29,8 +29,8 @@ class _Range(NamedTuple):
 class ContentStream(StreamingResponse):
     """A part of a content. Its file is closed also if the client leaves before the first byte."""
 
-    def __init__(self, content: OpenedContent, wanted: _Range, status: int, headers: dict[str, str]) -> None:
-        super().__init__(_blocks(content, wanted), status, headers)
+    def __init__(self, content: OpenedContent, part: _Range, status: int, headers: dict[str, str]) -> None:
+        super().__init__(_blocks(content, part), status, headers)
         self._file = content.file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,23 +97,23 @@ def _response(request: Request, content: OpenedContent, sha256: str, headers: di
     if tag in request.headers.get("if-none-match", ""):
         content.file.close()
         return Response(status_code=304, headers={"etag": tag, "cache-control": headers["cache-control"]})
-    wanted = _requested_range(request.headers.get("range", ""), content.size)
+    part = _requested_range(request.headers.get("range", ""), content.size)
     status = 200
-    if wanted is None:
-        wanted = _Range(0, content.size)
-    elif wanted.first >= wanted.end:
+    if part is None:
+        part = _Range(0, content.size)
+    elif part.first >= part.end:
         content.file.close()
         raise HTTPException(
             416, f"the file has {content.size} bytes", {"content-range": f"bytes */{content.size}"}
         )
     else:
         status = 206
-        headers["content-range"] = f"bytes {wanted.first}-{wanted.end - 1}/{content.size}"
-    headers["content-length"] = str(wanted.end - wanted.first)
+        headers["content-range"] = f"bytes {part.first}-{part.end - 1}/{content.size}"
+    headers["content-length"] = str(part.end - part.first)
     if request.method == "HEAD":
         content.file.close()
         return Response(status_code=status, headers=headers)
-    return ContentStream(content, wanted, status, headers)
+    return ContentStream(content, part, status, headers)
 
 
 def _requested_range(text: str, size: int) -> _Range | None:
@@ -126,9 +126,9 @@ def _requested_range(text: str, size: int) -> _Range | None:
     return _Range(int(match[1]), min(size, int(match[2]) + 1) if match[2] else size)
 
 
-def _blocks(content: OpenedContent, wanted: _Range) -> Iterator[bytes]:
-    content.file.seek(wanted.first)
-    left = wanted.end - wanted.first
+def _blocks(content: OpenedContent, part: _Range) -> Iterator[bytes]:
+    content.file.seek(part.first)
+    left = part.end - part.first
     while left:
         block = content.file.read(min(left, _BLOCK_BYTES))
         if not block:

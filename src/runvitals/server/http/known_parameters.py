@@ -30,10 +30,10 @@ async def check_known_parameters(request: Request) -> None:
         return  # other routes have callers with parameters of their own
     route = request.scope["route"]
     assert isinstance(route, APIRoute)
-    known = _query_parameters(route.dependant)
-    unknown = next((name for name in request.query_params if name not in known), None)
+    names = _query_parameters(route.dependant)
+    unknown = next((name for name in request.query_params if name not in names), None)
     if unknown is not None:
-        expected = f"expected one of {', '.join(sorted(known))}" if known else "this route has none"
+        expected = f"expected one of {', '.join(sorted(names))}" if names else "this route has none"
         shown = unknown[:_MAX_SHOWN_CHARACTERS]
         raise InvalidFields({shown: f"unknown parameter {shown!r}; {expected}"})
 

@@ -129,8 +129,8 @@ class AccessLog:
             # uvicorn cancels what is unanswered a while after the signal to stop, and would answer 500.
             if status or not self.closing.is_set():
                 raise
-            answer = JSONResponse({"error": _CLOSING}, status_code=503, headers={"retry-after": "1"})
-            await answer(scope, receive, send_and_note)
+            response = JSONResponse({"error": _CLOSING}, status_code=503, headers={"retry-after": "1"})
+            await response(scope, receive, send_and_note)
         finally:
             took_s = self._clock_s() - began_s
             if status >= 400 or (took_s > SLOW_S and not waits):

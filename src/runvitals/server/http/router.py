@@ -128,10 +128,10 @@ class LazyRoute(BaseRoute):
         if scope["type"] != "http" or not path.startswith(self._beginning):
             return Match.NONE, {}
         pattern, convertors = self._compiled
-        found = pattern.match(path)
-        if found is None:
+        matched = pattern.match(path)
+        if matched is None:
             return Match.NONE, {}
-        parameters = {name: convertors[name].convert(value) for name, value in found.groupdict().items()}
+        parameters = {name: convertors[name].convert(value) for name, value in matched.groupdict().items()}
         child: Scope = {
             "endpoint": self.endpoint,
             "path_params": {**scope.get("path_params", {}), **parameters},
@@ -311,13 +311,13 @@ class ImportedRoutes(BaseRoute):
 
 def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> list[str]:
     """The methods of the routes that have the path of a request, which has another method; sorted."""
-    found: set[str] = set()
+    methods: set[str] = set()
     for route in routes:
         if isinstance(route, ImportedRoutes):
-            found.update(allowed_methods(route.routes_of(scope), scope))
+            methods.update(allowed_methods(route.routes_of(scope), scope))
         elif isinstance(route, LazyRoute) and route.matches(scope)[0] == Match.PARTIAL:
-            found |= route.methods
-    return sorted(found)
+            methods |= route.methods
+    return sorted(methods)
 
 
 def lazy_routes(routes: Iterable[BaseRoute]) -> Iterator[LazyRoute]:

@@ -71,9 +71,9 @@ class Workers:
             if first is not None:
                 first()
             with deadline.within(self._deadline_s):
-                found = work()
+                result = work()
             self._return_memory()
-            return found
+            return result
 
         slot = object()
         with self.waiting():

@@ -92,11 +92,11 @@ class ArtifactCommits:
             sender: the owner of the key that the records came with, with the key's limits: the author of the
                 run may have more rights. None without accounts.
         """
-        wanted = [record for record in records if record.kind == media.ARTIFACT]
+        artifacts = [record for record in records if record.kind == media.ARTIFACT]
         events: list[StoredEvent] = []
-        known = self._store.media.find_stored(wanted) if wanted else set()
-        for record in wanted:
-            if (record.writer_id, record.seq) in known:
+        stored = self._store.media.find_stored(artifacts) if artifacts else set()
+        for record in artifacts:
+            if (record.writer_id, record.seq) in stored:
                 continue
             for item in record.items:
                 try:
@@ -106,23 +106,23 @@ class ArtifactCommits:
         return events
 
     def _apply(self, record: StoredMedia, item: dict[str, Any], sender: Principal | None) -> None:
-        place = self._store.runs.place(record.run_id)
-        if place is None:  # deleted for good a moment ago
+        run = self._store.runs.place(record.run_id)
+        if run is None:  # deleted for good a moment ago
             return
         if item.get("action") == "log":
             part = msgspec.convert(item, _Part)
-            if not self.may(sender, Action.ARTIFACT_CREATE, place.project_id):
+            if not self.may(sender, Action.ARTIFACT_CREATE, run.project_id):
                 raise _Refused(f"the sender may not: it needs the permission {Action.ARTIFACT_CREATE.value}")
-            self._log(record, place, part)
+            self._log(record, run, part)
         elif item.get("action") == "use":
-            self._use(record, place, msgspec.convert(item, _Use), sender)
+            self._use(record, run, msgspec.convert(item, _Use), sender)
 
-    def _log(self, record: StoredMedia, place: RunPlace, part: _Part) -> None:
+    def _log(self, record: StoredMedia, run: RunPlace, part: _Part) -> None:
         if not 0 <= part.part < part.parts <= _MAX_PARTS:
             raise ValueError(f"part {part.part} of {part.parts}; expected at most {_MAX_PARTS:,} parts")
         now_ms, versions = self._clock(), self._store.artifacts.versions
         new = NewVersion(
-            place.project_id,
+            run.project_id,
             part.artifact_type,
             record.key,
             part.digest,
@@ -131,7 +131,7 @@ class ArtifactCommits:
             part.description,
             part.metadata,
             run_id=record.run_id,
-            author_id=place.author_id,
+            author_id=run.author_id,
             client_id=part.id,
         )
         version = versions.begin(new, now_ms)
@@ -141,29 +141,35 @@ class ArtifactCommits:
         if part.part == part.parts - 1:
             versions.commit(version.id, now_ms)
 
-    def _use(self, record: StoredMedia, place: RunPlace, use: _Use, sender: Principal | None) -> None:
+    def _use(self, record: StoredMedia, run: RunPlace, use: _Use, sender: Principal | None) -> None:
         address = ArtifactAddress.parsed(use.artifact)
-        project_id = self._project(place, address)
-        found = None
+        project_id = self._project(run, address)
+        version = None
         if project_id is not None:
             name = f"{address.name}:{address.alias}"
-            found = self._store.artifacts.collections.member(project_id, name)
+            version = self._store.artifacts.collections.member(project_id, name)
         may_read = project_id is not None and self.may(sender, Action.ARTIFACT_READ, project_id)
-        if found is None or not may_read:  # the same text, which must not tell what others have
+        if version is None or not may_read:  # the same text, which must not tell what others have
             raise UnknownArtifact(f"there is no artifact {address}")
-        self._store.artifacts.lineage.add(found.version.id, record.run_id, use.use_as, self._clock())
+        self._store.artifacts.lineage.add(version.version.id, record.run_id, use.use_as, self._clock())
 
-    def _project(self, place: RunPlace, address: ArtifactAddress) -> int | None:
-        entity_id = place.entity_id
-        if address.entity is not None and address.entity != place.entity:
+    def _project(self, run: RunPlace, address: ArtifactAddress) -> int | None:
+        entity_id = run.entity_id
+        if address.entity is not None and address.entity != run.entity:
             entity_id = self._store.accounts.entity_id(address.entity)
-        projects = dict(self._store.projects.named(address.project or place.project))
+        projects = dict(self._store.projects.named(address.project or run.project))
         return projects.get(entity_id)
 
 
 def _entries(part: _Part) -> list[Entry]:
     files = [Entry(file.path, file.md5, file.bytes, sha256=file.sha256) for file in part.files]
-    return [*files, *(Entry(one.path, one.digest, one.bytes, one.url) for one in part.references)]
+    return [
+        *files,
+        *(
+            Entry(reference.path, reference.digest, reference.bytes, reference.url)
+            for reference in part.references
+        ),
+    ]
 
 
 def _refusal(record: StoredMedia, item: dict[str, Any], why: str) -> StoredEvent:

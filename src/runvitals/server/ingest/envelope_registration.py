@@ -62,25 +62,25 @@ class EnvelopeRegistration:
     ) -> list[RegisteredEnvelope]:
         """Register the writers and keys of the envelopes of a request. Durable."""
         keys = [writer_key(valid.envelope, rights) for valid, rights in zip(envelopes, admitted, strict=True)]
-        known: dict[WriterKey, KnownWriter] = {}
+        writers: dict[WriterKey, KnownWriter] = {}
         new: dict[WriterKey, tuple[ValidEnvelope, AdmittedEnvelope]] = {}
         for key, valid, rights in zip(keys, envelopes, admitted, strict=True):
             writer = self._writers.find(valid.envelope, rights)
             if writer is None:
                 new.setdefault(key, (valid, rights))
             else:
-                known[key] = writer
+                writers[key] = writer
         if new:
-            known |= await self._register_writers(new, now_ms)
+            writers |= await self._register_writers(new, now_ms)
         deleted = self._heartbeats.deleted
         registered = []
         for key, valid in zip(keys, envelopes, strict=True):
-            stored = known[key].registered
-            one = RegisteredEnvelope(valid, known[key], stored.purged or stored.run_id in deleted)
+            stored = writers[key].registered
+            entry = RegisteredEnvelope(valid, writers[key], stored.purged or stored.run_id in deleted)
             if key in new:
-                _, one.newly = new.pop(key)
-            registered.append(one)
-        await self._register_keys([one for one in registered if not one.find_keys()])
+                _, entry.newly = new.pop(key)
+            registered.append(entry)
+        await self._register_keys([entry for entry in registered if not entry.find_keys()])
         return registered
 
     async def _register_writers(
@@ -102,9 +102,12 @@ class EnvelopeRegistration:
         if not new:
             return
         lists = await asyncio.gather(
-            *(self._writers.register_keys(one.writer, one.valid.keys or (), one.has_step) for one in new)
+            *(
+                self._writers.register_keys(envelope.writer, envelope.valid.keys or (), envelope.has_step)
+                for envelope in new
+            )
         )
-        for one, (sent, stored) in zip(new, lists, strict=True):
-            one.sent_keys, one.stored_keys = sent, stored
-            if one.valid.sent_keys:
-                self._validator.cache_keys(one.valid.sent_keys, one.valid.keys_bytes, sent)
+        for envelope, (sent, stored) in zip(new, lists, strict=True):
+            envelope.sent_keys, envelope.stored_keys = sent, stored
+            if envelope.valid.sent_keys:
+                self._validator.cache_keys(envelope.valid.sent_keys, envelope.valid.keys_bytes, sent)

@@ -323,8 +323,8 @@ class Recorder:
         request = _PendingRequest()
         admitted = await access.admit([_sent(valid) for valid in envelopes])
         registered = await self._registration.register(envelopes, admitted, now_ms)
-        for one, rights in zip(registered, admitted, strict=True):
-            self._add(request, one, rights.principal, now_ms)
+        for envelope, rights in zip(registered, admitted, strict=True):
+            self._add(request, envelope, rights.principal, now_ms)
         if request.metadata:
             await self._metadata_commits.submit(request.metadata)
         if request.batches:

@@ -89,16 +89,16 @@ def _logged(
             newest.metrics.tolist(), newest.t.tolist(), newest.values.tolist(), strict=True
         ):
             last[metric] = max(last.get(metric, (-1, 0.0)), (t, value))
-    found: dict[str, LoggedValues] = {}
+    summaries: dict[str, LoggedValues] = {}
     runs = [newest.run for newest in logged]
     for metric, key in metadata_store.metrics.keys(last).items():
         if key in RESERVED:
             continue
         t, value = last[metric]
-        found[key] = LoggedValues(1, value, value, value, value, t)
+        summaries[key] = LoggedValues(1, value, value, value, value, t)
         if rules.kind(key) != "last":
-            found[key] = _aggregated(store, metric, runs, value, t)
-    return found
+            summaries[key] = _aggregated(store, metric, runs, value, t)
+    return summaries
 
 
 def _aggregated(store: SampleStore, metric: int, runs: list[int], last: float, last_ms: int) -> LoggedValues:

@@ -179,9 +179,9 @@ class WriterRegistry:
                     )
                 )
             facts = {"boot_id": about.boot_id, "labels": about.labels}
-            known = {name: fact for name, fact in facts.items() if fact is not None}
-            if known:
-                by_writer = {new.registration.writer: known}
+            told_facts = {name: fact for name, fact in facts.items() if fact is not None}
+            if told_facts:
+                by_writer = {new.registration.writer: told_facts}
                 updates.append(SectionUpdate(stored.run_id, "writers", by_writer, new.now_ms))
         self._metadata_store.writers.record_processes(processes)
         self._metadata_store.sections.merge(updates)
@@ -192,14 +192,17 @@ class WriterRegistry:
         unknown = list({new.keys for new in new_lists if not isinstance(new.keys, KeyList)})
         registered = dict(zip(unknown, metrics.schemas(unknown), strict=True))
         sent = [new.keys if isinstance(new.keys, KeyList) else registered[new.keys] for new in new_lists]
-        of_rows_with_step = list({one for one, new in zip(sent, new_lists, strict=True) if new.has_step})
-        keys = metrics.keys({number for one in of_rows_with_step for number in one.metric_ids})
+        of_rows_with_step = list(
+            {key_list for key_list, new in zip(sent, new_lists, strict=True) if new.has_step}
+        )
+        keys = metrics.keys({number for key_list in of_rows_with_step for number in key_list.metric_ids})
         stepped = metrics.schemas(
-            [(*(keys[number] for number in one.metric_ids), STEP) for one in of_rows_with_step]
+            [(*(keys[number] for number in key_list.metric_ids), STEP) for key_list in of_rows_with_step]
         )
         with_step = dict(zip(of_rows_with_step, stepped, strict=True))
         results = [
-            (one, with_step[one] if new.has_step else one) for one, new in zip(sent, new_lists, strict=True)
+            (key_list, with_step[key_list] if new.has_step else key_list)
+            for key_list, new in zip(sent, new_lists, strict=True)
         ]
         metrics.record_schemas(
             (new.writer_id, stored.id) for new, (_, stored) in zip(new_lists, results, strict=True)

@@ -70,8 +70,8 @@ class _Target:
 
 
 def _resolve(host: str, port: int) -> list[str]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(entry[4][0]) for entry in found]
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in addresses]
 
 
 def _connect(address: str, port: int, timeout_s: float) -> socket.socket:
@@ -227,9 +227,9 @@ class Fetcher:
         addresses here.
         """
         try:
-            found = self._resolvers.submit(self._resolve, target.host, target.port)
+            lookup = self._resolvers.submit(self._resolve, target.host, target.port)
             left_s = _left_s(until_s)
-            addresses = list(found.result(min(left_s, _LOOK_UP_S) if through_proxy else left_s))
+            addresses = list(lookup.result(min(left_s, _LOOK_UP_S) if through_proxy else left_s))
         except (OSError, UnicodeError, FutureTimeout) as error:
             if through_proxy:
                 return []
@@ -260,10 +260,10 @@ def _own_addresses(host: str) -> set[str]:
     if name == "localhost" or name.endswith(".localhost"):
         return {"127.0.0.1"}
     try:
-        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        addresses = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):
         return set()
-    return {str(entry[4][0]) for entry in found}
+    return {str(entry[4][0]) for entry in addresses}
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:
@@ -280,8 +280,10 @@ def _check_headers(headers: Mapping[str, str]) -> None:
 def _open_tunnel(connected: socket.socket, target: _Target) -> None:
     """Have the proxy connect to the target."""
     name = f"[{target.host}]" if ":" in target.host else target.host
-    place = f"{name}:{target.port}"
-    connected.sendall(f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\nUser-Agent: runvitals\r\n\r\n".encode())
+    authority = f"{name}:{target.port}"
+    connected.sendall(
+        f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: runvitals\r\n\r\n".encode()
+    )
     # Nothing beyond the head is read: the target is silent until the client speaks.
     response = http.client.HTTPResponse(connected, method="CONNECT")
     try:

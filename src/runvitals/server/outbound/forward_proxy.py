@@ -82,13 +82,13 @@ class ForwardProxy:
         try:
             with client:
                 client.settimeout(max(0.1, self._left_s()))
-                place = self._place(client)
-                if place is None:
+                authority = self._place(client)
+                if authority is None:
                     return
                 try:
-                    server = self._fetcher.connect(*place, max(0.1, self._left_s()))
+                    server = self._fetcher.connect(*authority, max(0.1, self._left_s()))
                 except (Blocked, FetchFailed) as error:
-                    self._refuse(client, "403 Forbidden", f"{place[0]}: {error}")
+                    self._refuse(client, "403 Forbidden", f"{authority[0]}: {error}")
                     return
                 with server:
                     client.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")

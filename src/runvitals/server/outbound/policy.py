@@ -85,10 +85,10 @@ class OutboundPolicy:
             Blocked: it must not be reached.
         """
         try:
-            given = ipaddress.ip_address(address.partition("%")[0])
+            literal = ipaddress.ip_address(address.partition("%")[0])
         except ValueError:
             raise Blocked(f"{address!r} is no IP address") from None
-        inside = (given, *_embedded(given))
+        inside = (literal, *_embedded(literal))
         if not _METADATA.isdisjoint(inside):
             raise Blocked("the address is that of a metadata service")
         if any((ip, port) in self.endpoints for ip in inside):
@@ -163,10 +163,10 @@ def proxy_address(url: str) -> tuple[str, int]:
         >>> proxy_address("http://proxy.example.org:3128")
         ('proxy.example.org', 3128)
     """
-    found = _PROXY.fullmatch(url)
-    if found is None or not 0 < int(found["port"]) < 65_536:
+    matched = _PROXY.fullmatch(url)
+    if matched is None or not 0 < int(matched["port"]) < 65_536:
         raise ValueError("expected the proxy as http://host:port, without a user")
-    return found["host"].strip("[]"), int(found["port"])
+    return matched["host"].strip("[]"), int(matched["port"])
 
 
 def _network(text: str) -> IpNetwork:
@@ -186,9 +186,9 @@ def _embedded(ip: IpAddress) -> list[IpAddress]:
     """The IPv4 addresses that an IPv6 address leads to: mapped, 6to4, Teredo, NAT64."""
     if isinstance(ip, ipaddress.IPv4Address):
         return []
-    found: list[IpAddress] = [inner for inner in (ip.ipv4_mapped, ip.sixtofour) if inner is not None]
+    embedded: list[IpAddress] = [inner for inner in (ip.ipv4_mapped, ip.sixtofour) if inner is not None]
     if ip.teredo is not None:
-        found += ip.teredo
+        embedded += ip.teredo
     if ip in _NAT64:
-        found.append(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF))
-    return found
+        embedded.append(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF))
+    return embedded

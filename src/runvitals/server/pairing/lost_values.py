@@ -63,14 +63,14 @@ def _of_month(months: MonthFiles, month: Month, read: Callable[[sqlite3.Connecti
 
 def _lines(reason: str, of_runs: list[ObjectValues], metadata_store: MetadataStore) -> Iterator[str]:
     yield f"{reason}: put them back, or these values are lost:"
-    names = metadata_store.writers.run_names([one.run for one in of_runs[:_MAX_LISTED]])
-    for one in of_runs[:_MAX_LISTED]:
-        metrics = "1 metric" if one.metrics == 1 else f"{one.metrics:,} metrics"
-        name = names.get(one.run, f"id {one.run}")
-        yield f"{one.values:,} values of {metrics} of run {name}, from {_iso(one.t0)} to {_iso(one.t1)}"
+    names = metadata_store.writers.run_names([lost.run for lost in of_runs[:_MAX_LISTED]])
+    for lost in of_runs[:_MAX_LISTED]:
+        metrics = "1 metric" if lost.metrics == 1 else f"{lost.metrics:,} metrics"
+        name = names.get(lost.run, f"id {lost.run}")
+        yield f"{lost.values:,} values of {metrics} of run {name}, from {_iso(lost.t0)} to {_iso(lost.t1)}"
     others = of_runs[_MAX_LISTED:]
     if others:
-        yield f"{sum(one.values for one in others):,} values of {len(others):,} more runs"
+        yield f"{sum(lost.values for lost in others):,} values of {len(others):,} more runs"
 
 
 def _iso(t_ms: int) -> str:

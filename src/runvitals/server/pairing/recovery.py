@@ -138,8 +138,8 @@ def _writer(recovered: RecoveredRun, run_id: int) -> dict[str, object]:
 
 def _add_metric_keys(connection: Connection, numbers: Iterable[int]) -> None:
     """Create keys for metrics whose keys are lost."""
-    known = set(connection.execute(select(metric.c.id)).scalars())
-    missing = sorted(set(numbers) - known)
+    metric_ids = set(connection.execute(select(metric.c.id)).scalars())
+    missing = sorted(set(numbers) - metric_ids)
     add_rows(connection, metric, [{"id": number, "key": f"recovered.metric_{number}"} for number in missing])
 
 

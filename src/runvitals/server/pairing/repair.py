@@ -97,10 +97,10 @@ def _match(store: RepairableStore, metrics: set[int], metadata_store: MetadataSt
     Args:
         metrics: that have samples.
     """
-    known = set(metadata_store.writers.lanes())
+    lane_ids = set(metadata_store.writers.lanes())
     unknown = metadata_store.issued_ids.unknown_metrics(metrics)
-    _recover_runs(store, metadata_store, known, report)
-    _recover_metrics(store, metadata_store, known, unknown, report)
+    _recover_runs(store, metadata_store, lane_ids, report)
+    _recover_metrics(store, metadata_store, lane_ids, unknown, report)
     metadata_store.issued_ids.skip_to(HighestIds(*store.highest()), SKIPPED_IDS)
     pairing.stamp(store, metadata_store)
     report(f"{store.name} and {metadata_store.issued_ids.name} are paired")
@@ -109,12 +109,12 @@ def _match(store: RepairableStore, metrics: set[int], metadata_store: MetadataSt
 def _restore_samples(
     store: SqliteChunks, metadata_store: MetadataStore, was_damaged: bool, report: Report
 ) -> None:
-    known = set(metadata_store.writers.lanes())
+    lane_ids = set(metadata_store.writers.lanes())
     issued = metadata_store.issued_ids.highest()
 
     def is_wanted(lane: int) -> bool:
         """Whether a lane is not known to belong to a deleted run."""
-        return was_damaged or lane in known or lane > issued.writer
+        return was_damaged or lane in lane_ids or lane > issued.writer
 
     for text in samples.restore_from_cold_storage(store, is_wanted):
         report(text)
@@ -171,10 +171,10 @@ def _check_pair(store: RepairableStore, metadata_store: MetadataStore) -> None:
 
 
 def _recover_runs(
-    store: RepairableStore, metadata_store: MetadataStore, known: set[int], report: Report
+    store: RepairableStore, metadata_store: MetadataStore, run_ids: set[int], report: Report
 ) -> None:
     """Restore the runs that have samples but are missing in the metadata store."""
-    runs = unknown_ids.unknown_runs(store, known)
+    runs = unknown_ids.unknown_runs(store, run_ids)
     if runs:
         recover(metadata_store, runs)
         report(
@@ -186,12 +186,12 @@ def _recover_runs(
 def _recover_metrics(
     store: RepairableStore,
     metadata_store: MetadataStore,
-    known: set[int],
+    metric_ids: set[int],
     unknown: set[int],
     report: Report,
 ) -> None:
     """Restore the metrics that known runs have samples of, but that are missing in the metadata store."""
-    by_run = unknown_ids.runs_with_metrics(store, known, unknown) if unknown else {}
+    by_run = unknown_ids.runs_with_metrics(store, metric_ids, unknown) if unknown else {}
     if by_run:
         recover_metrics(metadata_store, by_run)
         report(f"restored metrics of {len(by_run)} runs that had lost their names, as `recovered.metric_…`")

@@ -47,9 +47,9 @@ def renumber(store: RepairableStore, largest: int, after: int) -> Iterator[str]:
         yield f"run {run} has an id that no server assigns; its samples are those of run {after} now"
 
 
-def unknown_runs(store: RepairableStore, known: Collection[int]) -> list[RecoveredRun]:
+def unknown_runs(store: RepairableStore, run_ids: Collection[int]) -> list[RecoveredRun]:
     """The runs that have samples and are not known, with the metrics and times of those samples."""
-    recovered = [_extent(store, run) for run in store.runs() if run not in known]
+    recovered = [_extent(store, run) for run in store.runs() if run not in run_ids]
     return [run for run in recovered if run.metrics]
 
 

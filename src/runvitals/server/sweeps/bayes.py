@@ -38,11 +38,11 @@ def next_values(parameters: Sequence[Parameter], tried: Sequence[Tried], random:
     ]
     if len(measured) < _FIRST_RANDOM:
         return _sample(parameters, random)
-    best = min(measured, key=lambda one: one[1])
+    best = min(measured, key=lambda candidate: candidate[1])
     candidates = [_sample(parameters, random) for _ in range(_CANDIDATES)]
     candidates += [_near(parameters, best[0], random) for _ in range(_NEAR_BEST)]
-    known, costs = _learned(tried, measured, best)
-    process = GaussianProcess(_coordinates(parameters, known), np.array(costs))
+    learned, costs = _learned(tried, measured, best)
+    process = GaussianProcess(_coordinates(parameters, learned), np.array(costs))
     improvement = process.expected_improvement(_coordinates(parameters, candidates), best[1])
     return candidates[int(np.argmax(improvement))]
 
@@ -80,15 +80,15 @@ def _near(parameters: Sequence[Parameter], best: Sequence[Any], random: Random) 
 
 
 def _coordinates(parameters: Sequence[Parameter], rows: Sequence[Sequence[Any]]) -> Floats:
-    found = [
+    points = [
         [
-            place
+            coordinate
             for parameter, value in zip(parameters, values, strict=True)
-            for place in _place(parameter, value)
+            for coordinate in _place(parameter, value)
         ]
         for values in rows
     ]
-    return np.array(found, np.float64).reshape(len(rows), -1)
+    return np.array(points, np.float64).reshape(len(rows), -1)
 
 
 def _place(parameter: Parameter, value: Any) -> tuple[float, ...]:

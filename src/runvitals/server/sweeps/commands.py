@@ -168,11 +168,11 @@ class AgentCommands:
                     return [metric.cost(value) for value in ordered if math.isfinite(value)]
             return []
 
-        place = await run_in_threadpool(self._store.runs.place, run_id)
+        run = await run_in_threadpool(self._store.runs.place, run_id)
         try:
-            if place is None:
+            if run is None:
                 return []
-            opened = await self._library.open(place.uid, run_id)
+            opened = await self._library.open(run.uid, run_id)
             return await opened.use(read)
         except (UnknownRun, TooMuch):  # deleted a moment ago, or longer than any comparison needs
             return []

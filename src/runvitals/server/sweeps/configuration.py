@@ -107,8 +107,8 @@ class SweepConfiguration:
     def expected_runs(self) -> int | None:
         """How many runs the sweep will have; None: it goes on until somebody stops it, or nearly so."""
         limits = [limit for limit in (self.combinations, self.run_cap) if limit is not None]
-        found = min(limits, default=None)
-        return None if found is None or found > _MAX_EXPECTED else found
+        fewest = min(limits, default=None)
+        return None if fewest is None or fewest > _MAX_EXPECTED else fewest
 
 
 def parse_configuration(sent: object) -> SweepConfiguration:

@@ -44,7 +44,7 @@ class Categorical:
 
     def coordinates(self, value: Any) -> tuple[float, ...]:
         """A 1 for the value: no two values are nearer to each other than others."""
-        return tuple(float(_same(one, value)) for one in self.values)
+        return tuple(float(_same(other, value)) for other in self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +158,8 @@ class _Multiples(Sequence[float]):
     def __len__(self) -> int:
         return max(0, self.last - self.first + 1)
 
-    def __getitem__(self, place: Any) -> Any:
-        return multiple(self.q, self.first + place)
+    def __getitem__(self, index: Any) -> Any:
+        return multiple(self.q, self.first + index)
 
 
 def multiple(q: float, count: int) -> float:
@@ -178,19 +178,19 @@ def nearest_multiple(q: float, value: float) -> float:
     return value if abs(count) >= _MAX_COUNT else multiple(q, round(count))
 
 
-def _from_scale(place: float, scale: Scale) -> float:
+def _from_scale(exponent: float, scale: Scale) -> float:
     if scale == "linear":
-        return place
-    place = max(-_MAX_EXPONENT, min(_MAX_EXPONENT, place))
-    return math.exp(place if scale == "log" else -place)
+        return exponent
+    exponent = max(-_MAX_EXPONENT, min(_MAX_EXPONENT, exponent))
+    return math.exp(exponent if scale == "log" else -exponent)
 
 
 def _to_scale(value: float, scale: Scale) -> float:
     if scale == "linear":
         return value
     # A multiple may be rounded to 0, which no logarithm reaches.
-    place = math.log(value) if value > 0 else -_MAX_EXPONENT
-    return place if scale == "log" else -place
+    exponent = math.log(value) if value > 0 else -_MAX_EXPONENT
+    return exponent if scale == "log" else -exponent
 
 
 def _share(value: float, low: float, high: float) -> float:
@@ -200,5 +200,5 @@ def _share(value: float, low: float, high: float) -> float:
     return max(-1.0, min(2.0, (value - low) / (high - low)))
 
 
-def _same(one: Any, other: Any) -> bool:
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+def _same(first: Any, other: Any) -> bool:
+    return bool(first == other) and isinstance(first, bool) == isinstance(other, bool)

@@ -39,8 +39,8 @@ class Hyperband:
             >>> Hyperband((2, 4)).marks([3.0, 1.0, 2.0])
             [1.0]
         """
-        found = [cost for cost in costs if math.isfinite(cost)]
-        return [min(found[:bracket]) for bracket in self.brackets if len(found) >= bracket]
+        finite = [cost for cost in costs if math.isfinite(cost)]
+        return [min(finite[:bracket]) for bracket in self.brackets if len(finite) >= bracket]
 
     def ends(self, marks: Sequence[float], others: Sequence[Sequence[float]]) -> bool:
         """Whether a run is to end.
@@ -50,10 +50,10 @@ class Hyperband:
             others: the marks of the other runs of the sweep.
         """
         reached = range(len(marks)) if self.strict else range(max(0, len(marks) - 1), len(marks))
-        return any(self._is_worse(place, marks[place], others) for place in reached)
+        return any(self._is_worse(mark, marks[mark], others) for mark in reached)
 
-    def _is_worse(self, place: int, mark: float, others: Sequence[Sequence[float]]) -> bool:
-        reached = sorted([mark, *(marks[place] for marks in others if len(marks) > place)])
+    def _is_worse(self, position: int, mark: float, others: Sequence[Sequence[float]]) -> bool:
+        reached = sorted([mark, *(marks[position] for marks in others if len(marks) > position)])
         if len(reached) < self.eta:  # too few to compare
             return False
         return mark > reached[max(0, math.ceil(len(reached) / self.eta) - 1)]

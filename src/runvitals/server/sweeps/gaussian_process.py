@@ -56,21 +56,21 @@ class GaussianProcess:
         means, deviations = self.predict(points)
         gap = (best - means) / deviations
         density = np.exp(-0.5 * gap**2) / math.sqrt(2 * math.pi)
-        share = np.array([0.5 * math.erfc(-one / math.sqrt(2)) for one in gap.tolist()])
+        share = np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in gap.tolist()])
         improvement: Floats = deviations * (gap * share + density)
         return improvement
 
 
 def _distances(ones: Floats, others: Floats) -> Floats:
     squared = (ones**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)[None, :] - 2 * ones @ others.T
-    found: Floats = np.sqrt(np.maximum(squared, 0.0))
-    return found
+    distances: Floats = np.sqrt(np.maximum(squared, 0.0))
+    return distances
 
 
 def _matern(distances: Floats, length: float) -> Floats:
     scaled = math.sqrt(5) * distances / length
-    found: Floats = (1 + scaled + scaled**2 / 3) * np.exp(-scaled)
-    return found
+    kernel: Floats = (1 + scaled + scaled**2 / 3) * np.exp(-scaled)
+    return kernel
 
 
 def _likelihood(distances: Floats, values: Floats, length: float, noise: float) -> float:

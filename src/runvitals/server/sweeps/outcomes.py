@@ -65,7 +65,7 @@ def _outcomes(
 ) -> dict[int, RunOutcome]:
     numbers = [run.run_id for run in ended if run.run_id is not None]
     sections = store.sections.read(numbers, ("config", "summary", LOGGED))
-    found = {}
+    outcomes = {}
     for run in ended:
         value, parameters = None, None
         if run.run_id in sections:
@@ -76,8 +76,8 @@ def _outcomes(
                 config = of_run.shared.get("config", {})
                 names = {parameter.path[0] for parameter in configuration.parameters}
                 parameters = {name: config[name] for name in names if name in config}
-        found[run.id] = RunOutcome(value, parameters)
-    return found
+        outcomes[run.id] = RunOutcome(value, parameters)
+    return outcomes
 
 
 def _number(summary: Mapping[str, Any], name: str) -> float | None:

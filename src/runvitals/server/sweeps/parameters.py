@@ -57,34 +57,34 @@ def parse_parameters(sent: object, problems: Problems) -> list[Parameter]:
         text = "expected an object such as {lr: {min: 0.001, max: 0.1}, layers: {values: [1, 2]}}"
         problems.add("parameters", f"{shown(sent)}; {text}")
         return []
-    found: list[Parameter] = []
-    _collect(sent, (), found, problems)
-    if len(found) > MAX_PARAMETERS:
-        problems.add("parameters", f"{len(found):,} parameters; expected at most {MAX_PARAMETERS}")
-    return found[:MAX_PARAMETERS]
+    parameters: list[Parameter] = []
+    _collect(sent, (), parameters, problems)
+    if len(parameters) > MAX_PARAMETERS:
+        problems.add("parameters", f"{len(parameters):,} parameters; expected at most {MAX_PARAMETERS}")
+    return parameters[:MAX_PARAMETERS]
 
 
 def _collect(
-    sent: Mapping[Any, Any], path: tuple[str, ...], found: list[Parameter], problems: Problems
+    sent: Mapping[Any, Any], path: tuple[str, ...], parameters: list[Parameter], problems: Problems
 ) -> None:
     if len(path) > _MAX_DEPTH:
         problems.add("parameters", f"nested too deeply; expected at most {_MAX_DEPTH} levels")
         return
-    for name, given in sent.items():
-        if len(found) > MAX_PARAMETERS:
+    for name, value in sent.items():
+        if len(parameters) > MAX_PARAMETERS:
             return
         if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME:
             problems.add("parameters", f"invalid name {shown(name)}; expected a text")
             continue
         here = (*path, name)
         where = "parameters." + ".".join(here)
-        if not isinstance(given, Mapping):
-            problems.add(where, f"{shown(given)}; expected an object such as {{value: 1}}")
-        elif isinstance(given.get("parameters"), Mapping):
-            _collect(given["parameters"], here, found, problems)
+        if not isinstance(value, Mapping):
+            problems.add(where, f"{shown(value)}; expected an object such as {{value: 1}}")
+        elif isinstance(value.get("parameters"), Mapping):
+            _collect(value["parameters"], here, parameters, problems)
         else:
             try:
-                found.append(Parameter(here, _Given(given).distribution()))
+                parameters.append(Parameter(here, _Given(value).distribution()))
             except _Wrong as wrong:
                 problems.add(f"{where}{wrong.where}", wrong.what)
 
@@ -101,8 +101,8 @@ class _Wrong(Exception):
 class _Given:
     """What a configuration says of one parameter."""
 
-    def __init__(self, given: Mapping[Any, Any]) -> None:
-        self._given = given
+    def __init__(self, fields: Mapping[Any, Any]) -> None:
+        self._given = fields
 
     def distribution(self) -> Distribution:
         """Raises:
@@ -131,15 +131,15 @@ class _Given:
 
     def _implied(self) -> str:
         """The distribution that is meant where none is named."""
-        given = self._given
-        if "value" in given:
+        fields = self._given
+        if "value" in fields:
             return "constant"
-        if "values" in given:
+        if "values" in fields:
             return "categorical"
-        if "min" in given or "max" in given:
-            are_integers = all(_is_integer(given.get(name)) for name in ("min", "max"))
+        if "min" in fields or "max" in fields:
+            are_integers = all(_is_integer(fields.get(name)) for name in ("min", "max"))
             return "int_uniform" if are_integers else "uniform"
-        if "mu" in given or "sigma" in given:
+        if "mu" in fields or "sigma" in fields:
             return "normal"
         raise _Wrong(
             "", "expected value, values, min and max, mu and sigma, or distribution with its numbers"
@@ -161,7 +161,7 @@ class _Given:
         weights = self._given.get("probabilities")
         if weights is None:
             return Categorical(tuple(values))
-        are_numbers = isinstance(weights, (list, tuple)) and all(is_number(one) for one in weights)
+        are_numbers = isinstance(weights, (list, tuple)) and all(is_number(weight) for weight in weights)
         if not are_numbers or len(weights) != len(values) or min(weights) < 0 or abs(sum(weights) - 1) > 1e-3:
             text = f"{shown(weights)}; expected {len(values)} numbers from 0 to 1 with the sum 1"
             raise _Wrong(".probabilities", text)

@@ -31,7 +31,7 @@ class Trial:
 
 
 def next_parameters(
-    configuration: SweepConfiguration, place: int, seed: int, trials: Sequence[Trial] = ()
+    configuration: SweepConfiguration, position: int, seed: int, trials: Sequence[Trial] = ()
 ) -> Values | None:
     """The parameters of the next run; None: all combinations have been tried.
 
@@ -47,12 +47,12 @@ def next_parameters(
         [{'n': 1}, {'n': 2}, None]
     """
     if configuration.method == "grid":
-        return _combination(configuration, place)
-    random = Random(f"{seed}:{place}")
+        return _combination(configuration, position)
+    random = Random(f"{seed}:{position}")
     parameters = configuration.parameters
     if configuration.method == "bayes":
-        known = [(_flat(parameters, trial.values), trial) for trial in trials]
-        complete = [(values, trial.cost, trial.ended) for values, trial in known if values is not None]
+        tried = [(_flat(parameters, trial.values), trial) for trial in trials]
+        complete = [(values, trial.cost, trial.ended) for values, trial in tried if values is not None]
         return nested(parameters, next_values(parameters, complete, random))
     return nested(parameters, [parameter.distribution.sample(random) for parameter in parameters])
 
@@ -64,32 +64,32 @@ def nested(parameters: Sequence[Parameter], values: Sequence[Any]) -> Values:
         >>> nested([Parameter(("net", "width"), Constant(3))], [3])
         {'net': {'width': 3}}
     """
-    found: Values = {}
+    values_by_name: Values = {}
     for parameter, value in zip(parameters, values, strict=True):
-        into = found
+        into = values_by_name
         for name in parameter.path[:-1]:
             into = into.setdefault(name, {})
         into[parameter.path[-1]] = value
-    return found
+    return values_by_name
 
 
 def _flat(parameters: Sequence[Parameter], values: Mapping[str, Any]) -> list[Any] | None:
     """The values in the order of the parameters; None if one is missing, as in a run that joined later."""
-    found = []
+    flat = []
     for parameter in parameters:
         value: Any = values
         for name in parameter.path:
             if not isinstance(value, Mapping) or name not in value:
                 return None
             value = value[name]
-        found.append(value)
-    return found
+        flat.append(value)
+    return flat
 
 
-def _combination(configuration: SweepConfiguration, place: int) -> Values | None:
+def _combination(configuration: SweepConfiguration, position: int) -> Values | None:
     """The combination of this number, as if all were listed with the last parameter changing fastest."""
     values: list[Any] = []
     for choices in reversed(list(configuration.grids())):
-        place, choice = divmod(place, len(choices))
+        position, choice = divmod(position, len(choices))
         values.append(choices[choice])
-    return None if place else nested(configuration.parameters, values[::-1])
+    return None if position else nested(configuration.parameters, values[::-1])

@@ -72,12 +72,12 @@ def _is_deeper(value: Any, levels: int) -> bool:
     inside = [value]
     for _ in range(levels):
         inside = [
-            one
+            item
             for outer in inside
             if isinstance(outer, (dict, list))
-            for one in (outer.values() if isinstance(outer, dict) else outer)
+            for item in (outer.values() if isinstance(outer, dict) else outer)
         ]
-    return any(isinstance(one, (dict, list)) for one in inside)
+    return any(isinstance(item, (dict, list)) for item in inside)
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML has no types

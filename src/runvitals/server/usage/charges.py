@@ -149,16 +149,16 @@ def charge(
     """
     left = {
         category: Fraction(included(category)) * per_unit(category, month)
-        for category in {one.category for one in used}
+        for category in {use.category for use in used}
     }
-    found = []
-    for one in sorted(used, key=lambda one: (one.day, one.category, one.model, repr(one.owner))):
-        free = min(one.quantity, int(left[one.category]))
-        left[one.category] -= free
-        price = prices.price(one.category, one.model, one.day)
-        amount = None if price is None else cost(one.quantity - free, one.category, month, price)
-        found.append(Charge(one, free, price, amount))
-    return found
+    charges = []
+    for use in sorted(used, key=lambda use: (use.day, use.category, use.model, repr(use.owner))):
+        free = min(use.quantity, int(left[use.category]))
+        left[use.category] -= free
+        price = prices.price(use.category, use.model, use.day)
+        amount = None if price is None else cost(use.quantity - free, use.category, month, price)
+        charges.append(Charge(use, free, price, amount))
+    return charges
 
 
 def cost(quantity: int, category: str, month: Month, price_micro: int) -> int:
@@ -168,7 +168,7 @@ def cost(quantity: int, category: str, month: Month, price_micro: int) -> int:
 
 def total(charges: Iterable[Charge]) -> int | None:
     """The sum of what has a price; None if nothing has one."""
-    amounts = [one.amount_micro for one in charges if one.amount_micro is not None]
+    amounts = [charge.amount_micro for charge in charges if charge.amount_micro is not None]
     return sum(amounts) if amounts else None
 
 

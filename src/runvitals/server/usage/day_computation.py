@@ -87,17 +87,17 @@ class DayComputation:
             batch = lanes[first : first + _LANES_AT_ONCE]
             kept = {lane.id: self._covered_time(lane, day) for _, lane in batch}
             starts = {lane.id: kept[lane.id].done_ms for _, lane in batch}
-            wanted = [(lane, lane.plan.times, starts[lane.id]) for _, lane in batch]
-            samples = self._read(wanted, day, now_ms)
+            reads = [(lane, lane.plan.times, starts[lane.id]) for _, lane in batch]
+            samples = self._read(reads, day, now_ms)
             for run, lane in batch:
-                found = self._add_times(kept[lane.id], lane, day, now_ms, samples.get(lane.id, {}))
-                parts[run.owner.run_id, lane.host] += found
+                times = self._add_times(kept[lane.id], lane, day, now_ms, samples.get(lane.id, {}))
+                parts[run.owner.run_id, lane.host] += times
         covered = {key: union(intervals) for key, intervals in parts.items()}
         self._figures.put_covered(
             [
-                HostRunDay(run_id, day.name, host, tuple(found))
-                for (run_id, host), found in covered.items()
-                if found
+                HostRunDay(run_id, day.name, host, tuple(times))
+                for (run_id, host), times in covered.items()
+                if times
             ]
         )
         return covered
@@ -115,18 +115,18 @@ class DayComputation:
                 del kept[next(iter(kept))]
 
     def _read(
-        self, wanted: Sequence[tuple[UsageLane, tuple[int, ...], int]], day: Day, now_ms: int
+        self, reads: Sequence[tuple[UsageLane, tuple[int, ...], int]], day: Day, now_ms: int
     ) -> dict[int, dict[int, SeriesSamples]]:
         """Samples by lane and metric. Lanes of which the same is wanted are read together."""
         alike: dict[tuple[tuple[int, ...], int, int], list[int]] = defaultdict(list)
-        for lane, metrics, from_ms in wanted:
+        for lane, metrics, from_ms in reads:
             alike[metrics, from_ms, _until(day, self._rules(lane), now_ms)].append(lane.id)
-        found: dict[int, dict[int, SeriesSamples]] = defaultdict(dict)
+        samples: dict[int, dict[int, SeriesSamples]] = defaultdict(dict)
         for (metrics, from_ms, until_ms), lane_ids in alike.items():
             if metrics and from_ms < until_ms:
-                for one in self._store.read(lane_ids, metrics, from_ms, until_ms - 1).series:
-                    found[one.run][one.metric] = one
-        return found
+                for series in self._store.read(lane_ids, metrics, from_ms, until_ms - 1).series:
+                    samples[series.run][series.metric] = series
+        return samples
 
     def _rules(self, lane: UsageLane) -> Rules:
         return replace(self.rules, silence_ms=lane.silence_ms)
@@ -169,7 +169,7 @@ class DayComputation:
             {device.device_id for run, _ in runs for device in run.devices},
         )
         self._steps.forget()
-        found: tuple[list[HostRunDay], list[DeviceRunDay]] = ([], [])
+        rows: tuple[list[HostRunDay], list[DeviceRunDay]] = ([], [])
         lanes = [
             (run, host) for run, hosts in runs for host in hosts if covered.get((run.owner.run_id, host))
         ]
@@ -190,74 +190,78 @@ class DayComputation:
                 }
                 own = covered[run.owner.run_id, host]
                 shares = {
-                    name: [one for one in of_name if one is not own and one != [] and overlap(own, one)]
+                    name: [
+                        sharer
+                        for sharer in of_name
+                        if sharer is not own and sharer != [] and overlap(own, sharer)
+                    ]
                     for name, of_name in others.items()
                 }
                 batch.append(_Wanted(run, host, own, shares))
-            self._add_batch(day, batch, now_ms, found)
-        return found
+            self._add_batch(day, batch, now_ms, rows)
+        return rows
 
     def _add_batch(
         self,
         day: Day,
         batch: Sequence[_Wanted],
         now_ms: int,
-        found: tuple[list[HostRunDay], list[DeviceRunDay]],
+        rows: tuple[list[HostRunDay], list[DeviceRunDay]],
     ) -> None:
-        kept = {one.lane.id: self._device_time(one, day) for one in batch if one.lane is not None}
-        wanted = [
-            (one.lane, one.lane.plan.metrics(), kept[one.lane.id].time.done_ms)
-            for one in batch
-            if one.lane is not None
+        kept = {run.lane.id: self._device_time(run, day) for run in batch if run.lane is not None}
+        reads = [
+            (run.lane, run.lane.plan.metrics(), kept[run.lane.id].time.done_ms)
+            for run in batch
+            if run.lane is not None
         ]
-        samples = self._read(wanted, day, now_ms)
-        for one in batch:
-            names = [str(device.position) for device in one.devices]
-            if one.lane is None:
-                figures = DeviceTime(day, self.rules, one.time_shares()).figures(one.own, names)
+        samples = self._read(reads, day, now_ms)
+        for run in batch:
+            names = [str(device.position) for device in run.devices]
+            if run.lane is None:
+                figures = DeviceTime(day, self.rules, run.time_shares()).figures(run.own, names)
             else:
-                until_ms = _until(day, self._rules(one.lane), now_ms)
-                of_lane = samples.get(one.lane.id, {})
-                time = self._add_devices(kept[one.lane.id], one, day, of_lane, until_ms)
-                figures = time.figures(one.own, names)
-            found[0].append(_host_row(one, day, figures))
-            found[1].extend(
-                _device_row(one, day, device, figures[name])
-                for name, device in zip(names, one.devices, strict=True)
+                until_ms = _until(day, self._rules(run.lane), now_ms)
+                of_lane = samples.get(run.lane.id, {})
+                time = self._add_devices(kept[run.lane.id], run, day, of_lane, until_ms)
+                figures = time.figures(run.own, names)
+            rows[0].append(_host_row(run, day, figures))
+            rows[1].extend(
+                _device_row(run, day, device, figures[name])
+                for name, device in zip(names, run.devices, strict=True)
             )
 
-    def _device_time(self, one: _Wanted, day: Day) -> _Devices:
-        assert one.lane is not None
-        key = one.lane.id, day.name
+    def _device_time(self, run: _Wanted, day: Day) -> _Devices:
+        assert run.lane is not None
+        key = run.lane.id, day.name
         kept = self._devices.get(key)
-        if kept is None or one.signature(kept.time.done_ms) != kept.signature:
+        if kept is None or run.signature(kept.time.done_ms) != kept.signature:
             self._shrink()
-            rules = self._rules(one.lane)
-            step_ms = self._steps.logged_before(one.run, day.start_ms - rules.margin_ms)
+            rules = self._rules(run.lane)
+            step_ms = self._steps.logged_before(run.run, day.start_ms - rules.margin_ms)
             kept = self._devices[key] = _Devices(DeviceTime(day, rules, None, step_ms))
-        kept.time = kept.time.copy(one.time_shares())
+        kept.time = kept.time.copy(run.time_shares())
         return kept
 
     def _add_devices(
         self,
         kept: _Devices,
-        one: _Wanted,
+        run: _Wanted,
         day: Day,
         samples: Mapping[int, SeriesSamples],
         until_ms: int,
     ) -> DeviceTime:
-        assert one.lane is not None
+        assert run.lane is not None
         time = kept.time
-        has_devices = bool(one.lane.plan.devices)
-        steps = self._steps.between(one.run, time.done_ms, until_ms) if has_devices else NO_STEPS
+        has_devices = bool(run.lane.plan.devices)
+        steps = self._steps.between(run.run, time.done_ms, until_ms) if has_devices else NO_STEPS
         newest = max((int(series.t[-1]) for series in samples.values() if len(series.t)), default=0)
-        for end_ms in window_ends(day, self._rules(one.lane), time.done_ms, newest + 1):
+        for end_ms in window_ends(day, self._rules(run.lane), time.done_ms, newest + 1):
             window = {number: _between(series, time.done_ms, end_ms) for number, series in samples.items()}
             if end_ms > newest - _STEPS_LATE_MS:
                 time = time.copy()
             first, last = steps.searchsorted([time.done_ms, end_ms])
-            time.add(end_ms, one.lane.plan.device_series(window), steps[first:last])
-        kept.signature = one.signature(kept.time.done_ms)
+            time.add(end_ms, run.lane.plan.device_series(window), steps[first:last])
+        kept.signature = run.signature(kept.time.done_ms)
         return time
 
 
@@ -292,7 +296,7 @@ class _Wanted:
     def signature(self, until_ms: int) -> tuple[object, ...]:
         """What decides the shares before a time."""
         return tuple(
-            (name, tuple(sorted(_before(one, until_ms) for one in others)))
+            (name, tuple(sorted(_before(other, until_ms) for other in others)))
             for name, others in sorted(self.others.items())
             if others
         )
@@ -317,32 +321,32 @@ def _until(day: Day, rules: Rules, now_ms: int) -> int:
     return min(day.end_ms + rules.margin_ms, max(now_ms, day.start_ms) + 3_600_000)
 
 
-def _host_row(one: _Wanted, day: Day, figures: Mapping[str, DeviceFigures]) -> HostRunDay:
+def _host_row(run: _Wanted, day: Day, figures: Mapping[str, DeviceFigures]) -> HostRunDay:
     host = figures.get(HOST, DeviceFigures())
-    cpus = one.run.cpus.get(one.host)
+    cpus = run.run.cpus.get(run.host)
     cpu_ms, shared_cpu_ms = (
         round(figures[name].busy * cpus) if cpus is not None and name in figures else None
         for name in (CPU, CPU_SHARED)
     )
     return HostRunDay(
-        one.run.owner.run_id,
+        run.run.owner.run_id,
         day.name,
-        one.host,
-        tuple(one.own),
+        run.host,
+        tuple(run.own),
         round(host.measured * _MJ_PER_J),
-        max(0, length(one.own) - round(host.measured_ms)),
+        max(0, length(run.own) - round(host.measured_ms)),
         cpu_ms,
         shared_cpu_ms,
         round(figures[HOST_SHARED].measured * _MJ_PER_J) if HOST_SHARED in figures else None,
     )
 
 
-def _device_row(one: _Wanted, day: Day, device: UsedDevice, figures: DeviceFigures) -> DeviceRunDay:
+def _device_row(run: _Wanted, day: Day, device: UsedDevice, figures: DeviceFigures) -> DeviceRunDay:
     """The figures of a device. Of a slice of it, its part of what the whole device did."""
     return DeviceRunDay(
-        one.run.owner.run_id,
+        run.run.owner.run_id,
         day.name,
-        one.host,
+        run.host,
         device.device_id,
         device.model,
         device.used,
@@ -360,11 +364,11 @@ def run_days(
     day: Day, runs: Iterable[UsageRun], covered: Mapping[int, Mapping[str, Sequence[Interval]]]
 ) -> list[RunDay]:
     """How long runs took on a day, from the covered time of all their hosts."""
-    found = []
+    days = []
     for run in runs:
         hosts = covered.get(run.owner.run_id, {})
         tracked = length(union(interval for intervals in hosts.values() for interval in intervals))
         if hosts:
             host_ms = sum(length(intervals) for intervals in hosts.values())
-            found.append(RunDay(run.owner, day.name, tracked, host_ms))
-    return found
+            days.append(RunDay(run.owner, day.name, tracked, host_ms))
+    return days

@@ -185,7 +185,9 @@ class DeviceTime:
         chosen = self._shares if shares is None else shares
         other = DeviceTime(self._day, self._rules, chosen, self._last_step_ms)
         other.done_ms = self.done_ms
-        other._devices = {name: replace(one, last=dict(one.last)) for name, one in self._devices.items()}
+        other._devices = {
+            name: replace(device, last=dict(device.last)) for name, device in self._devices.items()
+        }
         return other
 
     def add(
@@ -211,13 +213,13 @@ class DeviceTime:
             covered: the covered time of the host.
         """
         times = np.array(covered, np.int64).reshape(-1, 2)
-        found = {}
+        figures = {}
         for name in dict.fromkeys((*self._devices, *names)):
             time_share = self._shares.get(name, WHOLE_TIME)
             share = float(time_share.between(times[:, 0], times[:, 1]).sum())
             device = self._devices.get(name, self._new_device())
-            found[name] = device.figures(share, self._day, time_share)
-        return found
+            figures[name] = device.figures(share, self._day, time_share)
+        return figures
 
     def _new_device(self) -> _Device:
         return _Device(_Stretches(self._rules.idle_ms))

@@ -81,15 +81,15 @@ _PROVIDERS: Final = ("InvoiceIssuerName", "ProviderName", "PublisherName")
 _Key = tuple[str, str, str | None, str | None, str | None, str]
 
 
-def focus_rows(reports: UsageReports, wanted: UsageSelection, organisation: str) -> Iterator[list[object]]:
+def focus_rows(reports: UsageReports, selection: UsageSelection, organisation: str) -> Iterator[list[object]]:
     """The rows of a range of days.
 
     Args:
         organisation: its name, for the billing account.
     """
-    settings, labels, prices = reports.settings(), reports.labels(wanted), reports.prices()
+    settings, labels, prices = reports.settings(), reports.labels(selection), reports.prices()
     groups: dict[_Key, list[Atom]] = defaultdict(list)
-    for atom in reports.selected(wanted, None, labels):
+    for atom in reports.selected(selection, None, labels):
         for category in atom.amounts():
             model = atom.model if category == DEVICE_HOURS else ""
             team, project, author = (labels.of(atom, name) for name in ("team", "project", "author"))

@@ -60,13 +60,13 @@ class UsageRunReader:
         lists = figures.key_lists(owners)
         devices = figures.devices(owners)
         machines = self._metadata_store.usage.machines.of_runs(owners)
-        found = {}
+        runs = {}
         for run_id, owner in owners.items():
             lanes: dict[str, list[UsageLane]] = {}
             for host, deciding in deciding_writers(writers[run_id]).items():
                 by_lane: dict[int, list[int]] = {}
-                for number, one in enumerate(deciding):
-                    by_lane.setdefault(one.lane_id, []).append(number)
+                for number, lane in enumerate(deciding):
+                    by_lane.setdefault(lane.lane_id, []).append(number)
                 lanes[host] = [
                     UsageLane(
                         lane_id,
@@ -84,23 +84,25 @@ class UsageRunReader:
                     )
                     for lane_id, numbers in by_lane.items()
                 ]
-            logging = [one for one in writers[run_id] if one.role != MONITOR]
+            logging = [lane for lane in writers[run_id] if lane.role != MONITOR]
             cpus = {host: machines.get((run_id, host), UNKNOWN_MACHINE).cpus for host in lanes}
-            found[run_id] = UsageRun(
+            runs[run_id] = UsageRun(
                 owner,
                 lanes,
-                [_with_slices(one, machines.get((run_id, one.host))) for one in devices.get(run_id, [])],
+                [_with_slices(lane, machines.get((run_id, lane.host))) for lane in devices.get(run_id, [])],
                 {host: count for host, count in cpus.items() if count is not None},
-                frozenset(one.lane_id for one in logging if self._plan(lists.get(one.lane_id, ())).has_steps),
-                min((one.started_ms for one in logging), default=0),
+                frozenset(
+                    lane.lane_id for lane in logging if self._plan(lists.get(lane.lane_id, ())).has_steps
+                ),
+                min((lane.started_ms for lane in logging), default=0),
             )
-        return found
+        return runs
 
     def _plan(self, lists: tuple[int, ...]) -> SeriesPlan:
         plan = self._plans.get(lists)
         if plan is None:
             metrics = self._metadata_store.metrics
-            numbers = {number for one in lists for number in metrics.schema_of(one).metric_ids}
+            numbers = {number for key_list in lists for number in metrics.schema_of(key_list).metric_ids}
             keys = {key: number for number, key in metrics.keys(numbers).items()}
             plan = self._plans[lists] = SeriesPlan.of(keys)
             if len(self._plans) > 10_000:
@@ -108,7 +110,7 @@ class UsageRunReader:
         return plan
 
 
-def _with_slices(one: UsedDevice, machine: MachineFacts | None) -> UsedDevice:
+def _with_slices(device: UsedDevice, machine: MachineFacts | None) -> UsedDevice:
     """A device, with the slices of it that the run uses."""
-    slices = None if machine is None else machine.slices.get(one.identity)
-    return one if slices is None else replace(one, slices=slices.uuids, part=slices.part)
+    slices = None if machine is None else machine.slices.get(device.identity)
+    return device if slices is None else replace(device, slices=slices.uuids, part=slices.part)

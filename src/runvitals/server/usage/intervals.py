@@ -19,13 +19,13 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
         >>> union([(5, 9), (1, 3), (3, 4), (8, 10)])
         [(1, 4), (5, 10)]
     """
-    found: list[Interval] = []
+    merged: list[Interval] = []
     for start, end in sorted(intervals):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], end)
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
         elif start < end:
-            found.append((start, end))
-    return found
+            merged.append((start, end))
+    return merged
 
 
 def length(intervals: Iterable[Interval]) -> int:

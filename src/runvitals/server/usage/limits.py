@@ -67,11 +67,11 @@ def limits_of(metadata_store: MetadataStore, day: str) -> Callable[[int], Mappin
     Without a plan, a team or user may store as much as the setting `storage_limit_gb` says.
     """
     usage = metadata_store.usage
-    plans = {one.name: one for one in usage.plans.all()}
+    plans = {assignment.name: assignment for assignment in usage.plans.all()}
     assigned: dict[int, Sequence[PlanLimit]] = {}
-    for one in usage.plans.assigned():
-        if one.valid_from <= day:
-            assigned[one.entity_id] = plans[one.plan].limits
+    for assignment in usage.plans.assigned():
+        if assignment.valid_from <= day:
+            assigned[assignment.entity_id] = plans[assignment.plan].limits
     storage_gb = with_defaults(metadata_store.accounts.settings.all())["storage_limit_gb"]
     default = (PlanLimit(STORAGE, 0.0, storage_gb),)
 
@@ -86,9 +86,9 @@ def uses(metadata_store: MetadataStore, settings: UsageSettings, now_ms: int) ->
     """What everyone has used this month. Of storage, what is stored now counts."""
     today = settings.calendar.date_at(now_ms)
     month = Month.of(today)
-    found = atoms(metadata_store, settings, UsageSelection(month.first, month.last))
-    by_entity: dict[int, list[Atom]] = defaultdict(list, {ORGANISATION: found})
-    for atom in found:
+    use_atoms = atoms(metadata_store, settings, UsageSelection(month.first, month.last))
+    by_entity: dict[int, list[Atom]] = defaultdict(list, {ORGANISATION: use_atoms})
+    for atom in use_atoms:
         if atom.team is not None:
             by_entity[atom.team].append(atom)
     limits = limits_of(metadata_store, today.isoformat())

@@ -66,7 +66,7 @@ class PaymentProvider(Protocol):
 
     name: str
 
-    def request(self, wanted: PaymentRequest) -> Payment:
+    def request(self, payment: PaymentRequest) -> Payment:
         """Ask for a payment; the same statement again gives the same payment.
 
         Raises:
@@ -96,8 +96,8 @@ def payment_provider(fetcher: Fetcher, environment: Mapping[str, str]) -> Paymen
     if name in _BUILT_IN:
         provider: PaymentProvider = import_module(_BUILT_IN[name]).from_environment(fetcher, environment)
         return provider
-    found = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
-    if name not in found:
-        known = ", ".join(sorted({*_BUILT_IN, *found}))
-        raise ValueError(f"unknown {PROVIDER_ENVIRONMENT} {name[:60]!r}; expected one of {known}")
-    return cast(Factory, found[name].load())(fetcher, environment)
+    installed = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+    if name not in installed:
+        names = ", ".join(sorted({*_BUILT_IN, *installed}))
+        raise ValueError(f"unknown {PROVIDER_ENVIRONMENT} {name[:60]!r}; expected one of {names}")
+    return cast(Factory, installed[name].load())(fetcher, environment)

@@ -24,8 +24,8 @@ def pdf_of(table: StatementTable, statement: Statement) -> bytes:
     """The PDF of a statement that was issued; made at the first request."""
     stored = table.pdf(statement.id)
     if stored is None:
-        made = as_pdf(_document(table, statement))
-        table.put_pdf(statement.id, made, hashlib.sha256(made).hexdigest())
+        pdf = as_pdf(_document(table, statement))
+        table.put_pdf(statement.id, pdf, hashlib.sha256(pdf).hexdigest())
         stored = table.pdf(statement.id)  # of another request, if that was first
         assert stored is not None
     return stored

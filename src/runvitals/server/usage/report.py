@@ -103,14 +103,14 @@ class Atom:
 
     def amounts(self) -> dict[str, int]:
         """What of it has a price, by category."""
-        found = {
+        amounts = {
             TRACKED_HOURS: self.tracked_ms,
             DEVICE_HOURS: self.device_ms,
             ENERGY: self.energy_mj,
             STORAGE: self.storage_bytes,
             INGEST: self.ingest_bytes,
         }
-        return {category: quantity for category, quantity in found.items() if quantity}
+        return {category: quantity for category, quantity in amounts.items() if quantity}
 
 
 @dataclass(slots=True)
@@ -160,22 +160,22 @@ class Labels:
         return self.names.get((kind, number), f"deleted {kind} #{number}")
 
     def _cost_centre(self, kind: str, number: int | None, day: str) -> str | None:
-        known = () if number is None else self.cost_centres.get((kind, number), ())
-        return next((code for valid_from, code in reversed(known) if valid_from <= day), None)
+        assignments = () if number is None else self.cost_centres.get((kind, number), ())
+        return next((code for valid_from, code in reversed(assignments) if valid_from <= day), None)
 
 
-def atoms(metadata_store: MetadataStore, settings: UsageSettings, wanted: UsageSelection) -> list[Atom]:
+def atoms(metadata_store: MetadataStore, settings: UsageSettings, selection: UsageSelection) -> list[Atom]:
     """The usage of a range of days, with its cost."""
-    found = _used(metadata_store, settings, wanted)
-    for atom, one in charges_of(found, metadata_store):
-        if one.amount_micro is not None:
-            atom.costs[one.used.category] = one.amount_micro
-            if one.used.category == DEVICE_HOURS and one.price_micro is not None:
-                month = Month.of(one.used.day)
-                atom.wasted_micro = cost(atom.wasted_ms, DEVICE_HOURS, month, one.price_micro)
-                atom.failed_micro = cost(atom.failed_ms, DEVICE_HOURS, month, one.price_micro)
-                atom.hung_micro = cost(atom.hung_ms, DEVICE_HOURS, month, one.price_micro)
-    return [atom for atom in found if _fits(atom, wanted)]
+    used = _used(metadata_store, settings, selection)
+    for atom, priced in charges_of(used, metadata_store):
+        if priced.amount_micro is not None:
+            atom.costs[priced.used.category] = priced.amount_micro
+            if priced.used.category == DEVICE_HOURS and priced.price_micro is not None:
+                month = Month.of(priced.used.day)
+                atom.wasted_micro = cost(atom.wasted_ms, DEVICE_HOURS, month, priced.price_micro)
+                atom.failed_micro = cost(atom.failed_ms, DEVICE_HOURS, month, priced.price_micro)
+                atom.hung_micro = cost(atom.hung_ms, DEVICE_HOURS, month, priced.price_micro)
+    return [atom for atom in used if _fits(atom, selection)]
 
 
 def charged(
@@ -186,13 +186,13 @@ def charged(
     return charges_of(used, metadata_store)
 
 
-def _used(metadata_store: MetadataStore, settings: UsageSettings, wanted: UsageSelection) -> list[Atom]:
+def _used(metadata_store: MetadataStore, settings: UsageSettings, selection: UsageSelection) -> list[Atom]:
     # From the first of the month on: what is included is used up in the order of the days.
-    first, last = wanted.first.replace(day=1).isoformat(), wanted.last.isoformat()
+    first, last = selection.first.replace(day=1).isoformat(), selection.last.isoformat()
     reading = metadata_store.usage.reading
     days = {(row.run_id, row.day): row for row in reading.run_days(first, last)}
-    found = [_of_run(row) for row in days.values()]
-    by_run = {(atom.run, atom.day): atom for atom in found}
+    used = [_of_run(row) for row in days.values()]
+    by_run = {(atom.run, atom.day): atom for atom in used}
     for (run_id, day), energy in reading.host_energy(first, last).items():
         if (run_id, day) in by_run:
             _add_energy(by_run[run_id, day], energy, energy, settings)
@@ -202,7 +202,7 @@ def _used(metadata_store: MetadataStore, settings: UsageSettings, wanted: UsageS
     for devices in reading.devices(first, last):
         owner = days.get((devices.run_id, devices.day))
         if owner is not None:
-            found.append(_of_devices(owner, devices, settings))
+            used.append(_of_devices(owner, devices, settings))
     for received in reading.received(first, last):
         atom = by_run.get((received.run_id, received.day))
         if atom is None:
@@ -215,29 +215,29 @@ def _used(metadata_store: MetadataStore, settings: UsageSettings, wanted: UsageS
                 received.job_type or "",
                 received.run_id,
             )
-            found.append(atom)
+            used.append(atom)
         atom.ingest_bytes += received.bytes
         atom.points += received.points
-    found.extend(_of_no_run(reading, first, last))
-    return found
+    used.extend(_of_no_run(reading, first, last))
+    return used
 
 
 def _of_no_run(reading: UsageReading, first: str, last: str) -> Iterator[Atom]:
     """What projects stored, and the requests that users and service accounts made."""
     for stored in reading.storage(first, last):
         yield Atom(stored.day, stored.entity_id, stored.project_id, storage_bytes=stored.bytes)
-    for made in reading.requests(first, last):
+    for counted in reading.requests(first, last):
         user_id, account_id = (
-            made.owner_id if made.owner_kind == kind else None for kind in ("user", "service_account")
+            counted.owner_id if counted.owner_kind == kind else None for kind in ("user", "service_account")
         )
-        yield Atom(made.day, made.team_id, None, user_id, account_id, requests=made.requests)
+        yield Atom(counted.day, counted.team_id, None, user_id, account_id, requests=counted.requests)
 
 
-def _fits(atom: Atom, wanted: UsageSelection) -> bool:
+def _fits(atom: Atom, selection: UsageSelection) -> bool:
     return (
-        atom.day >= wanted.first.isoformat()
-        and (wanted.entity_id is None or atom.team == wanted.entity_id)
-        and (wanted.author_id is None or atom.author == wanted.author_id)
+        atom.day >= selection.first.isoformat()
+        and (selection.entity_id is None or atom.team == selection.entity_id)
+        and (selection.author_id is None or atom.author == selection.author_id)
     )
 
 
@@ -279,11 +279,11 @@ def _add_energy(atom: Atom, energy_mj: int, measured_mj: int, settings: UsageSet
     atom.measured_mj += round(measured_mj * factor)
 
 
-def charges_of(found: Sequence[Atom], metadata_store: MetadataStore) -> Iterator[tuple[Atom, Charge]]:
+def charges_of(usage: Sequence[Atom], metadata_store: MetadataStore) -> Iterator[tuple[Atom, Charge]]:
     """What each atom costs: of each team or user, category and month what is included is used up first."""
     prices = price_list(metadata_store)
     by_account: dict[tuple[int | None, str, str], list[UsedAmount]] = defaultdict(list)
-    for number, atom in enumerate(found):
+    for number, atom in enumerate(usage):
         for category, quantity in atom.amounts().items():
             model = atom.model if category == DEVICE_HOURS else ""
             used = UsedAmount(date.fromisoformat(atom.day), category, quantity, model, (number,))
@@ -291,8 +291,8 @@ def charges_of(found: Sequence[Atom], metadata_store: MetadataStore) -> Iterator
     included = included_amounts(metadata_store)
     for (team, _, name), parts in by_account.items():
         month = Month.named(name)
-        for one in charge(parts, month, included(team, month), prices):
-            yield found[_number(one.used)], one
+        for part in charge(parts, month, included(team, month), prices):
+            yield usage[_number(part.used)], part
 
 
 def _number(used: UsedAmount) -> int:
@@ -320,14 +320,14 @@ def included_amounts(
     metadata_store: MetadataStore,
 ) -> Callable[[int | None, Month], Callable[[str], float]]:
     """What plans include: units of a category, by team and month. The plan of its first day counts."""
-    plans = {one.name: one for one in metadata_store.usage.plans.all()}
+    plans = {plan.name: plan for plan in metadata_store.usage.plans.all()}
     assigned = metadata_store.usage.plans.assigned()
 
     def of(team: int | None, month: Month) -> Callable[[str], float]:
         mine = [
-            one.plan
-            for one in assigned
-            if one.entity_id == team and one.valid_from <= month.first.isoformat()
+            plan.plan
+            for plan in assigned
+            if plan.entity_id == team and plan.valid_from <= month.first.isoformat()
         ]
         limits = plans[mine[-1]].limits if mine else ()
         included = {limit.category: limit.included for limit in limits}
@@ -337,7 +337,7 @@ def included_amounts(
 
 
 def rows(
-    found: Iterable[Atom],
+    used: Iterable[Atom],
     by: Sequence[str],
     labels: Labels,
     settings: UsageSettings,
@@ -347,7 +347,7 @@ def rows(
     By model, a project has several rows: what belongs to no device is in the first of them only.
     """
     groups: dict[tuple[str | None, ...], list[Atom]] = defaultdict(list)
-    for atom in found:
+    for atom in used:
         groups[tuple(labels.of(atom, name) for name in by)].append(atom)
     if "model" in by:
         groups = _with_first_model(groups, by.index("model"))
@@ -358,17 +358,17 @@ def rows(
 
 
 def _with_first_model(
-    groups: Mapping[tuple[str | None, ...], list[Atom]], place: int
+    groups: Mapping[tuple[str | None, ...], list[Atom]], position: int
 ) -> dict[tuple[str | None, ...], list[Atom]]:
     first: dict[tuple[str | None, ...], str] = {}
     for key in groups:
-        rest, model = (*key[:place], *key[place + 1 :]), key[place]
+        rest, model = (*key[:position], *key[position + 1 :]), key[position]
         if model and (rest not in first or model < first[rest]):
             first[rest] = model
     merged: dict[tuple[str | None, ...], list[Atom]] = defaultdict(list)
     for key, of_key in groups.items():
-        model = key[place] or first.get((*key[:place], *key[place + 1 :]), "")
-        merged_key = (*key[:place], model, *key[place + 1 :])
+        model = key[position] or first.get((*key[:position], *key[position + 1 :]), "")
+        merged_key = (*key[:position], model, *key[position + 1 :])
         merged[merged_key] += of_key
     return merged
 
@@ -419,10 +419,10 @@ def figures(of: Sequence[Atom], settings: UsageSettings) -> dict[str, Any]:
 
 
 def _hours(times: Iterable[int | None]) -> float | None:
-    known = [time for time in times if time is not None]
-    return sum(known) / HOUR_MS if known else None
+    measured = [time for time in times if time is not None]
+    return sum(measured) / HOUR_MS if measured else None
 
 
 def _money(amounts: Iterable[int | None]) -> float | None:
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known) / MICRO if known else None
+    priced = [amount for amount in amounts if amount is not None]
+    return sum(priced) / MICRO if priced else None

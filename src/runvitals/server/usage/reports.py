@@ -113,62 +113,66 @@ class UsageReports:
         """The month it is now in the organisation's time zone."""
         return Month.of(self.settings().calendar.date_at(self._clock()))
 
-    def selected(self, wanted: UsageSelection, project: str | None, labels: Labels) -> list[Atom]:
+    def selected(self, selection: UsageSelection, project: str | None, labels: Labels) -> list[Atom]:
         """The usage of a range of days, of one project or of all."""
-        found = atoms(self._metadata_store, self.settings(), wanted)
-        return [atom for atom in found if project is None or labels.of(atom, "project") == project]
+        used = atoms(self._metadata_store, self.settings(), selection)
+        return [atom for atom in used if project is None or labels.of(atom, "project") == project]
 
-    def labels(self, wanted: UsageSelection) -> Labels:
+    def labels(self, selection: UsageSelection) -> Labels:
         reading = self._metadata_store.usage.reading
-        uids = reading.run_uids(wanted.first.isoformat(), wanted.last.isoformat())
+        uids = reading.run_uids(selection.first.isoformat(), selection.last.isoformat())
         return Labels(reading.names(), uids, reading.cost_centres(), reading.sweeps())
 
     def prices(self) -> PriceList:
         """The prices as they are now."""
         return price_list(self._metadata_store)
 
-    def rows(self, wanted: UsageSelection, by: Sequence[str], project: str | None = None) -> list[UsageRow]:
+    def rows(
+        self, selection: UsageSelection, by: Sequence[str], project: str | None = None
+    ) -> list[UsageRow]:
         """Rows by some dimensions."""
-        labels = self.labels(wanted)
-        return rows(self.selected(wanted, project, labels), by, labels, self.settings())
+        labels = self.labels(selection)
+        return rows(self.selected(selection, project, labels), by, labels, self.settings())
 
-    def report(self, wanted: UsageSelection, by: Sequence[str], project: str | None = None) -> dict[str, Any]:
+    def report(
+        self, selection: UsageSelection, by: Sequence[str], project: str | None = None
+    ) -> dict[str, Any]:
         """Rows and sums as JSON."""
-        settings, labels = self.settings(), self.labels(wanted)
-        found = self.selected(wanted, project, labels)
-        sums = figures(found, settings)
+        settings, labels = self.settings(), self.labels(selection)
+        used = self.selected(selection, project, labels)
+        sums = figures(used, settings)
         return {
-            "from": wanted.first.isoformat(),
-            "to": wanted.last.isoformat(),
+            "from": selection.first.isoformat(),
+            "to": selection.last.isoformat(),
             "time_zone": settings.calendar.zone,
             "currency": settings.currency,
-            "rows": [{**row.key, **row.figures} for row in rows(found, by, labels, settings)],
+            "rows": [{**row.key, **row.figures} for row in rows(used, by, labels, settings)],
             "sums": sums,
-            "forecast": self._forecast(wanted, sums["cost"], settings),
+            "forecast": self._forecast(selection, sums["cost"], settings),
         }
 
     def _forecast(
-        self, wanted: UsageSelection, amount: float | None, settings: UsageSettings
+        self, selection: UsageSelection, amount: float | None, settings: UsageSettings
     ) -> float | None:
         """What the present month will have cost; None for other ranges of days, and in its first days."""
-        month = Month.of(wanted.first)
-        if amount is None or (wanted.first, wanted.last) != (month.first, month.last):
+        month = Month.of(selection.first)
+        if amount is None or (selection.first, selection.last) != (month.first, month.last):
             return None
         return expect(amount, settings.calendar, month, self._clock())
 
     def table(
-        self, wanted: UsageSelection, by: Sequence[str] = BY_DEFAULT, project: str | None = None
+        self, selection: UsageSelection, by: Sequence[str] = BY_DEFAULT, project: str | None = None
     ) -> tuple[tuple[str, ...], Iterator[list[object]]]:
         """The columns of the CSV, and its rows; dimensions that are not asked for are empty."""
         extra = tuple(name for name in _EXTRA if name in by)
         kinds = self._metadata_store.usage.reading.entity_kinds()
         currency = self.settings().currency
-        found = self.rows(wanted, by, project)
-        month = Month.of(wanted.first)
-        is_one_month = wanted.last <= month.last
+        rows = self.rows(selection, by, project)
+        month = Month.of(selection.first)
+        is_one_month = selection.last <= month.last
 
         def lines() -> Iterator[list[object]]:
-            for row in found:
+            for row in rows:
                 values = {
                     "month": month.name if is_one_month else None,
                     **row.figures,

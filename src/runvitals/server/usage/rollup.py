@@ -157,8 +157,8 @@ class UsageRollup:
             if mark.from_ms < self._day(settings, mark.day).start_ms + _NEXT_DAY_MS
             for day in [settings.calendar.day(date.fromisoformat(mark.day) - timedelta(days=1))]
         ]
-        wanted = {(mark.lane_id, mark.day): mark for mark in (*before, *computable)}
-        self._compute(list(wanted.values()), settings, now_ms)
+        marks = {(mark.lane_id, mark.day): mark for mark in (*before, *computable)}
+        self._compute(list(marks.values()), settings, now_ms)
         self._usage.marks.remove(dirty)
 
     def _day(self, settings: UsageSettings, name: str) -> Day:
@@ -212,8 +212,8 @@ class UsageRollup:
         today = settings.calendar.date_at(now_ms).isoformat()
         for first in range(0, len(ids), _RUNS_AT_ONCE):
             some = [runs[run_id] for run_id in ids[first : first + _RUNS_AT_ONCE]]
-            wanted = [(run, hosts[run.owner.run_id]) for run in some]
-            host_rows, device_rows = self._days.figures(day, wanted, flat, slices, now_ms)
+            runs_of_hosts = [(run, hosts[run.owner.run_id]) for run in some]
+            host_rows, device_rows = self._days.figures(day, runs_of_hosts, flat, slices, now_ms)
             self._usage.figures.put(run_days(day, some, covered), host_rows, device_rows, today)
         return len(ids)
 
@@ -224,14 +224,14 @@ class UsageRollup:
             {host for run in runs.values() for host in run.lanes},
             {device.device_id for run in runs.values() for device in run.devices},
         )
-        found: dict[int, set[str]] = defaultdict(set)
+        sharing: dict[int, set[str]] = defaultdict(set)
         for host, on_host in users.hosts.items():
             for run_id in on_host if len(on_host) > 1 else ():
-                found[run_id].add(host)
+                sharing[run_id].add(host)
         for of_device in users.devices.values():
             for run_id, host in of_device if len(of_device) > 1 else ():
-                found[run_id].add(host)
-        return found
+                sharing[run_id].add(host)
+        return sharing
 
     def _snapshot_storage(self, settings: UsageSettings, now_ms: int) -> None:
         """Once a day, note what each project stores."""
@@ -251,7 +251,7 @@ class UsageRollup:
 
 def _hosts_of(run: UsageRun, lanes: Iterable[int]) -> list[str]:
     """The hosts of a run with one of these lanes; all of them, if it logs steps in one."""
-    wanted = set(lanes)
-    if wanted & run.step_lanes:
+    lane_ids = set(lanes)
+    if lane_ids & run.step_lanes:
         return list(run.lanes)
-    return [host for host, of_host in run.lanes.items() if any(lane.id in wanted for lane in of_host)]
+    return [host for host, of_host in run.lanes.items() if any(lane.id in lane_ids for lane in of_host)]

@@ -87,28 +87,28 @@ class SeriesPlan:
 
     def metrics(self) -> tuple[int, ...]:
         """The metrics of what the devices did."""
-        found = set(self.host_energy) | ({self.cpu} if self.cpu is not None else set())
+        metrics = set(self.host_energy) | ({self.cpu} if self.cpu is not None else set())
         for keys in self.devices.values():
             energy = keys.joules or keys.millijoules
             power = () if energy else (keys.power, keys.suspect)
-            found |= {number for number in (keys.use, keys.own_use, energy, *power) if number is not None}
-        return tuple(sorted(found))
+            metrics |= {number for number in (keys.use, keys.own_use, energy, *power) if number is not None}
+        return tuple(sorted(metrics))
 
     def device_series(self, series: Mapping[int, SeriesSamples]) -> dict[str, DeviceSeries]:
         """What the devices did, by index; and the host."""
-        found = {}
+        device_series = {}
         for index, keys in self.devices.items():
             joules = _series(series, keys.joules)
             if keys.joules is None and keys.millijoules is not None:
                 counter = _series(series, keys.millijoules)
                 joules = TimedValues(counter.t, counter.values / _MJ_PER_J)
-            found[index] = DeviceSeries(_use(series, keys), joules, _power(series, keys))
+            device_series[index] = DeviceSeries(_use(series, keys), joules, _power(series, keys))
         if self.host_energy:
             energy = DeviceSeries(energy=_sum([_series(series, number) for number in self.host_energy]))
-            found[HOST] = found[HOST_SHARED] = energy
+            device_series[HOST] = device_series[HOST_SHARED] = energy
         if self.cpu is not None:
-            found[CPU] = found[CPU_SHARED] = DeviceSeries(_series(series, self.cpu))
-        return found
+            device_series[CPU] = device_series[CPU_SHARED] = DeviceSeries(_series(series, self.cpu))
+        return device_series
 
 
 def _assign(keys: _DeviceKeys, scope: str, name: str, number: int) -> None:
@@ -122,8 +122,8 @@ def _assign(keys: _DeviceKeys, scope: str, name: str, number: int) -> None:
 
 
 def _series(series: Mapping[int, SeriesSamples], number: int | None) -> TimedValues:
-    found = None if number is None else series.get(number)
-    return NO_SERIES if found is None else TimedValues(found.t, found.values)
+    samples = None if number is None else series.get(number)
+    return NO_SERIES if samples is None else TimedValues(samples.t, samples.values)
 
 
 def _use(series: Mapping[int, SeriesSamples], keys: _DeviceKeys) -> TimedValues:
@@ -166,14 +166,14 @@ def sample_times(
     series: Sequence[SeriesSamples], others: Sequence[int], from_ms: int, until_ms: int
 ) -> Integers:
     """All times of some series, and other times in the range, ascending and unique."""
-    arrays = [one.t for one in series]
+    arrays = [samples.t for samples in series]
     extra = [time for time in others if from_ms <= time < until_ms]
     if extra:
         arrays.append(np.array(extra, np.int64))
     if not arrays:
         return np.empty(0, np.int64)
     first = arrays[0]
-    if all(len(one) == len(first) and np.array_equal(one, first) for one in arrays[1:]):
+    if all(len(samples) == len(first) and np.array_equal(samples, first) for samples in arrays[1:]):
         return first
     times: Integers = np.unique(np.concatenate(arrays))
     return times

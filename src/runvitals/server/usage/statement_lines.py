@@ -95,17 +95,17 @@ def statement_lines(uses: Iterable[PricedUse], month: Month, currency: str) -> l
     Each amount is the sum of the exact ones, rounded.
     """
     groups: dict[tuple[Key, int], list[PricedUse]] = defaultdict(list)
-    for one in uses:
-        groups[one.key, one.price_micro].append(one)
-    found = []
+    for use in uses:
+        groups[use.key, use.price_micro].append(use)
+    lines = []
     for (key, price), parts in groups.items():
         _, category, model = key
-        quantity = in_units(category, sum(one.quantity for one in parts), month)
-        included = in_units(category, sum(one.included for one in parts), month)
-        amount = rounded(sum(one.amount_micro for one in parts), currency)
+        quantity = in_units(category, sum(use.quantity for use in parts), month)
+        included = in_units(category, sum(use.included for use in parts), month)
+        amount = rounded(sum(use.amount_micro for use in parts), currency)
         line = StatementLine("", "", category, model, quantity, UNITS[category], included, price, amount)
-        found.append(KeyedLine(key, line))
-    return found
+        lines.append(KeyedLine(key, line))
+    return lines
 
 
 def late_lines(now: Iterable[KeyedLine], billed: Iterable[KeyedLine], period: str) -> list[KeyedLine]:
@@ -117,19 +117,19 @@ def late_lines(now: Iterable[KeyedLine], billed: Iterable[KeyedLine], period: st
     """
     before = _sums(billed)
     after = _sums(now)
-    found = []
+    lines = []
     for key in sorted(before.keys() | after.keys(), key=repr):
         if key[1] not in _LATE:
             continue
         old, new = before.get(key), after.get(key)
-        known = new or old
-        assert known is not None
+        line = new or old
+        assert line is not None
         quantity = (new.quantity if new else 0.0) - (old.quantity if old else 0.0)
         amount = (new.amount_micro if new else 0) - (old.amount_micro if old else 0)
         if abs(quantity) > _SAME and amount:
-            changed = replace(known, quantity=quantity, included=0.0, amount_micro=amount)
-            found.append(KeyedLine(key, replace(changed, text=late_text(period))))
-    return found
+            changed = replace(line, quantity=quantity, included=0.0, amount_micro=amount)
+            lines.append(KeyedLine(key, replace(changed, text=late_text(period))))
+    return lines
 
 
 def negated(lines: Sequence[StatementLine], number: str) -> list[StatementLine]:
@@ -147,16 +147,16 @@ def negated(lines: Sequence[StatementLine], number: str) -> list[StatementLine]:
 
 
 def _sums(lines: Iterable[KeyedLine]) -> dict[Key, StatementLine]:
-    found: dict[Key, StatementLine] = {}
-    for one in lines:
-        known = found.get(one.key)
-        found[one.key] = (
-            one.line
-            if known is None
+    sums: dict[Key, StatementLine] = {}
+    for line in lines:
+        sum_so_far = sums.get(line.key)
+        sums[line.key] = (
+            line.line
+            if sum_so_far is None
             else replace(
-                known,
-                quantity=known.quantity + one.line.quantity,
-                amount_micro=known.amount_micro + one.line.amount_micro,
+                sum_so_far,
+                quantity=sum_so_far.quantity + line.line.quantity,
+                amount_micro=sum_so_far.amount_micro + line.line.amount_micro,
             )
         )
-    return found
+    return sums

@@ -117,7 +117,9 @@ class Statements:
 
     def _printed(self, draft: Statement) -> dict[str, Any]:
         centres = self._metadata_store.usage.cost_centres.all()
-        centre = next((one for one in centres if draft.scope == ("cost_centre", one.id)), None)
+        centre = next(
+            (candidate for candidate in centres if draft.scope == ("cost_centre", candidate.id)), None
+        )
         settings = with_defaults(self._metadata_store.accounts.settings.all())
         return {
             "organisation": settings["name"],
@@ -135,7 +137,7 @@ class Statements:
         settings, now_ms = usage_settings(self._metadata_store), self._clock()
         year = self._year(settings)
         receivers = self._metadata_store.usage.alerts.receivers(_NO_ENTITY, "billing")
-        ids = [one.user_id for one in receivers]
+        ids = [receiver.user_id for receiver in receivers]
         announce = partial(_notifications, receivers=ids, now_ms=now_ms)
         return Issuing(by, now_ms, year, partial(number_text, year), announce)
 
@@ -188,25 +190,25 @@ def _late(
         earliest = earliest.previous
     statements = metadata_store.usage.statements.issued_since(earliest.name)
     billed: dict[tuple[Scope, str], list[KeyedLine]] = defaultdict(list)
-    for one, lines in statements:
-        projects = one.settlement[_PROJECTS]
+    for statement, lines in statements:
+        projects = statement.settlement[_PROJECTS]
         for line in lines:
             key = projects.get(line.project), line.category, line.model
-            of_month = line.text.removeprefix(late_text("")) if line.text else one.period
-            billed[one.scope, of_month].append(KeyedLine(key, line))
-    found: dict[Scope, list[KeyedLine]] = defaultdict(list)
+            of_month = line.text.removeprefix(late_text("")) if line.text else statement.period
+            billed[statement.scope, of_month].append(KeyedLine(key, line))
+    late: dict[Scope, list[KeyedLine]] = defaultdict(list)
     computed: dict[tuple[object, ...], Mapping[Scope, list[PricedUse]]] = {}
-    for one, _ in sorted(statements, key=lambda pair: pair[0].period):
-        if one.period >= month.name:
+    for statement, _ in sorted(statements, key=lambda pair: pair[0].period):
+        if statement.period >= month.name:
             continue
-        before = Month.named(one.period)
-        then = {name: one.settlement[name] for name in _COMPUTED_WITH}
-        about = (one.period, *then.values())
+        before = Month.named(statement.period)
+        then = {name: statement.settlement[name] for name in _COMPUTED_WITH}
+        about = (statement.period, *then.values())
         if about not in computed:
             computed[about] = of_scopes.priced(replace(settings, **then), before)
-        now = statement_lines(computed[about].get(one.scope, ()), before, one.currency)
-        found[one.scope] += late_lines(now, billed[one.scope, one.period], one.period)
-    return found
+        now = statement_lines(computed[about].get(statement.scope, ()), before, statement.currency)
+        late[statement.scope] += late_lines(now, billed[statement.scope, statement.period], statement.period)
+    return late
 
 
 class _Scopes:
@@ -217,25 +219,27 @@ class _Scopes:
         reading = metadata_store.usage.reading
         self._names = reading.names()
         self._labels = Labels(self._names, {}, reading.cost_centres())
-        self._centres = {one.code: one.id for one in metadata_store.usage.cost_centres.all()}
+        self._centres = {centre.code: centre.id for centre in metadata_store.usage.cost_centres.all()}
         self._codes = {number: code for code, number in self._centres.items()}
         self._owners: dict[int | None, str] = {}
 
     def priced(self, settings: UsageSettings, month: Month) -> dict[Scope, list[PricedUse]]:
         """The usage of a month that has a price."""
-        found: dict[Scope, list[PricedUse]] = defaultdict(list)
-        for atom, one in charged(self._metadata_store, settings, month):
-            if one.price_micro is None or one.amount_micro is None:
+        priced: dict[Scope, list[PricedUse]] = defaultdict(list)
+        for atom, charge in charged(self._metadata_store, settings, month):
+            if charge.price_micro is None or charge.amount_micro is None:
                 continue
             code = self._labels.of(atom, "cost_centre")
             scope = (
                 ("entity", atom.team or _NO_ENTITY) if code is None else ("cost_centre", self._centres[code])
             )
             self._owners[atom.project] = self._labels.of(atom, "team") or "no team"
-            key = atom.project, one.used.category, one.used.model
-            use = PricedUse(key, one.used.quantity, one.included, one.price_micro, one.amount_micro)
-            found[scope].append(use)
-        return found
+            key = atom.project, charge.used.category, charge.used.model
+            use = PricedUse(
+                key, charge.used.quantity, charge.included, charge.price_micro, charge.amount_micro
+            )
+            priced[scope].append(use)
+        return priced
 
     def draft(self, scope: Scope, lines: Sequence[KeyedLine], settings: UsageSettings) -> Draft:
         projects = self._project_names({keyed.key[0] for keyed in lines})
@@ -251,9 +255,9 @@ class _Scopes:
 
     def _project_names(self, numbers: set[int | None]) -> dict[int | None, str]:
         """Such as `vision/digits`; projects with the same one get their number too."""
-        found: dict[int | None, str] = {}
+        names: dict[int | None, str] = {}
         for number in sorted(numbers, key=lambda one: one or 0):
             project = "no project" if number is None else self._names.get(("project", number), f"#{number}")
             name = f"{self._owners.get(number, 'no team')}/{project}"
-            found[number] = f"{name} #{number}" if name in found.values() else name
-        return found
+            names[number] = f"{name} #{number}" if name in names.values() else name
+        return names

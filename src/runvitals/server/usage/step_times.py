@@ -40,9 +40,9 @@ class StepTimes:
         if run_id not in self._first_ms and run.step_lanes:
             from_ms, span_ms = run.started_ms, HOUR_MS
             while from_ms < time_ms:
-                found = self._read(run, from_ms, min(from_ms + span_ms, time_ms))
-                if len(found):
-                    self._first_ms[run_id] = int(found[0])
+                times = self._read(run, from_ms, min(from_ms + span_ms, time_ms))
+                if len(times):
+                    self._first_ms[run_id] = int(times[0])
                     break
                 from_ms, span_ms = from_ms + span_ms, 2 * span_ms
         first_ms = self._first_ms.get(run_id)
@@ -62,4 +62,4 @@ class StepTimes:
         if step is None or not run.step_lanes or from_ms >= until_ms:
             return NO_STEPS
         series = self._store.read(sorted(run.step_lanes), [step], from_ms, until_ms - 1).series
-        return np.unique(np.concatenate([NO_STEPS, *(one.t for one in series)]))
+        return np.unique(np.concatenate([NO_STEPS, *(samples.t for samples in series)]))

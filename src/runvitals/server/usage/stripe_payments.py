@@ -33,39 +33,39 @@ class StripePayments:
         self._headers = {"authorization": f"Bearer {key}"}
         self._sessions = f"{url}/v1/checkout/sessions"
 
-    def request(self, wanted: PaymentRequest) -> Payment:
+    def request(self, payment: PaymentRequest) -> Payment:
         """Ask for a payment. Stripe gives the same session to the same request for a day."""
         form = {
             "mode": "payment",
-            "client_reference_id": wanted.number,
-            "metadata[statement]": wanted.number,
+            "client_reference_id": payment.number,
+            "metadata[statement]": payment.number,
             "line_items[0][quantity]": "1",
-            "line_items[0][price_data][currency]": wanted.currency.lower(),
-            "line_items[0][price_data][unit_amount]": str(wanted.amount),
-            "line_items[0][price_data][product_data][name]": f"Statement {wanted.number} of {wanted.payer} "
-            f"for {wanted.period}",
-            "success_url": wanted.back_url,
-            "cancel_url": wanted.back_url,
+            "line_items[0][price_data][currency]": payment.currency.lower(),
+            "line_items[0][price_data][unit_amount]": str(payment.amount),
+            "line_items[0][price_data][product_data][name]": f"Statement {payment.number} of {payment.payer} "
+            f"for {payment.period}",
+            "success_url": payment.back_url,
+            "cancel_url": payment.back_url,
         }
         headers = {
             **self._headers,
             "content-type": "application/x-www-form-urlencoded",
-            "idempotency-key": f"runvitals-{wanted.number}",
+            "idempotency-key": f"runvitals-{payment.number}",
         }
         try:
-            answer = self._fetcher.post(self._sessions, urlencode(form).encode("ascii"), headers)
+            response = self._fetcher.post(self._sessions, urlencode(form).encode("ascii"), headers)
         except (FetchFailed, Blocked) as error:
             raise PaymentFailed(f"Stripe does not answer: {error}") from None
-        return _payment(answer.status, answer.body)
+        return _payment(response.status, response.body)
 
     def find(self, reference: str) -> Payment:
         """The session as it is now."""
         try:
             url = f"{self._sessions}/{quote(reference, safe='')}"
-            answer = self._fetcher.get(url, headers=self._headers)
+            response = self._fetcher.get(url, headers=self._headers)
         except (FetchFailed, Blocked) as error:
             raise PaymentFailed(f"Stripe does not answer: {error}") from None
-        return _payment(answer.status, answer.body)
+        return _payment(response.status, response.body)
 
 
 def from_environment(fetcher: Fetcher, environment: Mapping[str, str]) -> StripePayments:
@@ -80,10 +80,10 @@ def from_environment(fetcher: Fetcher, environment: Mapping[str, str]) -> Stripe
 
 def _payment(status: int, body: bytes) -> Payment:
     try:
-        answer: Any = json.loads(body)
+        session: Any = json.loads(body)
         if status != _OK:
-            raise PaymentFailed(f"Stripe answers {status}: {str(answer['error']['message'])[:200]}")
-        state = "paid" if answer["payment_status"] == "paid" else _STATES[answer["status"]]
-        return Payment(str(answer["id"]), str(answer.get("url") or ""), state)
+            raise PaymentFailed(f"Stripe answers {status}: {str(session['error']['message'])[:200]}")
+        state = "paid" if session["payment_status"] == "paid" else _STATES[session["status"]]
+        return Payment(str(session["id"]), str(session.get("url") or ""), state)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise PaymentFailed(f"Stripe answers {status}, and not as its documentation says") from None

@@ -62,11 +62,11 @@ def check_limits(metadata_store: MetadataStore, settings: UsageSettings, now_ms:
     Called after each roll-up.
     """
     month = Month.of(settings.calendar.date_at(now_ms))
-    found = uses(metadata_store, settings, now_ms)
+    used = uses(metadata_store, settings, now_ms)
     telling = _Telling(metadata_store, settings, month, now_ms)
-    telling.rearm(found)
+    telling.rearm(used)
     refused = {}
-    for use in found:
+    for use in used:
         if use.refuses:
             refused[use.entity_id] = telling.refusal(use)
         telling.tell(use)
@@ -86,20 +86,25 @@ class _Telling:
         self._month = month
         self._now_ms = now_ms
 
-    def rearm(self, found: Sequence[Use]) -> None:
+    def rearm(self, used: Sequence[Use]) -> None:
         """Forget the thresholds that are not passed any more because the limit was raised."""
-        now = {(use.entity_id, use.category): use for use in found}
-        for one in self._alerts.of_period(self._month.name):
-            use = now.get((one.entity_id, one.category))
-            if use is None or one.limit_then is None or one.kind != "percent":
+        now = {(use.entity_id, use.category): use for use in used}
+        for alert in self._alerts.of_period(self._month.name):
+            use = now.get((alert.entity_id, alert.category))
+            if use is None or alert.limit_then is None or alert.kind != "percent":
                 continue
             share, limit = use.share, use.limit_units
-            if limit is not None and limit > one.limit_then and share is not None and share < one.threshold:
-                self._alerts.forget(one)
+            if (
+                limit is not None
+                and limit > alert.limit_then
+                and share is not None
+                and share < alert.threshold
+            ):
+                self._alerts.forget(alert)
 
     def refusal(self, use: Use) -> str:
         """Why new runs are refused."""
-        administrators = ", ".join(one.name for one in self._alerts.receivers(use.entity_id))
+        administrators = ", ".join(receiver.name for receiver in self._alerts.receivers(use.entity_id))
         return f"{self._said(use)}; administrators: {administrators}"
 
     def tell(self, use: Use) -> None:
@@ -108,9 +113,11 @@ class _Telling:
             return
         share = use.share
         if share is not None:
-            self._send(use, "percent", [one for one in self._wanted.percent if share >= one])
+            self._send(use, "percent", [percent for percent in self._wanted.percent if share >= percent])
         if use.category == CHARGES and use.entity_id == ORGANISATION:
-            self._send(use, "amount", [one for one in self._wanted.amounts if use.quantity >= one])
+            self._send(
+                use, "amount", [percent for percent in self._wanted.amounts if use.quantity >= percent]
+            )
 
     def _send(self, use: Use, kind: Kind, thresholds: Sequence[int]) -> None:
         if not thresholds:
@@ -123,19 +130,19 @@ class _Telling:
         billing = self._alerts.billing_administrators()
         notifications = [
             Notification(
-                f"{key}:user:{one.user_id}",
+                f"{key}:user:{receiver.user_id}",
                 "usage.threshold",
-                f"user:{one.user_id}",
+                f"user:{receiver.user_id}",
                 f"usage:{use.entity_id}",
-                self._text(use, one, billing),
+                self._text(use, receiver, billing),
                 {
-                    "path": "/-/billing" if one.manages else "/-/settings/usage",
-                    "link": "Plan" if one.manages else "Usage",
+                    "path": "/-/billing" if receiver.manages else "/-/settings/usage",
+                    "link": "Plan" if receiver.manages else "Usage",
                     "level": "warning",
                 },
                 self._now_ms,
             )
-            for one in self._alerts.receivers(use.entity_id, self._wanted.recipients)
+            for receiver in self._alerts.receivers(use.entity_id, self._wanted.recipients)
         ]
         self._alerts.send(passed, notifications, self._now_ms)
 
@@ -148,14 +155,14 @@ class _Telling:
         )
         refuses = use.limit is not None and use.limit.refuse_new_runs
         then = "new runs are refused" if refuses else "nothing is refused"
-        asked = ", ".join(f"{name} ({address})" if address else name for name, address in billing.items())
+        contacts = ", ".join(f"{name} ({address})" if address else name for name, address in billing.items())
         paragraphs = (
             f"{self._said(use)} in {self._month.name}",
             end if share is None else f"That is {share:.0f} % of the limit. {end}",
             f"Largest projects: {largest}." if largest else "",
             f"You can raise the limit in the plan. At 100 %, {then}."
             if receiver.manages
-            else f"A billing administrator can raise the limit: {asked}.",
+            else f"A billing administrator can raise the limit: {contacts}.",
         )
         return "\n\n".join(filter(None, paragraphs))
 

@@ -38,8 +38,8 @@ def the_project_number(
         HTTPException: 404 if there is none.
     """
     if number is None:  # on a server without accounts, where no right is checked
-        found = access.metadata_store.projects.named(project)
-        number = found[0][1] if found else None
+        projects = access.metadata_store.projects.named(project)
+        number = projects[0][1] if projects else None
     if number is None:
         raise HTTPException(404, f"there is no project {project!r}")
     return number
@@ -57,8 +57,8 @@ def the_version(project: TheProjectNumber, name: Name, alias: Alias, access: The
         HTTPException: 404 if there is none.
     """
     collections = access.metadata_store.artifacts.collections
-    found = collections.named(project, name)
-    member = None if found is None else collections.member_of(found.id, alias)
+    collection = collections.named(project, name)
+    member = None if collection is None else collections.member_of(collection.id, alias)
     if member is None:
         raise HTTPException(404, f"there is no artifact {f'{name}:{alias}'!r} in the project")
     return member
@@ -97,18 +97,18 @@ def versions(
 ) -> Any:
     """The versions of an artifact, the newest first."""
     table, skip = access.metadata_store.artifacts.collections, page.after_id
-    found = table.named(project, name)
-    if found is None:
+    collection = table.named(project, name)
+    if collection is None:
         raise HTTPException(404, f"there is no artifact {name!r} in the project")
     if digest is not None:
-        rows = table.with_digest(found.id, digest)
+        rows = table.with_digest(collection.id, digest)
         return {"artifacts": [_shown(request, row) for row in rows], "total": len(rows), "next": None}
-    rows = table.members(found.id, skip, page.limit, oldest_first=False)
+    rows = table.members(collection.id, skip, page.limit, oldest_first=False)
     end = skip + len(rows)
-    following = str(end) if rows and end < found.versions else None
+    following = str(end) if rows and end < collection.versions else None
     return {
         "artifacts": [_shown(request, row) for row in rows],
-        "total": found.versions,
+        "total": collection.versions,
         "next": following,
     }
 
@@ -126,11 +126,11 @@ def version(request: Request, version: TheVersion, access: TheAccess) -> Any:
 def files(version: TheVersion, page: ThePage, access: TheAccess) -> Any:
     """The files and references of a version, by path."""
     after = page.after or ""
-    found = access.metadata_store.artifacts.entries.page(version.version.id, after, page.limit + 1)
-    shown = found[: page.limit]
-    following = shown[-1].path if len(found) > page.limit else None
+    entries = access.metadata_store.artifacts.entries.page(version.version.id, after, page.limit + 1)
+    shown = entries[: page.limit]
+    following = shown[-1].path if len(entries) > page.limit else None
     return {
-        "files": [_entry(one) for one in shown],
+        "files": [_entry(entry) for entry in shown],
         "total": version.version.files,
         "next": following,
     }
@@ -170,13 +170,13 @@ def _shown(request: Request, row: CollectionVersion, users: Sequence[int] = ()) 
     """A version without the runs that the requester may not read."""
     access = shared_services_of(request).access
     number = row.version.run_id
-    wanted = [*users, *([] if number is None else [number])]
+    run_ids = [*users, *([] if number is None else [number])]
     readable = access.readable_runs(request)
-    places = {one: access.metadata_store.runs.place(one) for one in wanted}
+    places = {run_id: access.metadata_store.runs.place(run_id) for run_id in run_ids}
     uids = {
-        one: place.uid
-        for one, place in places.items()
+        run_id: place.uid
+        for run_id, place in places.items()
         if place is not None and not place.deleted and (readable is None or readable.has(place))
     }
-    used_by = tuple(uids[one] for one in users if one in uids)
+    used_by = tuple(uids[run_id] for run_id in users if run_id in uids)
     return asdict(row.as_read(None if number is None else uids.get(number), used_by))

@@ -39,30 +39,30 @@ async def run_artifacts(
     skip = page.after_id
 
     def read(view: RunView) -> tuple[list[RunArtifact], int]:
-        found = view.artifacts(relation, skip, page.limit)
-        return found.artifacts, found.total
+        listed = view.artifacts(relation, skip, page.limit)
+        return listed.artifacts, listed.total
 
     artifacts, total = await run.use(read)
     seen = await run_in_threadpool(_seen, request, artifacts)
     end = skip + len(artifacts)
     following = str(end) if artifacts and end < total else None
-    shown = [_shown(request, one) for one in seen]
+    shown = [_shown(request, artifact) for artifact in seen]
     return await json_response(request, json_bytes({"artifacts": shown, "total": total, "next": following}))
 
 
-def _shown(request: Request, one: RunArtifact) -> dict[str, Any]:
+def _shown(request: Request, artifact: RunArtifact) -> dict[str, Any]:
     """A version, without the run that made it if the requester may not read that."""
     access = route_check(request)
-    readable = None if access is None or one.maker is None else access.readable_runs(request)
-    if readable is None or readable.has(one.maker):
-        return asdict(one.version)
-    return {**asdict(one.version), "run": None}
+    readable = None if access is None or artifact.maker is None else access.readable_runs(request)
+    if readable is None or readable.has(artifact.maker):
+        return asdict(artifact.version)
+    return {**asdict(artifact.version), "run": None}
 
 
 def _seen(request: Request, artifacts: list[RunArtifact]) -> list[Any]:
     access = route_check(request)
     if access is None or access.mode() != "accounts":
         return artifacts
-    numbers = {one.project_id for one in artifacts if one.project_id is not None}
+    numbers = {artifact.project_id for artifact in artifacts if artifact.project_id is not None}
     readable = access.projects_with_artifacts(request, numbers)
-    return [one for one in artifacts if one.project_id in readable]
+    return [artifact for artifact in artifacts if artifact.project_id in readable]

@@ -65,13 +65,13 @@ class CollectionTable:
 
     def named(self, project_id: int, name: str, type: str | None = None) -> Collection | None:
         """A collection of a project; None if there is none of this name and type."""
-        wanted = collections_query().where(
+        statement = collections_query().where(
             artifact_collection.c.project_id == project_id, artifact_collection.c.name == plain_text(name)
         )
         if type is not None:
-            wanted = wanted.where(artifact_collection.c.type == plain_text(type))
+            statement = statement.where(artifact_collection.c.type == plain_text(type))
         with self._database.read() as connection:
-            return next(iter(read_collections(connection, wanted)), None)
+            return next(iter(read_collections(connection, statement)), None)
 
     def of_project(
         self, project_id: int, type: str | None, skip: int, limit: int
@@ -80,22 +80,22 @@ class CollectionTable:
         conditions = [artifact_collection.c.project_id == project_id, artifact_collection.c.next_version > 0]
         if type is not None:
             conditions.append(artifact_collection.c.type == plain_text(type))
-        wanted = collections_query().where(*conditions)
+        statement = collections_query().where(*conditions)
         with self._database.read() as connection:
-            total = connection.execute(select(func.count()).select_from(wanted.subquery())).scalar_one()
-            page = wanted.order_by(artifact_collection.c.name, artifact_collection.c.id)
+            total = connection.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
+            page = statement.order_by(artifact_collection.c.name, artifact_collection.c.id)
             return read_collections(connection, page.offset(skip).limit(limit)), int(total)
 
     def portfolios(self, project_ids: Iterable[int], limit: int) -> list[Collection]:
         """The portfolios of some projects that have versions, by name; at most `limit`."""
         columns = artifact_collection.c
         with self._database.read() as connection:
-            wanted = collections_query().where(
+            statement = collections_query().where(
                 among(connection, columns.project_id, project_ids),
                 columns.kind == "portfolio",
                 columns.next_version > 0,
             )
-            return read_collections(connection, wanted.order_by(columns.name, columns.id).limit(limit))
+            return read_collections(connection, statement.order_by(columns.name, columns.id).limit(limit))
 
     def types(self, project_id: int) -> dict[str, tuple[int, int]]:
         """The types of a project's collections by name: the id of the first collection, and its time."""
@@ -114,30 +114,30 @@ class CollectionTable:
     def member(self, project_id: int, name: str) -> CollectionVersion | None:
         """The version that `name:alias`, `name:v3` or `name:<digest>` names; without `:`, the latest."""
         collection, _, alias = name.partition(":")
-        found = self.named(project_id, collection)
-        return None if found is None else self.member_of(found.id, alias or "latest")
+        row = self.named(project_id, collection)
+        return None if row is None else self.member_of(row.id, alias or "latest")
 
     def member_of(self, collection_id: int, alias: str) -> CollectionVersion | None:
         """The version of a collection with this alias, number or digest; None if there is none."""
-        wanted = select(artifact_membership).where(artifact_membership.c.collection_id == collection_id)
+        statement = select(artifact_membership).where(artifact_membership.c.collection_id == collection_id)
         if is_version(alias):
             number = int(alias[1:19])
             if number >= 1 << 31:
                 return None
-            wanted = wanted.where(artifact_membership.c.number == number)
+            statement = statement.where(artifact_membership.c.number == number)
         else:
-            wanted = wanted.join(
+            statement = statement.join(
                 artifact_alias, artifact_alias.c.membership_id == artifact_membership.c.id
             ).where(artifact_alias.c.alias == plain_text(alias))
         with self._database.read() as connection:
-            return next(iter(read_memberships(connection, wanted)), None)
+            return next(iter(read_memberships(connection, statement)), None)
 
     def members(
         self, collection_id: int, skip: int, limit: int, oldest_first: bool
     ) -> list[CollectionVersion]:
         """A page of the versions of a collection."""
         number = artifact_membership.c.number
-        wanted = (
+        statement = (
             select(artifact_membership)
             .where(artifact_membership.c.collection_id == collection_id)
             .order_by(number.asc() if oldest_first else number.desc())
@@ -145,42 +145,42 @@ class CollectionTable:
             .limit(limit)
         )
         with self._database.read() as connection:
-            return read_memberships(connection, wanted)
+            return read_memberships(connection, statement)
 
     def members_of_all(self, collection_ids: Iterable[int], skip: int, limit: int) -> list[CollectionVersion]:
         """A page of the versions of some collections, in the order in which they got there."""
         columns = artifact_membership.c
         with self._database.read() as connection:
-            wanted = select(artifact_membership).where(
+            statement = select(artifact_membership).where(
                 among(connection, columns.collection_id, collection_ids)
             )
-            return read_memberships(connection, wanted.order_by(columns.id).offset(skip).limit(limit))
+            return read_memberships(connection, statement.order_by(columns.id).offset(skip).limit(limit))
 
     def with_digest(self, collection_id: int, digest: str) -> list[CollectionVersion]:
         """The versions of a collection with these files, the newest first."""
         columns = artifact_membership.c
-        wanted = (
+        statement = (
             select(artifact_membership)
             .join(artifact_version, artifact_version.c.id == columns.version_id)
             .where(columns.collection_id == collection_id, artifact_version.c.digest == plain_text(digest))
             .order_by(columns.number.desc())
         )
         with self._database.read() as connection:
-            return read_memberships(connection, wanted)
+            return read_memberships(connection, statement)
 
     def memberships(self, version_ids: Iterable[int]) -> dict[int, list[CollectionVersion]]:
         """The collections that have some versions, the sequence first."""
-        wanted = sorted(set(version_ids))
+        ids = sorted(set(version_ids))
         statement = (
             select(artifact_membership)
-            .where(artifact_membership.c.version_id.in_(wanted))
+            .where(artifact_membership.c.version_id.in_(ids))
             .order_by(artifact_membership.c.id)
         )
-        found: dict[int, list[CollectionVersion]] = {version_id: [] for version_id in wanted}
+        memberships: dict[int, list[CollectionVersion]] = {version_id: [] for version_id in ids}
         with self._database.read() as connection:
             for membership in read_memberships(connection, statement):
-                found[membership.version.id].append(membership)
-        return found
+                memberships[membership.version.id].append(membership)
+        return memberships
 
     def aliases(self, collection_id: int) -> list[str]:
         """The aliases of all versions of a collection, by name."""
@@ -282,7 +282,7 @@ class CollectionTable:
             UnknownArtifact: there is no such version.
         """
         checked = checked_label("name of a portfolio", name)
-        wanted = checked_aliases([*aliases, "latest"])
+        names = checked_aliases([*aliases, "latest"])
 
         def work(connection: Connection) -> CollectionVersion:
             version = read_version(connection, version_id)
@@ -295,7 +295,7 @@ class CollectionTable:
             if membership_id is None:
                 membership_id, _ = add_member(connection, collection_id, version_id, now_ms)
                 raise_version(connection, "registry.link", membership_id, now_ms)
-            set_aliases(connection, collection_id, membership_id, wanted)
+            set_aliases(connection, collection_id, membership_id, names)
             same = select(artifact_membership).where(artifact_membership.c.id == membership_id)
             return read_memberships(connection, same)[0]
 
@@ -329,11 +329,11 @@ def ensure_collection(
         ValueError: the project has too many.
     """
     columns = artifact_collection.c
-    wanted: Select[tuple[int, str, str]] = select(columns.id, columns.kind, columns.type).where(
+    statement: Select[tuple[int, str, str]] = select(columns.id, columns.kind, columns.type).where(
         columns.project_id == project_id, columns.name == name
     )
-    found = connection.execute(wanted).first()
-    if found is None:
+    existing = connection.execute(statement).first()
+    if existing is None:
         count = select(func.count()).where(columns.project_id == project_id)
         if connection.execute(count).scalar_one() >= MAX_COLLECTIONS:
             raise ValueError(
@@ -342,14 +342,14 @@ def ensure_collection(
         row = {"project_id": project_id, "kind": kind, "name": name, "type": type, "next_version": 0}
         row |= {"description": "", "tags": "[]", "created_ms": now_ms, "updated_ms": now_ms}
         add_rows(connection, artifact_collection, [row])
-        found = connection.execute(wanted).one()
-    if found.kind != kind:
-        raise ArtifactConflict(f"{name!r} is a {found.kind} of artifacts in this project, not a {kind}")
-    if found.type != type:
+        existing = connection.execute(statement).one()
+    if existing.kind != kind:
+        raise ArtifactConflict(f"{name!r} is a {existing.kind} of artifacts in this project, not a {kind}")
+    if existing.type != type:
         raise ArtifactConflict(
-            f"the artifacts {name!r} of this project have the type {found.type!r}, not {type!r}"
+            f"the artifacts {name!r} of this project have the type {existing.type!r}, not {type!r}"
         )
-    return int(found.id)
+    return int(existing.id)
 
 
 def add_member(connection: Connection, collection_id: int, version_id: int, now_ms: int) -> tuple[int, int]:
@@ -378,26 +378,26 @@ def set_aliases(connection: Connection, collection_id: int, membership_id: int, 
 
 
 def _get(connection: Connection, collection_id: int) -> Collection:
-    wanted = collections_query().where(artifact_collection.c.id == collection_id)
-    found = next(iter(read_collections(connection, wanted)), None)
-    if found is None:
+    statement = collections_query().where(artifact_collection.c.id == collection_id)
+    collection = next(iter(read_collections(connection, statement)), None)
+    if collection is None:
         raise UnknownArtifact(f"there is no collection of artifacts {collection_id}")
-    return found
+    return collection
 
 
 def _known_membership(connection: Connection, collection_id: int, version_id: int) -> int | None:
     columns = artifact_membership.c
-    wanted = select(columns.id).where(
+    statement = select(columns.id).where(
         columns.collection_id == collection_id, columns.version_id == version_id
     )
-    return connection.execute(wanted).scalar()
+    return connection.execute(statement).scalar()
 
 
 def _membership_id(connection: Connection, collection_id: int, version_id: int) -> int:
-    found = _known_membership(connection, collection_id, version_id)
-    if found is None:
+    number = _known_membership(connection, collection_id, version_id)
+    if number is None:
         raise UnknownArtifact("the collection does not have this version")
-    return found
+    return number
 
 
 def _touch(connection: Connection, collection_id: int, now_ms: int) -> None:

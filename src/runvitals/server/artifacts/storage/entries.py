@@ -110,15 +110,15 @@ class EntryTable:
     def named(self, version_id: int, paths: Sequence[str]) -> list[Entry]:
         """Those entries of a version that have one of these paths, at most 500, by path."""
         names = list(map(plain_text, paths[:_DIGESTS]))
-        wanted = _entries(version_id).where(artifact_entry.c.path.in_(names))
+        statement = _entries(version_id).where(artifact_entry.c.path.in_(names))
         with self._database.read() as connection:
-            return [_entry(row) for row in connection.execute(wanted)]
+            return [_entry(row) for row in connection.execute(statement)]
 
     def page(self, version_id: int, after: str, limit: int) -> list[Entry]:
         """Entries of a version by path, those after one."""
-        wanted = _entries(version_id).where(artifact_entry.c.path > plain_text(after)).limit(limit)
+        statement = _entries(version_id).where(artifact_entry.c.path > plain_text(after)).limit(limit)
         with self._database.read() as connection:
-            return [_entry(row) for row in connection.execute(wanted)]
+            return [_entry(row) for row in connection.execute(statement)]
 
     def all(self, version_id: int) -> Iterator[Entry]:
         """All entries of a version by path, read in parts."""
@@ -178,18 +178,18 @@ class ContentTable:
 
     def known(self, project_id: int, digests: Iterable[str], now_ms: int) -> set[str]:
         """Those of some contents that a project has; they are kept for some days from now on."""
-        wanted = sorted({checked_digest(digest) for digest in digests})
+        checked = sorted({checked_digest(digest) for digest in digests})
 
         def work(connection: Connection) -> set[str]:
-            found = _files(connection, project_id, wanted)
-            names = sorted(found)
+            files = _files(connection, project_id, checked)
+            names = sorted(files)
             for first in range(0, len(names), _DIGESTS):
                 part = artifact_content.c.digest.in_(names[first : first + _DIGESTS])
                 same = (artifact_content.c.project_id == project_id, part)
                 connection.execute(update(artifact_content).where(*same).values(used_ms=now_ms))
-            return set(found)
+            return set(files)
 
-        return self._database.write(work) if wanted else set()
+        return self._database.write(work) if checked else set()
 
     def add(self, project_id: int, digest: str, file: StoredFile, now_ms: int) -> None:
         """Note that a project has a content, which is in the file store. Durable."""
@@ -307,12 +307,12 @@ def _files_of_run(connection: Connection, run_id: int, digests: Iterable[str]) -
 def _named(
     connection: Connection, statement: Select[Any], column: ColumnElement[str], digests: Iterable[str]
 ) -> dict[str, _File]:
-    wanted = sorted(digests)
+    ordered = sorted(digests)
     return {
         digest: _File(number, size)
-        for first in range(0, len(wanted), _DIGESTS)
+        for first in range(0, len(ordered), _DIGESTS)
         for digest, number, size in connection.execute(
-            statement.where(column.in_(wanted[first : first + _DIGESTS]))
+            statement.where(column.in_(ordered[first : first + _DIGESTS]))
         )
     }
 

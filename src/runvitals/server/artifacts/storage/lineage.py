@@ -53,14 +53,14 @@ class LineageTable:
     def used_by(self, run_id: int, skip: int, limit: int) -> tuple[list[Version], int]:
         """A page of the versions that a run used, in that order, and how many there are."""
         columns = artifact_use.c
-        wanted = (
+        statement = (
             select(columns.version_id)
             .join(artifact_version, artifact_version.c.id == columns.version_id)
             .where(columns.run_id == run_id, artifact_version.c.state == "committed")
         )
-        page = wanted.order_by(columns.created_ms, columns.version_id).offset(skip).limit(limit)
+        page = statement.order_by(columns.created_ms, columns.version_id).offset(skip).limit(limit)
         with self._database.read() as connection:
-            total = connection.execute(select(func.count()).select_from(wanted.subquery())).scalar_one()
+            total = connection.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
             ids = list(connection.execute(page).scalars())
-            found = read_versions(connection, ids)
-            return [found[one] for one in ids if one in found], int(total)
+            versions = read_versions(connection, ids)
+            return [versions[number] for number in ids if number in versions], int(total)

@@ -56,11 +56,11 @@ def read_versions(connection: Connection, ids: Iterable[int]) -> dict[int, Versi
     """The existing ones of some versions."""
     statement = select(artifact_version).where(among(connection, artifact_version.c.id, ids))
     rows = connection.execute(statement).all()
-    wanted = {row.collection_id for row in rows}
+    collection_ids = {row.collection_id for row in rows}
     collections = {
-        found.id: found
-        for found in read_collections(
-            connection, collections_query().where(among(connection, artifact_collection.c.id, wanted))
+        collection.id: collection
+        for collection in read_collections(
+            connection, collections_query().where(among(connection, artifact_collection.c.id, collection_ids))
         )
     }
     return {
@@ -74,10 +74,10 @@ def read_version(connection: Connection, version_id: int) -> Version:
     """Raises:
     UnknownArtifact: there is none.
     """
-    found = read_versions(connection, [version_id]).get(version_id)
-    if found is None:
+    version = read_versions(connection, [version_id]).get(version_id)
+    if version is None:
         raise UnknownArtifact(f"there is no artifact {version_id}")
-    return found
+    return version
 
 
 def _version(row: Any, collection: Collection) -> Version:
@@ -108,11 +108,11 @@ def read_memberships(connection: Connection, statement: Select[Any]) -> list[Col
     """The memberships of a query for rows of `artifact_membership`, in its order."""
     rows = connection.execute(statement).all()
     versions = read_versions(connection, {row.version_id for row in rows})
-    wanted = {row.collection_id for row in rows}
+    collection_ids = {row.collection_id for row in rows}
     collections = {
-        found.id: found
-        for found in read_collections(
-            connection, collections_query().where(among(connection, artifact_collection.c.id, wanted))
+        collection.id: collection
+        for collection in read_collections(
+            connection, collections_query().where(among(connection, artifact_collection.c.id, collection_ids))
         )
     }
     aliases = _aliases(connection, [row.id for row in rows])
@@ -136,7 +136,7 @@ def _aliases(connection: Connection, memberships: Sequence[int]) -> dict[int, li
         .where(among(connection, artifact_alias.c.membership_id, memberships))
         .order_by(artifact_alias.c.alias)
     )
-    found: dict[int, list[str]] = {}
+    aliases: dict[int, list[str]] = {}
     for membership_id, alias in connection.execute(statement):
-        found.setdefault(membership_id, []).append(alias)
-    return found
+        aliases.setdefault(membership_id, []).append(alias)
+    return aliases

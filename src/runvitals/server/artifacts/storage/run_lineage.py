@@ -58,10 +58,10 @@ class RunLineageTable:
             lock_known_runs(connection, [run_id])
             this = run_lineage.c.run_id == run_id
             row = connection.execute(select(run_lineage).where(this)).first()
-            known = NOTHING if row is None else _lineage(row)
+            lineage = NOTHING if row is None else _lineage(row)
             values = {}
             for kind in ("datasets", "models", "outputs"):
-                merged = _merged(getattr(known, kind), getattr(added, kind))
+                merged = _merged(getattr(lineage, kind), getattr(added, kind))
                 if len(merged) > MAX_ENTRIES:
                     raise LimitReached(f"a run has at most {MAX_ENTRIES} {kind}")
                 values[kind] = json.dumps(merged)
@@ -92,12 +92,12 @@ class RunLineageTable:
 
 
 def _merged(
-    known: Sequence[Mapping[str, Any]], added: Sequence[Mapping[str, Any]]
+    entries: Sequence[Mapping[str, Any]], added: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    found = {_key(entry): entry for entry in known}
+    merged = {_key(entry): entry for entry in entries}
     for entry in added:
-        found.setdefault(_key(entry), entry)
-    return list(found.values())
+        merged.setdefault(_key(entry), entry)
+    return list(merged.values())
 
 
 def _key(entry: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -69,8 +69,8 @@ class VersionTable:
             select(columns.id).where(columns.client_id == plain_text(client_id)).order_by(columns.id.desc())
         )
         with self._database.read() as connection:
-            found = connection.execute(statement.limit(1)).scalar()
-            return None if found is None else read_version(connection, found)
+            number = connection.execute(statement.limit(1)).scalar()
+            return None if number is None else read_version(connection, number)
 
     def made_by(self, run_id: int, skip: int, limit: int) -> tuple[list[Version], int]:
         """A page of the committed versions that a run made, the oldest first, and how many there are."""
@@ -80,8 +80,10 @@ class VersionTable:
         page = select(columns.id).where(*conditions).order_by(columns.id).offset(skip).limit(limit)
         with self._database.read() as connection:
             ids = list(connection.execute(page).scalars())
-            found = read_versions(connection, ids)
-            return [found[one] for one in ids if one in found], int(connection.execute(count).scalar_one())
+            versions = read_versions(connection, ids)
+            return [versions[number] for number in ids if number in versions], int(
+                connection.execute(count).scalar_one()
+            )
 
     # Logging
 
@@ -99,14 +101,14 @@ class VersionTable:
         def work(connection: Connection) -> Version:
             name, kind = values["name"], values["type"]
             collection_id = ensure_collection(connection, new.project_id, "sequence", name, kind, now_ms)
-            known = _same_content(connection, collection_id, new)
-            if known is None:
+            same = _same_content(connection, collection_id, new)
+            if same is None:
                 row = {key: value for key, value in values.items() if key not in ("name", "type")}
                 added = insert(artifact_version).values({**row, "collection_id": collection_id})
-                known = connection.execute(added.returning(artifact_version.c.id)).scalar_one()
+                same = connection.execute(added.returning(artifact_version.c.id)).scalar_one()
             elif aliases:
-                _add_wanted(connection, known, aliases)
-            return read_version(connection, known)
+                _add_wanted(connection, same, aliases)
+            return read_version(connection, same)
 
         return self._database.write(work)
 
@@ -219,10 +221,10 @@ class VersionTable:
 
         def work(connection: Connection) -> int:
             statement = select(columns.id).where(drafts | expired).order_by(columns.id).limit(most)
-            found = list(connection.execute(statement.with_for_update()).scalars())
-            for version_id in found:
+            version_ids = list(connection.execute(statement.with_for_update()).scalars())
+            for version_id in version_ids:
                 _remove(connection, version_id, now_ms)
-            return len(found)
+            return len(version_ids)
 
         return self._database.write(work)
 
@@ -265,21 +267,21 @@ def _metadata(metadata: dict[str, Any]) -> str:
 def _same_content(connection: Connection, collection_id: int, new: NewVersion) -> int | None:
     """The version of a collection that has the content of a new one, a committed one first."""
     columns = artifact_version.c
-    wanted = select(columns.id).where(columns.collection_id == collection_id)
+    statement = select(columns.id).where(columns.collection_id == collection_id)
     if new.distributed_id is not None:
-        wanted = wanted.where(columns.distributed_id == new.distributed_id, columns.state == "draft")
+        statement = statement.where(columns.distributed_id == new.distributed_id, columns.state == "draft")
     else:
-        wanted = wanted.where(columns.digest == new.digest, columns.state.in_(("committed", "draft")))
-    return connection.execute(wanted.order_by(columns.state, columns.id.desc()).limit(1)).scalar()
+        statement = statement.where(columns.digest == new.digest, columns.state.in_(("committed", "draft")))
+    return connection.execute(statement.order_by(columns.state, columns.id.desc()).limit(1)).scalar()
 
 
 def _add_wanted(connection: Connection, version_id: int, aliases: list[str]) -> None:
     """Give a version aliases: now if it is committed, otherwise once it is."""
     row = _locked(connection, version_id)
     if row.state == "draft":
-        wanted = json.dumps(checked_aliases([*json.loads(row.aliases), *aliases]))
+        encoded = json.dumps(checked_aliases([*json.loads(row.aliases), *aliases]))
         same = artifact_version.c.id == version_id
-        connection.execute(update(artifact_version).where(same).values(aliases=wanted))
+        connection.execute(update(artifact_version).where(same).values(aliases=encoded))
         return
     columns = artifact_membership.c
     own = select(columns.id).where(
@@ -300,10 +302,12 @@ def _add_base(connection: Connection, version_id: int, base_id: int) -> None:
     """Add the entries of the base that a draft does not have."""
     columns = artifact_entry.c
     here = artifact_entry.alias()
-    known = select(here.c.path).where(here.c.version_id == version_id, here.c.path == columns.path).exists()
+    overridden = (
+        select(here.c.path).where(here.c.version_id == version_id, here.c.path == columns.path).exists()
+    )
     names = [column.name for column in artifact_entry.columns if column.name != "version_id"]
     others = select(literal(version_id, Integer), *(columns[name] for name in names)).where(
-        columns.version_id == base_id, ~known
+        columns.version_id == base_id, ~overridden
     )
     connection.execute(insert(artifact_entry).from_select(["version_id", *names], others))
 

@@ -80,13 +80,13 @@ async def media_records(
     skip = int(after or 0)
 
     def read(view: RunView) -> bytes:
-        found = view.media(MediaSelection(key, first_step, last_step, skip, limit))
-        end = skip + len(found.records)
+        media = view.media(MediaSelection(key, first_step, last_step, skip, limit))
+        end = skip + len(media.records)
         return json_bytes(
             {
-                "records": [asdict(record) for record in found.records],
-                "total": found.total,
-                "next": str(end) if found.records and end < found.total else None,
+                "records": [asdict(record) for record in media.records],
+                "total": media.total,
+                "next": str(end) if media.records and end < media.total else None,
             }
         )
 

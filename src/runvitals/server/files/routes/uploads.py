@@ -52,10 +52,10 @@ Sha256 = Annotated[str, Path(description="The SHA-256 of the whole file.", patte
 
 
 @router.post("/runs/{run}/files", response_model=UploadStates, dependencies=[needs("run:create")])
-def upload_states(run: CheckedRunId, number: RunNumber, wanted: WantedFiles, files: TheFiles) -> Any:
+def upload_states(run: CheckedRunId, number: RunNumber, sent: WantedFiles, files: TheFiles) -> Any:
     """How much of some files the server has. Files that another run of the project has sent are complete."""
     run_id = files.run_number(run, number)
-    states = files.states(run_id, [file.sha256 for file in wanted.files])
+    states = files.states(run_id, [file.sha256 for file in sent.files])
     return {"files": [state._asdict() for state in states]}
 
 

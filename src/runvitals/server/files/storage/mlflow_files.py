@@ -51,14 +51,14 @@ class MlflowFileTable:
         Raises:
             PathTaken: the path is a folder, or leads through a file.
         """
-        folders = [path[:place] for place, letter in enumerate(path) if letter == "/"]
-        taken = or_(mlflow_file.c.path.in_(folders), and_(*_within(f"{path}/")))
-        other = select(mlflow_file.c.path).where(mlflow_file.c.project_id == project_id, taken).limit(1)
+        folders = [path[:position] for position, letter in enumerate(path) if letter == "/"]
+        conflicts = or_(mlflow_file.c.path.in_(folders), and_(*_within(f"{path}/")))
+        other = select(mlflow_file.c.path).where(mlflow_file.c.project_id == project_id, conflicts).limit(1)
 
         def work(connection: Connection) -> None:
-            known = connection.execute(other).scalar()
-            if known is not None:
-                raise PathTaken(known)
+            conflict = connection.execute(other).scalar()
+            if conflict is not None:
+                raise PathTaken(conflict)
             others = {"bytes": file.bytes, "media_type": file.media_type, "created_ms": now_ms}
             (number,) = ensure_ids(connection, stored_file.c.sha256, [file.sha256], **others).values()
             row = {"project_id": project_id, "path": path, "run_id": run_id, "file_id": number}
@@ -87,12 +87,12 @@ class MlflowFileTable:
             .order_by(mlflow_file.c.path)
             .limit(MAX_LISTED)
         )
-        found: dict[str, int | None] = {}
+        entries: dict[str, int | None] = {}
         with self._database.read() as connection:
             for path, size in connection.execute(statement):
                 first, slash, _ = path[len(prefix) :].partition("/")
-                found[first] = None if slash else size
-        return [PathEntry(path, size) for path, size in sorted(found.items())]
+                entries[first] = None if slash else size
+        return [PathEntry(path, size) for path, size in sorted(entries.items())]
 
     def remove(self, project_id: int, path: str) -> int:
         """Remove the file at a path, or all in a folder; returns how many."""

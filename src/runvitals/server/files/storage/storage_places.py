@@ -79,14 +79,14 @@ def file_storage(database: Database, entity_id: int | None) -> dict[int, FileSto
         .join(stored_file, stored_file.c.id == contents.c.file_id)
         .group_by(run.c.project_id)
     )
-    found: dict[int, FileStorage] = {}
+    sizes: dict[int, FileStorage] = {}
     with database.read() as connection:
         for project_id, files, media, trash in connection.execute(statement):
-            found[project_id] = FileStorage(int(files), int(media), 0, int(trash))
+            sizes[project_id] = FileStorage(int(files), int(media), 0, int(trash))
         for project_id, size, trash in connection.execute(_artifact_storage(entity_id, contents.c.file_id)):
-            before = found.get(project_id, FileStorage())
-            found[project_id] = replace(before, artifacts=int(size), trash=before.trash + int(trash))
-    return found
+            before = sizes.get(project_id, FileStorage())
+            sizes[project_id] = replace(before, artifacts=int(size), trash=before.trash + int(trash))
+    return sizes
 
 
 def run_storage(database: Database, entity_id: int | None, project_id: int) -> list[StoredRunPlace]:

@@ -77,24 +77,24 @@ class StoredFileTable:
 
         def work(connection: Connection) -> set[str]:
             project = select(run.c.project_id).where(run.c.id == run_id).scalar_subquery()
-            found: dict[str, int] = {}
-            wanted = sorted(digests)
-            for first in range(0, len(wanted), _DIGESTS_PER_QUERY):
+            shared: dict[str, int] = {}
+            ordered = sorted(digests)
+            for first in range(0, len(ordered), _DIGESTS_PER_QUERY):
                 statement = (
                     select(stored_file.c.sha256, stored_file.c.id)
                     .join(run_file, run_file.c.file_id == stored_file.c.id)
                     .join(run, run.c.id == run_file.c.run_id)
                     .where(
                         run.c.project_id == project,
-                        stored_file.c.sha256.in_(wanted[first : first + _DIGESTS_PER_QUERY]),
+                        stored_file.c.sha256.in_(ordered[first : first + _DIGESTS_PER_QUERY]),
                     )
                     .distinct()
                 )
-                found.update(map(tuple, connection.execute(statement)))
+                shared.update(map(tuple, connection.execute(statement)))
             add_rows(
-                connection, run_file, [{"run_id": run_id, "file_id": number} for number in found.values()]
+                connection, run_file, [{"run_id": run_id, "file_id": number} for number in shared.values()]
             )
-            return set(found)
+            return set(shared)
 
         return self._database.write(work) if digests else set()
 
@@ -159,14 +159,14 @@ class StoredFileTable:
 
     def known(self, digests: Iterable[str]) -> set[str]:
         """Those of some files that are stored for any run."""
-        found: set[str] = set()
-        wanted = sorted(digests)
+        stored: set[str] = set()
+        ordered = sorted(digests)
         with self._database.read() as connection:
-            for first in range(0, len(wanted), _DIGESTS_PER_QUERY):
-                part = wanted[first : first + _DIGESTS_PER_QUERY]
+            for first in range(0, len(ordered), _DIGESTS_PER_QUERY):
+                part = ordered[first : first + _DIGESTS_PER_QUERY]
                 statement = select(stored_file.c.sha256).where(stored_file.c.sha256.in_(part))
-                found.update(connection.execute(statement).scalars())
-        return found
+                stored.update(connection.execute(statement).scalars())
+        return stored
 
     def forget_unused(self, most: int) -> list[str]:
         """Forget files that no run and no artifact has any more, at most so many; returns their SHA-256.

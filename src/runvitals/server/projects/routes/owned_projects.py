@@ -102,8 +102,8 @@ def projects(
 ) -> dict[str, Any]:
     """The projects of a team or user that the requester may read, by name."""
     owner = access.directory.entity_named(entity)
-    found = [] if owner is None else readable_projects(access, requester, owner.id, deleted)
-    rows = sorted(found, key=lambda row: row.name)
+    readable = [] if owner is None else readable_projects(access, requester, owner.id, deleted)
+    rows = sorted(readable, key=lambda row: row.name)
     return page_of("projects", rows, lambda row: row.name, page, partial(project_json, entity))
 
 
@@ -170,17 +170,17 @@ def change_project(
     resource, what = resource_of(access, project), f"project {project.name!r}"
     for field in sent:
         access.require(requester, _NEEDS.get(field, Action.PROJECT_UPDATE), resource, what)
-    wanted: dict[str, Any] = {field: value for field, value in sent.items() if value is not None}
-    for field in wanted.keys() & {"name", "description", "overview"}:
+    fields: dict[str, Any] = {field: value for field, value in sent.items() if value is not None}
+    for field in fields.keys() & {"name", "description", "overview"}:
         with checking(field):
-            checked_text(field, wanted[field])
+            checked_text(field, fields[field])
     if changes.visibility is not None:
         _check_rules(resource, changes.visibility, access)
-        wanted["visibility"] = changes.visibility.value
+        fields["visibility"] = changes.visibility.value
     if "owner" in sent:
-        wanted.pop("owner", None)
-        wanted["owner_id"] = _owner_id(access, project, changes.owner)
-    changed = access.accounts.owned_projects.update(project.id, requester.actor, access.clock(), **wanted)
+        fields.pop("owner", None)
+        fields["owner_id"] = _owner_id(access, project, changes.owner)
+    changed = access.accounts.owned_projects.update(project.id, requester.actor, access.clock(), **fields)
     access.rights_changed()
     refresh_runs(request)
     if changed.visibility != project.visibility:
@@ -268,13 +268,13 @@ def unstar(project: TheProject, access: TheAccess, requester: TheRequester) -> N
     access.accounts.owned_projects.set_star(project.id, _user_id(requester), False)
 
 
-def _check_rules(resource: Project, wanted: Visibility, access: AccessControl) -> None:
+def _check_rules(resource: Project, visibility: Visibility, access: AccessControl) -> None:
     """Raise unless a project may get this visibility: 403, 409 or 422."""
     policies = access.directory.policies()
-    problem = visibility_problem(resource, wanted, policies)
+    problem = visibility_problem(resource, visibility, policies)
     if problem is None:
         return
-    beyond = wanted in (Visibility.PUBLIC, Visibility.OPEN)
+    beyond = visibility in (Visibility.PUBLIC, Visibility.OPEN)
     switched_off = beyond and not (policies.public_projects and resource.entity.public_projects)
     if switched_off:
         raise HTTPException(403, problem)

@@ -37,11 +37,11 @@ def readable_projects(
     access: AccessControl, requester: Requester, entity_id: int, deleted: bool = False
 ) -> list[ListedProject]:
     """The readable projects, the one with the newest run first; or those in the trash."""
-    known = access.directory.projects_of(entity_id)
+    projects = access.directory.projects_of(entity_id)
     return [
         listed
         for listed in access.accounts.project_members.of_entity(entity_id, deleted)
-        if (project := known.get(listed.id)) and access.may(requester, Action.PROJECT_READ, project)
+        if (project := projects.get(listed.id)) and access.may(requester, Action.PROJECT_READ, project)
     ]
 
 

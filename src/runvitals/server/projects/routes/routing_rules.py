@@ -40,8 +40,8 @@ def the_number(access: TheAccess, project: ProjectName, number: ProjectNumber) -
     """
     if number is not None:
         return number
-    for _, found in access.metadata_store.projects.named(project):
-        return found
+    for _, project_id in access.metadata_store.projects.named(project):
+        return project_id
     raise UnknownProject(f"there is no project {project!r}")
 
 
@@ -60,7 +60,7 @@ def change_rules(
     try:
         checked_rules(change.rules)
     except InvalidRules as error:
-        raise InvalidFields({f"rules.{place}": text for place, text in error.fields.items()}) from None
+        raise InvalidFields({f"rules.{field}": text for field, text in error.fields.items()}) from None
     access.metadata_store.routing_rules.set(number, change.rules, requester.actor, access.clock())
     return _shown(access, number)
 

@@ -43,8 +43,8 @@ def shared(
     if not isinstance(link, GuestLink) or row is None:
         raise HTTPException(401, f"send the secret of a guest link as {LINK_HEADER}")
     gone = HTTPException(410, "what this link leads to was deleted, or links were switched off")
-    place = None if row.run_id is None else access.metadata_store.runs.place(row.run_id)
-    project_id = place.project_id if place is not None else row.project_id
+    shared_run = None if row.run_id is None else access.metadata_store.runs.place(row.run_id)
+    project_id = shared_run.project_id if shared_run is not None else row.project_id
     if project_id is None:
         raise gone
     try:
@@ -52,16 +52,18 @@ def shared(
         detail = access.accounts.owned_projects.get(project_id)
     except (UnknownProject, NotFound):
         raise gone from None
-    if place is None:
+    if shared_run is None:
         allowed = access.may(requester, Action.PROJECT_READ, project)
     else:
-        item = ProjectItem("run", place.run_id, project, place.author_id, deleted=place.deleted)
+        item = ProjectItem(
+            "run", shared_run.run_id, project, shared_run.author_id, deleted=shared_run.deleted
+        )
         allowed = access.may(requester, Action.RUN_READ, item)
     if not allowed:
         raise gone
     return {
         "entity": detail.entity,
         "project": detail.name,
-        "run": None if place is None else place.uid,
+        "run": None if shared_run is None else shared_run.uid,
         "expires_ms": row.expires_ms,
     }

@@ -77,12 +77,12 @@ def list_views(
     kind: Kind | None = None,
 ) -> dict[str, Any]:
     """The published views of a project and your own, by name."""
-    place = _project(access, requester, project, entity)
-    number = place if isinstance(place, int) else place.id
-    found = _views(access).of_project(number, kind, requester.user_id)
+    owner_project = _project(access, requester, project, entity)
+    number = owner_project if isinstance(owner_project, int) else owner_project.id
+    rows = _views(access).of_project(number, kind, requester.user_id)
     return {
-        "views": [_shown(access, requester, view, place) for view in found],
-        "total": len(found),
+        "views": [_shown(access, requester, view, owner_project) for view in rows],
+        "total": len(rows),
         "next": None,
     }
 
@@ -91,16 +91,16 @@ def list_views(
 def create_view(access: TheAccess, requester: TheRequester, view: NewView) -> dict[str, Any]:
     """Save a view of a project."""
     _check_writes(requester)
-    place = _project(access, requester, view.project, view.entity)
-    number = place if isinstance(place, int) else place.id
+    owner_project = _project(access, requester, view.project, view.entity)
+    number = owner_project if isinstance(owner_project, int) else owner_project.id
     owner_id = None if view.published else _owner_id(requester)
     if view.published:
-        _require_update(access, requester, place)
+        _require_update(access, requester, owner_project)
     try:
         created = _views(access).create(number, view.kind, view.name, owner_id, view.data, access.clock())
     except ValueError as error:
         raise _invalid(error) from None
-    return _shown(access, requester, created, place)
+    return _shown(access, requester, created, owner_project)
 
 
 @router.patch("/views/{view}", response_model=ViewSchema, dependencies=[needs(AUTHENTICATED)])
@@ -109,32 +109,32 @@ def change_view(
 ) -> dict[str, Any]:
     """Rename, replace, publish or take back a view. 409 if someone else has changed it since `revision`."""
     _check_writes(requester)
-    known, place = _found(access, requester, view)
+    row, owner_project = _found(access, requester, view)
     move_to: tuple[int | None] | None = None
-    if changes.published is not None and changes.published != (known.user_id is None):
-        _require_update(access, requester, place)
+    if changes.published is not None and changes.published != (row.user_id is None):
+        _require_update(access, requester, owner_project)
         move_to = (None if changes.published else _owner_id(requester),)
-    if known.user_id is None:
-        _require_update(access, requester, place)
+    if row.user_id is None:
+        _require_update(access, requester, owner_project)
     try:
         changed = _views(access).change(
             view, changes.revision, access.clock(), changes.name, changes.data, move_to
         )
     except ViewChanged as error:
-        current = _shown(access, requester, error.current, place)
+        current = _shown(access, requester, error.current, owner_project)
         raise DetailedError(409, str(error), {"view": current}) from None
     except ValueError as error:
         raise _invalid(error) from None
-    return _shown(access, requester, changed, place)
+    return _shown(access, requester, changed, owner_project)
 
 
 @router.delete("/views/{view}", status_code=204, dependencies=[needs(AUTHENTICATED)])
 def delete_view(access: TheAccess, requester: TheRequester, view: ViewId) -> None:
     """Delete a view."""
     _check_writes(requester)
-    known, place = _found(access, requester, view)
-    if known.user_id is None:
-        _require_update(access, requester, place)
+    row, owner_project = _found(access, requester, view)
+    if row.user_id is None:
+        _require_update(access, requester, owner_project)
     _views(access).delete(view)
 
 
@@ -186,9 +186,9 @@ def _item(project: Project, view: SavedView | None = None) -> ProjectItem:
     return ProjectItem("workspace", 0 if view is None else view.id, project)
 
 
-def _require_update(access: AccessControl, requester: Requester, place: Project | int) -> None:
-    if isinstance(place, Project):
-        access.require(requester, Action.WORKSPACE_UPDATE, _item(place), "the views of this project")
+def _require_update(access: AccessControl, requester: Requester, project: Project | int) -> None:
+    if isinstance(project, Project):
+        access.require(requester, Action.WORKSPACE_UPDATE, _item(project), "the views of this project")
 
 
 def _owner_id(requester: Requester) -> int | None:
@@ -215,11 +215,11 @@ def _check_writes(requester: Requester) -> None:
 
 
 def _shown(
-    access: AccessControl, requester: Requester, view: SavedView, place: Project | int
+    access: AccessControl, requester: Requester, view: SavedView, project: Project | int
 ) -> dict[str, Any]:
     may, damage = True, damage_of(view.data)
-    if view.user_id is None and isinstance(place, Project):
-        may = access.may(requester, Action.WORKSPACE_UPDATE, _item(place, view))
+    if view.user_id is None and isinstance(project, Project):
+        may = access.may(requester, Action.WORKSPACE_UPDATE, _item(project, view))
     return {
         "id": view.id,
         "kind": view.kind,

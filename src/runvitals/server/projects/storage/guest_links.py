@@ -169,16 +169,16 @@ def revoke_links(
 def _record(connection: Connection, link: GuestLinkRow, by: Actor, now_ms: int, action: str) -> None:
     """Add what was done with a link to the audit log, with the names of what it is to."""
     columns = (project.c.name, project.c.entity_id, entity.c.name.label("entity"))
-    places = select(*columns).outerjoin(entity, entity.c.id == project.c.entity_id)
+    statement = select(*columns).outerjoin(entity, entity.c.id == project.c.entity_id)
     uid = None
     if link.run_id is None:
-        place = connection.execute(places.where(project.c.id == link.project_id)).one()
+        row = connection.execute(statement.where(project.c.id == link.project_id)).one()
     else:
-        of_run = places.add_columns(run.c.uid).join(run, run.c.project_id == project.c.id)
-        place = connection.execute(of_run.where(run.c.id == link.run_id)).one()
-        uid = place.uid
-    owner = None if place.entity_id is None else (place.entity_id, place.entity)
-    record(connection, now_ms, by, action, entity=owner, project=place.name, run=uid, target=str(link.id))
+        of_run = statement.add_columns(run.c.uid).join(run, run.c.project_id == project.c.id)
+        row = connection.execute(of_run.where(run.c.id == link.run_id)).one()
+        uid = row.uid
+    owner = None if row.entity_id is None else (row.entity_id, row.entity)
+    record(connection, now_ms, by, action, entity=owner, project=row.name, run=uid, target=str(link.id))
 
 
 def _valid(now_ms: int) -> tuple[ColumnElement[bool], ...]:

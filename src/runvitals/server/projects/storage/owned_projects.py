@@ -111,9 +111,9 @@ class OwnedProjectTable:
         Raises:
             UnknownProject: there is none.
         """
-        wanted = _PROJECTS.where(entity.c.name == owner.lower(), project.c.name == name)
+        statement = _PROJECTS.where(entity.c.name == owner.lower(), project.c.name == name)
         with self._database.read() as connection:
-            row = connection.execute(wanted).first()
+            row = connection.execute(statement).first()
         if row is None:
             raise UnknownProject(f"there is no project {f'{owner}/{name}'!r}")
         return ProjectDetail(**row._asdict())
@@ -164,14 +164,14 @@ class OwnedProjectTable:
             ValueError: an invalid value.
             NameTaken: the team or user has a project of this name.
         """
-        wanted = {
+        values = {
             field: value if field in _UNCHECKED else checked_text(field, value)
             for field, value in changes.items()
         }
 
         def work(connection: Connection) -> ProjectDetail:
             before = _detail(connection, project_id)
-            changed = {field: value for field, value in wanted.items() if getattr(before, field) != value}
+            changed = {field: value for field, value in values.items() if getattr(before, field) != value}
             if changed:
                 _change(connection, before, changed, now_ms)
                 if changed.get("visibility") == "restricted":
@@ -267,11 +267,11 @@ class OwnedProjectTable:
             .where(project_member.c.project_id == project_id)
         )
         with self._database.read() as connection:
-            found = [
+            members = [
                 ProjectMember(row.name, row.display_name, False, row.role, row.custom_role, row.created_ms)
                 for row in connection.execute(users.order_by(entity.c.name))
             ]
-            return found + [
+            return members + [
                 ProjectMember(row.name, row.name, True, None, None, row.created_ms)
                 for row in connection.execute(accounts.order_by(service_account.c.name))
             ]
@@ -322,8 +322,8 @@ class OwnedProjectTable:
             tell_runs(connection, mine, by, now_ms, move_event(target.entity, target.name))
             old = {"entity": source.entity, "project": source.name}
             new = {"entity": target.entity, "project": target.name}
-            for place in (source, target):
-                _record(connection, now_ms, by, "run.move", place, run=row.uid, before=old, after=new)
+            for number in (source, target):
+                _record(connection, now_ms, by, "run.move", number, run=row.uid, before=old, after=new)
             rights_changed(connection)
 
         self._database.write(work)

@@ -217,8 +217,8 @@ class ProjectMemberTable:
             new = {"entity": name_of(connection, entity_id)[1]}
             theirs = (run.c.project_id == project_id) & run.c.deleted_ms.is_(None)
             tell_runs(connection, theirs, by, now_ms, move_event(new["entity"], row.name))
-            for place in (row, _project(connection, project_id)):
-                _record(connection, now_ms, by, "project.transfer", place, before=old, after=new)
+            for side in (row, _project(connection, project_id)):
+                _record(connection, now_ms, by, "project.transfer", side, before=old, after=new)
             rights_changed(connection)
 
         self._database.write(work)

@@ -46,14 +46,14 @@ def adopt_projects(connection: Connection, team_id: int) -> int:
     Raises:
         NameTaken: the team has a run with the run id of one of their runs.
     """
-    taken = set(connection.execute(select(project.c.name).where(project.c.entity_id == team_id)).scalars())
+    names = set(connection.execute(select(project.c.name).where(project.c.entity_id == team_id)).scalars())
     unowned = connection.execute(
         select(project.c.id, project.c.name).where(project.c.entity_id.is_(None)).order_by(project.c.id)
     ).all()
     for project_id, name in unowned:
-        given = _free_name(_address_name(name), taken)
-        taken.add(given)
-        give_project(connection, project_id, team_id, visibility="team", name=given)
+        free_name = _free_name(_address_name(name), names)
+        names.add(free_name)
+        give_project(connection, project_id, team_id, visibility="team", name=free_name)
     return len(unowned)
 
 
@@ -62,9 +62,9 @@ def _address_name(name: str) -> str:
     return "".join("-" if character in "/\\" or character < " " else character for character in name)
 
 
-def _free_name(name: str, taken: set[str]) -> str:
+def _free_name(name: str, names: set[str]) -> str:
     free, number = name, 1
-    while free in taken:
+    while free in names:
         number += 1
         ending = f"-{number}"
         free = name[: MAX_NAME - len(ending)] + ending

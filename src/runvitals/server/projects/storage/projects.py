@@ -62,22 +62,22 @@ ProjectKey = tuple[int | None, str]
 """The entity of a project, and its name."""
 
 
-def find_projects(connection: Connection, wanted: Iterable[ProjectKey]) -> dict[ProjectKey, int]:
+def find_projects(connection: Connection, project_keys: Iterable[ProjectKey]) -> dict[ProjectKey, int]:
     """The ids of the existing ones of these projects."""
-    keys = set(wanted)
+    keys = set(project_keys)
     rows = rows_named(connection, project.c.name, (name for _, name in keys), project.c.entity_id)
-    found = {(entity_id, name): number for name, entity_id, number in rows}
-    return {key: found[key] for key in keys & found.keys()}
+    numbers = {(entity_id, name): number for name, entity_id, number in rows}
+    return {key: numbers[key] for key in keys & numbers.keys()}
 
 
 def ensure_projects(
-    connection: Connection, wanted: Iterable[tuple[str, ProjectOwner]], created_ms: int
+    connection: Connection, projects: Iterable[tuple[str, ProjectOwner]], created_ms: int
 ) -> dict[ProjectKey, int]:
     """The ids of projects by entity and name; missing ones are created. Safe with concurrent writers."""
-    owners = {(owner.entity_id, name): owner for name, owner in wanted}
-    found = find_projects(connection, owners)
+    owners = {(owner.entity_id, name): owner for name, owner in projects}
+    numbers = find_projects(connection, owners)
     # In order, so that two writers cannot deadlock.
-    missing = sorted(owners.keys() - found.keys(), key=lambda key: (key[0] or 0, key[1]))
+    missing = sorted(owners.keys() - numbers.keys(), key=lambda key: (key[0] or 0, key[1]))
     if missing:
         defaults = _default_visibilities(connection, {entity_id for entity_id, _ in missing})
         rows = [
@@ -92,15 +92,15 @@ def ensure_projects(
         ]
         add_rows(connection, project, rows)
         rights_changed(connection)  # servers keep the list of the projects that each principal may read
-        found |= find_projects(connection, missing)
-    return found
+        numbers |= find_projects(connection, missing)
+    return numbers
 
 
 def _default_visibilities(connection: Connection, entities: Iterable[int | None]) -> dict[int | None, str]:
     """The visibility of new projects of teams whose default is narrower than the team."""
-    wanted = [entity_id for entity_id in entities if entity_id is not None]
+    entity_ids = [entity_id for entity_id in entities if entity_id is not None]
     statement = select(team.c.entity_id, team.c.default_visibility).where(
-        among(connection, team.c.entity_id, wanted)
+        among(connection, team.c.entity_id, entity_ids)
     )
     # Private needs an owner, whom the caller may not know.
     return {
@@ -165,12 +165,14 @@ class ProjectTable:
             UnknownProject: it never had a run.
             AmbiguousName: several teams or users have one.
         """
-        found = [number for _, number in self.named(name) if readable is None or number in readable.projects]
-        if len(found) > 1:
+        numbers = [
+            number for _, number in self.named(name) if readable is None or number in readable.projects
+        ]
+        if len(numbers) > 1:
             raise AmbiguousName(f"several teams or users have a project {name!r}; name one of them")
-        if not found:
+        if not numbers:
             raise UnknownProject(f"there is no project {name!r}")
-        return found[0]
+        return numbers[0]
 
     def named(self, name: str) -> list[tuple[int | None, int]]:
         """The entity and the id of each project with this name."""
@@ -201,10 +203,10 @@ class ProjectTable:
         """
         statement = select(project.c.name).where(project.c.id == project_id)
         with self._database.read() as connection:
-            found: str | None = connection.execute(statement).scalar()
-        if found is None:
+            project_name: str | None = connection.execute(statement).scalar()
+        if project_name is None:
             raise UnknownProject(f"there is no project with the number {project_id}")
-        return found
+        return project_name
 
     def created_ms(self, project_id: int) -> int:
         """When a project was created, ms UTC.
@@ -214,10 +216,10 @@ class ProjectTable:
         """
         statement = select(project.c.created_ms).where(project.c.id == project_id)
         with self._database.read() as connection:
-            found: int | None = connection.execute(statement).scalar()
-        if found is None:
+            created: int | None = connection.execute(statement).scalar()
+        if created is None:
             raise UnknownProject(f"there is no project with the number {project_id}")
-        return found
+        return created
 
     def ensure(self, name: str, owner: ProjectOwner, now_ms: int, by: Actor | None = None) -> int:
         """The id of a project of an entity; it is created if it does not exist.
@@ -234,8 +236,8 @@ class ProjectTable:
                 return present
             created = ensure_projects(connection, [(checked, owner)], now_ms)[key]
             if by is not None and owner.entity_id is not None:
-                place = name_of(connection, owner.entity_id)
-                record(connection, now_ms, by, "project.create", entity=place, project=checked)
+                entity_name = name_of(connection, owner.entity_id)
+                record(connection, now_ms, by, "project.create", entity=entity_name, project=checked)
             return created
 
         return self._database.write(work)

@@ -63,30 +63,30 @@ class RoutingRuleTable:
         Raises:
             UnknownProject: there is no such project.
         """
-        wanted = {field: list(texts) for field, texts in rules.items()}
+        new_rules = {field: list(texts) for field, texts in rules.items()}
 
         def work(connection: Connection) -> StoredRules:
-            place = connection.execute(
+            owner_row = connection.execute(
                 select(project.c.name, project.c.entity_id, entity.c.name.label("entity"))
                 .outerjoin(entity, entity.c.id == project.c.entity_id)
                 .where(project.c.id == project_id)
             ).first()
-            if place is None:
+            if owner_row is None:
                 raise UnknownProject(f"there is no project with the id {project_id}")
             connection.execute(delete(routing_rules).where(routing_rules.c.project_id == project_id))
-            if wanted:
-                row = {"project_id": project_id, "data": json.dumps(wanted), "changed_ms": now_ms}
+            if new_rules:
+                row = {"project_id": project_id, "data": json.dumps(new_rules), "changed_ms": now_ms}
                 connection.execute(insert(routing_rules).values(row))
-            owner = None if place.entity_id is None else (place.entity_id, place.entity)
+            owner = None if owner_row.entity_id is None else (owner_row.entity_id, owner_row.entity)
             record(
                 connection,
                 now_ms,
                 by,
                 "project.routing_rules",
                 entity=owner,
-                project=place.name,
-                after={"fields": sorted(wanted)},
+                project=owner_row.name,
+                after={"fields": sorted(new_rules)},
             )
-            return StoredRules(wanted, now_ms) if wanted else StoredRules()
+            return StoredRules(new_rules, now_ms) if new_rules else StoredRules()
 
         return self._database.write(work)

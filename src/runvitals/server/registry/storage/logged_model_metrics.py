@@ -73,10 +73,10 @@ class LoggedModelMetricTable:
     def of_projects(self, project_ids: Iterable[int], keys: Iterable[str] | None) -> list[ModelMetric]:
         """The metrics of all models of projects; only these keys, unless None."""
         with self._database.read() as connection:
-            wanted = among(connection, logged_model.c.project_id, project_ids)
+            condition = among(connection, logged_model.c.project_id, project_ids)
             if keys is not None:
-                wanted = and_(wanted, logged_model_metric.c.key.in_(list(keys)))
-            return _read(connection, wanted)
+                condition = and_(condition, logged_model_metric.c.key.in_(list(keys)))
+            return _read(connection, condition)
 
 
 def _identity(metric: ModelMetric) -> _Identity:
@@ -85,10 +85,10 @@ def _identity(metric: ModelMetric) -> _Identity:
 
 def _record(connection: Connection, metrics: Sequence[ModelMetric]) -> None:
     uids = {metric.model_uid for metric in metrics}
-    known = select(logged_model.c.uid, logged_model.c.id).where(logged_model.c.uid.in_(uids))
+    models = select(logged_model.c.uid, logged_model.c.id).where(logged_model.c.uid.in_(uids))
     # In the order of their ids: two requests at once do not wait for each other.
-    found = connection.execute(known.order_by(logged_model.c.id).with_for_update())
-    ids: dict[str, int] = {row.uid: row.id for row in found}
+    locked = connection.execute(models.order_by(logged_model.c.id).with_for_update())
+    ids: dict[str, int] = {row.uid: row.id for row in locked}
     rows = [
         {
             **dict(zip(ModelMetric._fields[1:], metric[1:], strict=True)),
@@ -117,14 +117,14 @@ def _record(connection: Connection, metrics: Sequence[ModelMetric]) -> None:
             raise LimitReached(f"a logged model has at most {MAX_METRICS:,} metrics")
 
 
-def _read(connection: Connection, wanted: Any) -> list[ModelMetric]:
+def _read(connection: Connection, condition: Any) -> list[ModelMetric]:
     table = logged_model_metric.c
     columns = [logged_model.c.uid, *(table[name] for name in ModelMetric._fields[1:])]
     statement = (
         select(*columns)
         .join(logged_model, logged_model.c.id == table.model_id)
-        .where(wanted)
+        .where(condition)
         .order_by(table.model_id, table.key, table.run_uid, table.dataset_name, table.dataset_digest)
     )
-    found = (ModelMetric(*row) for row in connection.execute(statement))
-    return [metric._replace(value=math.nan) if metric.value is None else metric for metric in found]
+    metrics = (ModelMetric(*row) for row in connection.execute(statement))
+    return [metric._replace(value=math.nan) if metric.value is None else metric for metric in metrics]

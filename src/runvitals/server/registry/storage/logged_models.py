@@ -89,10 +89,10 @@ class LoggedModelTable:
             row = connection.execute(select(logged_model).where(this).with_for_update()).first()
             if row is None:
                 return
-            known = json.loads(row.tags) | (tags or {})
+            merged_tags = json.loads(row.tags) | (tags or {})
             values = {
                 "status": status or row.status,
-                "tags": json.dumps({key: value for key, value in known.items() if value is not None}),
+                "tags": json.dumps({key: value for key, value in merged_tags.items() if value is not None}),
                 "params": json.dumps(json.loads(row.params) | (params or {})),
                 "changed_ms": now_ms,
             }

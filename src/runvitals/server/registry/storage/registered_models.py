@@ -141,20 +141,20 @@ class RegisteredModelTable:
 
     def change_tags(self, model_id: int, tags: Mapping[str, str | None]) -> None:
         """Set tags of a model; None removes one."""
-        self._change_json(model_id, "tags", lambda known: _merged(known, tags))
+        self._change_json(model_id, "tags", lambda before: _merged(before, tags))
 
     def change_aliases(self, model_id: int, aliases: Mapping[str, int | None]) -> None:
         """Let aliases name versions; None removes one."""
-        self._change_json(model_id, "aliases", lambda known: _merged(known, aliases))
+        self._change_json(model_id, "aliases", lambda before: _merged(before, aliases))
 
     def _change_json(self, model_id: int, column: str, change: Callable[[dict[str, Any]], Any]) -> None:
         of_model = registered_model.c.id == model_id
 
         def work(connection: Connection) -> None:
             statement = select(registered_model.c[column]).where(of_model).with_for_update()
-            known = connection.execute(statement).scalar()
-            if known is not None:
-                changed = json.dumps(change(json.loads(known)))
+            encoded = connection.execute(statement).scalar()
+            if encoded is not None:
+                changed = json.dumps(change(json.loads(encoded)))
                 connection.execute(update(registered_model).where(of_model).values({column: changed}))
 
         self._database.write(work)
@@ -215,9 +215,9 @@ class RegisteredModelTable:
         this = (model_version.c.model_id == model_id, model_version.c.version == version)
 
         def work(connection: Connection) -> None:
-            known = connection.execute(select(model_version.c.tags).where(*this).with_for_update()).scalar()
-            if known is not None:
-                changed = json.dumps(_merged(json.loads(known), tags))
+            encoded = connection.execute(select(model_version.c.tags).where(*this).with_for_update()).scalar()
+            if encoded is not None:
+                changed = json.dumps(_merged(json.loads(encoded), tags))
                 connection.execute(update(model_version).where(*this).values(tags=changed))
 
         self._database.write(work)
@@ -238,8 +238,8 @@ class RegisteredModelTable:
         self._database.write(work)
 
 
-def _merged(known: dict[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in {**known, **changed}.items() if value is not None}
+def _merged(before: dict[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in {**before, **changed}.items() if value is not None}
 
 
 def _model(row: Any) -> RegisteredModel:

@@ -93,10 +93,10 @@ def the_agent(
     Raises:
         HTTPException: 404 if the sweep has none.
     """
-    found = access.metadata_store.sweeps.agents.get(int(agent))
-    if found is None or found.sweep_id != sweep.id:
+    row = access.metadata_store.sweeps.agents.get(int(agent))
+    if row is None or row.sweep_id != sweep.id:
         raise HTTPException(404, f"the sweep {sweep.name!r} has no agent {agent}")
-    return found
+    return row
 
 
 TheSweepAgent = Annotated[SweepAgent, Depends(the_agent)]
@@ -106,19 +106,19 @@ def read_runs(sweep: TheSweep, page: ThePage, access: TheAccess) -> Any:
     """The runs of a sweep with their parameters, the newest first."""
     store, skip = access.metadata_store, page.after_id
     rows, total = store.sweeps.runs.page(sweep.id, skip, page.limit), store.sweeps.runs.count(sweep.id)
-    known = store.runs.get([row.run_id for row in rows if row.run_id is not None], access.clock())
+    runs = store.runs.get([row.run_id for row in rows if row.run_id is not None], access.clock())
     unended = [row for row in rows if row.state in UNENDED]
     so_far = values_so_far(store, stored_configuration(sweep.configuration), unended)
     end = skip + len(rows)
     return {
-        "runs": [_shown(row, known, so_far.get(row.id)) for row in rows],
+        "runs": [_shown(row, runs, so_far.get(row.id)) for row in rows],
         "total": total,
         "next": str(end) if rows and end < total else None,
     }
 
 
-def _shown(row: SweepRun, known: Mapping[int, RunRow], so_far: RunOutcome | None) -> dict[str, Any]:
-    run = None if row.run_id is None else known.get(row.run_id)
+def _shown(row: SweepRun, runs: Mapping[int, RunRow], so_far: RunOutcome | None) -> dict[str, Any]:
+    run = None if row.run_id is None else runs.get(row.run_id)
     if run is not None and run.deleted_ms is not None:
         run = None
     parameters = row.parameters or (None if so_far is None else so_far.parameters)
@@ -159,7 +159,7 @@ async def report(
             commands = await todo.after(agent, sweep, sent.running, access.clock())
     except UnknownSweep as error:
         raise HTTPException(404, str(error)) from None
-    return {"commands": [_command(one) for one in commands]}
+    return {"commands": [_command(command) for command in commands]}
 
 
 def _command(command: Command) -> dict[str, Any]:

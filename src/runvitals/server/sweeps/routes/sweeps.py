@@ -81,10 +81,10 @@ def the_sweep(
     Raises:
         HTTPException: 404 if there is none.
     """
-    found = access.metadata_store.sweeps.sweeps.named(project, sweep)
-    if found is None:
+    row = access.metadata_store.sweeps.sweeps.named(project, sweep)
+    if row is None:
         raise HTTPException(404, f"there is no sweep {sweep!r} in the project")
-    return found
+    return row
 
 
 TheSweep = Annotated[Sweep, Depends(the_sweep)]
@@ -153,19 +153,19 @@ def _prior_run(access: AccessControl, requester: Requester, project: int, run_id
     Raises:
         InvalidFields: there is none.
     """
-    for place in access.metadata_store.runs.places(run_id):
-        if place.project_id == project and not place.deleted:
-            if place.entity_id is None:
-                return place
+    for prior in access.metadata_store.runs.places(run_id):
+        if prior.project_id == project and not prior.deleted:
+            if prior.entity_id is None:
+                return prior
             item = ProjectItem(
                 "run",
-                place.run_id,
+                prior.run_id,
                 access.directory.project(project),
-                place.author_id,
-                place.service_account_id,
+                prior.author_id,
+                prior.service_account_id,
             )
             if access.may(requester, Action.RUN_READ, item):
-                return place
+                return prior
     raise InvalidFields({"prior_runs": f"there is no run {run_id[:100]!r} in the project"})
 
 
@@ -198,7 +198,7 @@ def _shown(access: AccessControl, requester: Requester, row: Sweep) -> dict[str,
     configuration, store = shown_configuration(row.configuration), access.metadata_store
     metric, runs = configuration.metric, store.sweeps.runs
     best = None if metric is None else runs.best(row.id, metric.minimizes)
-    place = None if best is None or best.run_id is None else store.runs.place(best.run_id)
+    best_run = None if best is None or best.run_id is None else store.runs.place(best.run_id)
     goal = None if metric is None else "minimize" if metric.minimizes else "maximize"
     return {
         "id": row.name,
@@ -209,7 +209,7 @@ def _shown(access: AccessControl, requester: Requester, row: Sweep) -> dict[str,
         "goal": goal,
         "configuration": stored_object(row.configuration, f"the sweep {row.name}"),
         "best": None if best is None else best.value,
-        "best_run": None if place is None else place.uid,
+        "best_run": None if best_run is None else best_run.uid,
         "agents": store.sweeps.agents.count_since(row.id, access.clock() - LOST_MS),
         "runs": runs.count(row.id),
         "expected_runs": configuration.expected_runs,

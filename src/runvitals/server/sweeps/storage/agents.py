@@ -57,9 +57,9 @@ class AgentTable:
 
     def count_since(self, sweep_id: int, heard_ms: int) -> int:
         """How many agents of a sweep were heard from since a time."""
-        wanted = (sweep_agent.c.sweep_id == sweep_id, sweep_agent.c.heard_ms >= heard_ms)
+        conditions = (sweep_agent.c.sweep_id == sweep_id, sweep_agent.c.heard_ms >= heard_ms)
         with self._database.read() as connection:
-            return int(connection.execute(select(func.count()).where(*wanted)).scalar_one())
+            return int(connection.execute(select(func.count()).where(*conditions)).scalar_one())
 
     def heard(self, agent_id: int, now_ms: int) -> None:
         """Note that an agent lives."""

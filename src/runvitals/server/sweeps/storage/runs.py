@@ -61,8 +61,10 @@ class SweepRunTable:
             measured.order_by(sweep_run.c.value.desc()).limit(1),
         ]
         with self._database.read() as connection:
-            wanted = {number for one in chosen for number in connection.execute(one).scalars()}
-            rows = select(sweep_run).where(among(connection, sweep_run.c.id, wanted)).order_by(sweep_run.c.id)
+            numbers = {number for statement in chosen for number in connection.execute(statement).scalars()}
+            rows = (
+                select(sweep_run).where(among(connection, sweep_run.c.id, numbers)).order_by(sweep_run.c.id)
+            )
             return [_run(row) for row in connection.execute(rows)]
 
     def marks(self, sweep_id: int, limit: int) -> list[tuple[int, tuple[float, ...]]]:
@@ -86,10 +88,10 @@ class SweepRunTable:
         """The best value of the metric; None: no run has one."""
         chosen = func.min(sweep_run.c.value) if minimizes else func.max(sweep_run.c.value)
         with self._database.read() as connection:
-            found: float | None = connection.execute(
+            value: float | None = connection.execute(
                 select(chosen).where(sweep_run.c.sweep_id == sweep_id)
             ).scalar()
-        return found
+        return value
 
     def best(self, sweep_id: int, minimizes: bool) -> SweepRun | None:
         """The run with the best value of the metric; None: no run has one."""
@@ -123,13 +125,13 @@ class SweepRunTable:
         return self._read(sweep_run.c.agent_id == agent_id)[:limit]
 
     def assign(
-        self, sweep_id: int, place: int, parameters: Mapping[str, Any], agent_id: int, now_ms: int
+        self, sweep_id: int, position: int, parameters: Mapping[str, Any], agent_id: int, now_ms: int
     ) -> SweepRun | None:
         """A new run with parameters that the search has chosen; None if another agent has got this place."""
         row = {
             "sweep_id": sweep_id,
             "run_name": random_name(),
-            "place": place,
+            "place": position,
             "agent_id": agent_id,
             "tries": 1,
             "state": "assigned",
@@ -137,10 +139,14 @@ class SweepRunTable:
             "marks": "[]",
             "created_ms": now_ms,
         }
-        taken = update(sweep).where(sweep.c.id == sweep_id, sweep.c.places == place).values(places=place + 1)
+        claim = (
+            update(sweep)
+            .where(sweep.c.id == sweep_id, sweep.c.places == position)
+            .values(places=position + 1)
+        )
 
         def work(connection: Connection) -> SweepRun | None:
-            if not connection.execute(taken).rowcount:
+            if not connection.execute(claim).rowcount:
                 return None
             return _run(connection.execute(insert(sweep_run).values(row).returning(sweep_run)).one())
 
@@ -175,7 +181,7 @@ class SweepRunTable:
         name = plain_text(run_name)
         mine = (sweep_run.c.sweep_id == sweep_id, sweep_run.c.run_name == name)
         begun = case((sweep_run.c.state == "stopping", "stopping"), else_="begun")
-        known = update(sweep_run).where(*mine).values(run_id=run_id, state=begun)
+        statement = update(sweep_run).where(*mine).values(run_id=run_id, state=begun)
         row = {
             "sweep_id": sweep_id,
             "run_name": name,
@@ -189,7 +195,7 @@ class SweepRunTable:
         def work(connection: Connection) -> None:
             lock_known_runs(connection, {run_id})
             add_rows(connection, sweep_run, [row])
-            connection.execute(known)
+            connection.execute(statement)
             started = (sweep.c.id == sweep_id, sweep.c.state == "pending")
             connection.execute(update(sweep).where(*started).values(state="running"))
 
@@ -205,8 +211,10 @@ class SweepRunTable:
             .scalar_subquery()
         )
         waiting = (sweep_run.c.sweep_id == sweep_id, sweep_run.c.state == "assigned")
-        found = update(sweep_run).where(*waiting, arrived.is_not(None)).values(run_id=arrived, state="begun")
-        self._database.write(lambda connection: connection.execute(found))
+        statement = (
+            update(sweep_run).where(*waiting, arrived.is_not(None)).values(run_id=arrived, state="begun")
+        )
+        self._database.write(lambda connection: connection.execute(statement))
 
     def mark(self, run_id: int, marks: Sequence[float]) -> None:
         """Keep the marks of a run, by the id of its row."""

@@ -51,9 +51,9 @@ class SweepTable:
 
     def named(self, project_id: int, name: str) -> Sweep | None:
         """A sweep of a project; None if there is none."""
-        wanted = (sweep.c.project_id == project_id, sweep.c.name == plain_text(name))
+        conditions = (sweep.c.project_id == project_id, sweep.c.name == plain_text(name))
         with self._database.read() as connection:
-            row = connection.execute(select(sweep).where(*wanted)).first()
+            row = connection.execute(select(sweep).where(*conditions)).first()
         return None if row is None else _sweep(row)
 
     def of_project(self, project_id: int, skip: int = 0, limit: int = 100) -> tuple[list[Sweep], int]:
@@ -135,10 +135,10 @@ class SweepTable:
                 .values(state=state, changed_ms=now_ms)
             )
             moved = connection.execute(changed).rowcount
-            found = _read(connection, sweep_id)
-            if not moved and found.state != state:
-                raise SweepConflict(f"the sweep {found.name!r} is {found.state}: it cannot become {state}")
-            return found
+            row = _read(connection, sweep_id)
+            if not moved and row.state != state:
+                raise SweepConflict(f"the sweep {row.name!r} is {row.state}: it cannot become {state}")
+            return row
 
         return self._database.write(work)
 
@@ -176,8 +176,8 @@ def _texts(**texts: str | None) -> dict[str, str | None]:
 def _free_name(connection: Connection, project_id: int) -> str:
     while True:
         name = random_name()
-        taken = select(sweep.c.id).where(sweep.c.project_id == project_id, sweep.c.name == name)
-        if connection.execute(taken).first() is None:
+        statement = select(sweep.c.id).where(sweep.c.project_id == project_id, sweep.c.name == name)
+        if connection.execute(statement).first() is None:
             return name
 
 

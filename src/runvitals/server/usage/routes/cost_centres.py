@@ -136,16 +136,16 @@ def assignments(reports: TheReports, page: ThePage) -> dict[str, Any]:
     """Which cost centre pays for which team, user or project, and from which day on."""
     names = reports.names()
     projects = reports.project_owners()
-    found = [
+    rows = [
         {
-            "entity": names.get(("entity", one.id if one.kind == "entity" else projects.get(one.id, 0))),
-            "project": names.get(("project", one.id)) if one.kind == "project" else None,
-            "valid_from": one.valid_from,
-            "cost_centre": one.code,
+            "entity": names.get(("entity", row.id if row.kind == "entity" else projects.get(row.id, 0))),
+            "project": names.get(("project", row.id)) if row.kind == "project" else None,
+            "valid_from": row.valid_from,
+            "cost_centre": row.code,
         }
-        for one in reports.cost_centres.assignments()
+        for row in reports.cost_centres.assignments()
     ]
-    return page_in_order("assignments", found, page)
+    return page_in_order("assignments", rows, page)
 
 
 @router.post(
@@ -155,11 +155,11 @@ def assignments(reports: TheReports, page: ThePage) -> dict[str, Any]:
     status_code=201,
 )
 def assign(
-    wanted: Assignment, reports: TheReports, access: TheAccess, requester: TheRequester
+    assignment: Assignment, reports: TheReports, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Let a cost centre pay for a team, a user or a project from a day on. That of a project comes first."""
-    day = wanted.valid_from.isoformat()
-    assigned, name = _assigned(wanted, day, access)
+    day = assignment.valid_from.isoformat()
+    assigned, name = _assigned(assignment, day, access)
     try:
         reports.cost_centres.assign(assigned, name, requester.actor, access.clock())
     except LookupError as error:
@@ -168,21 +168,21 @@ def assign(
         raise HTTPException(409, str(error)) from None
     reports.copy_names()
     return {
-        "entity": wanted.entity,
-        "project": wanted.project,
+        "entity": assignment.entity,
+        "project": assignment.project,
         "valid_from": day,
-        "cost_centre": wanted.cost_centre,
+        "cost_centre": assignment.cost_centre,
     }
 
 
-def _assigned(wanted: Assignment, day: str, access: AccessControl) -> tuple[CostCentreAssignment, str]:
-    entity = access.directory.entity_named(wanted.entity)
+def _assigned(assignment: Assignment, day: str, access: AccessControl) -> tuple[CostCentreAssignment, str]:
+    entity = access.directory.entity_named(assignment.entity)
     if entity is None:
-        raise InvalidFields({"entity": f"there is no team or user {wanted.entity!r}"})
-    if wanted.project is None:
-        return CostCentreAssignment("entity", entity.id, day, wanted.cost_centre), wanted.entity
-    project = access.directory.project_named(entity.id, wanted.project)
+        raise InvalidFields({"entity": f"there is no team or user {assignment.entity!r}"})
+    if assignment.project is None:
+        return CostCentreAssignment("entity", entity.id, day, assignment.cost_centre), assignment.entity
+    project = access.directory.project_named(entity.id, assignment.project)
     if project is None:
-        raise InvalidFields({"project": f"{wanted.entity} has no project {wanted.project!r}"})
-    name = f"{wanted.entity}/{wanted.project}"
-    return CostCentreAssignment("project", project.id, day, wanted.cost_centre), name
+        raise InvalidFields({"project": f"{assignment.entity} has no project {assignment.project!r}"})
+    name = f"{assignment.entity}/{assignment.project}"
+    return CostCentreAssignment("project", project.id, day, assignment.cost_centre), name

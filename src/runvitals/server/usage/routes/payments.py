@@ -63,30 +63,30 @@ def request_payment(
 ) -> dict[str, Any]:
     """Ask the service for a payment of a statement that was issued. The answer has the address to pay at."""
     provider = _needed(request)
-    found = _payable(access, number)
-    assert found.number is not None
-    unit = MICRO // 10 ** digits(found.currency)
+    statement = _payable(access, number)
+    assert statement.number is not None
+    unit = MICRO // 10 ** digits(statement.currency)
     try:
         back = outside.server_url()
     except ValueError as error:
         raise HTTPException(409, str(error)) from None
-    wanted = PaymentRequest(
-        found.number,
-        found.period,
-        found.scope_name,
-        found.total_micro // unit,
-        found.currency,
+    payment = PaymentRequest(
+        statement.number,
+        statement.period,
+        statement.scope_name,
+        statement.total_micro // unit,
+        statement.currency,
         f"{back}{_STATEMENTS}",
     )
     try:
-        made = provider.request(wanted)
+        requested = provider.request(payment)
     except PaymentFailed as error:
         raise HTTPException(502, str(error)) from None
-    kept = {"provider": provider.name, "reference": made.reference}
+    kept = {"provider": provider.name, "reference": requested.reference}
     access.metadata_store.usage.documents.put(
-        payment_name(found.number), kept, requester.actor, access.clock()
+        payment_name(statement.number), kept, requester.actor, access.clock()
     )
-    return _shown(provider, made)
+    return _shown(provider, requested)
 
 
 @router.get(
@@ -96,11 +96,11 @@ def request_payment(
 )
 def payment(number: Number, request: Request, access: TheAccess) -> dict[str, Any]:
     """The payment of a statement, as the service has it now."""
-    found = _payable(access, number)
-    kept = access.metadata_store.usage.documents.get(payment_name(found.number or ""))
+    statement = _payable(access, number)
+    kept = access.metadata_store.usage.documents.get(payment_name(statement.number or ""))
     provider = _needed(request)
     if kept.get("provider") != provider.name:
-        raise HTTPException(404, f"no payment of {found.number} was requested of {provider.name}")
+        raise HTTPException(404, f"no payment of {statement.number} was requested of {provider.name}")
     try:
         return _shown(provider, provider.find(kept["reference"]))
     except PaymentFailed as error:
@@ -119,11 +119,16 @@ def _needed(request: Request) -> PaymentProvider:
 
 
 def _payable(access: AccessControl, number: str) -> Statement:
-    found = access.metadata_store.usage.statements.find(number)
-    if found.state != "issued" or found.total_micro <= 0:
+    statement = access.metadata_store.usage.statements.find(number)
+    if statement.state != "issued" or statement.total_micro <= 0:
         raise HTTPException(409, f"{number} cannot be paid: expected an issued statement of more than 0")
-    return found
+    return statement
 
 
-def _shown(provider: PaymentProvider, one: Payment) -> dict[str, Any]:
-    return {"provider": provider.name, "reference": one.reference, "url": one.url, "state": one.state}
+def _shown(provider: PaymentProvider, payment: Payment) -> dict[str, Any]:
+    return {
+        "provider": provider.name,
+        "reference": payment.reference,
+        "url": payment.url,
+        "state": payment.state,
+    }

@@ -98,9 +98,9 @@ class PlansPage(ResponseBody):
 def billing(reports: TheReports, access: TheAccess) -> dict[str, Any]:
     """What the organisation, each team and each user have used this month, of which limits."""
     settings, names = reports.settings(), reports.names()
-    found = reports.uses()
-    uses = [_use(use, names.get(("entity", use.entity_id))) for use in found]
-    charged = any(use.category == CHARGES and use.quantity > 0 for use in found)
+    used = reports.uses()
+    uses = [_use(use, names.get(("entity", use.entity_id))) for use in used]
+    charged = any(use.category == CHARGES and use.quantity > 0 for use in used)
     return {
         "month": reports.this_month().name,
         "currency": settings.currency,
@@ -113,12 +113,12 @@ def billing(reports: TheReports, access: TheAccess) -> dict[str, Any]:
 @router.get("/billing/plans", response_model=PlansPage, dependencies=[needs("billing:read")])
 def plans(reports: TheReports, page: ThePage) -> dict[str, Any]:
     """All plans by name, and who has which."""
-    found, names = [_plan(one) for one in reports.plans.all()], reports.names()
+    rows, names = [_plan(one) for one in reports.plans.all()], reports.names()
     assigned = [
         {"entity": names.get(("entity", one.entity_id)), "plan": one.plan, "valid_from": one.valid_from}
         for one in reports.plans.assigned()
     ]
-    return {**page_in_order("plans", found, page), "assigned": assigned}
+    return {**page_in_order("plans", rows, page), "assigned": assigned}
 
 
 @router.put("/billing/plans/{plan}", response_model=Plan, dependencies=[needs("billing:manage")])
@@ -126,13 +126,15 @@ def put_plan(
     plan: PlanName, form: PlanForm, reports: TheReports, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Create a plan, or replace it."""
-    limits = [PlanLimit(one.category, one.included, one.limit, one.refuse_new_runs) for one in form.limits]
+    limits = [
+        PlanLimit(limit.category, limit.included, limit.limit, limit.refuse_new_runs) for limit in form.limits
+    ]
     try:
-        wanted = checked_plan(plan, form.description, limits)
+        changed = checked_plan(plan, form.description, limits)
     except ValueError as error:
         raise InvalidFields({"limits": str(error)}) from None
-    reports.plans.put(wanted, requester.actor, access.clock())
-    return _plan(wanted)
+    reports.plans.put(changed, requester.actor, access.clock())
+    return _plan(changed)
 
 
 @router.delete("/billing/plans/{plan}", dependencies=[needs("billing:manage")], status_code=204)
@@ -151,21 +153,21 @@ def remove_plan(plan: PlanName, reports: TheReports, access: TheAccess, requeste
     status_code=201,
 )
 def assign_plan(
-    wanted: PlanAssignment, reports: TheReports, access: TheAccess, requester: TheRequester
+    assignment: PlanAssignment, reports: TheReports, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Give a plan to a team or user from a day on; without one, to the organisation as a whole."""
     entity_id = ORGANISATION
-    if wanted.entity is not None:
-        found = access.directory.entity_named(wanted.entity)
-        if found is None:
-            raise InvalidFields({"entity": f"there is no team or user {wanted.entity!r}"})
-        entity_id = found.id
-    assigned = AssignedPlan(entity_id, wanted.valid_from.isoformat(), wanted.plan)
+    if assignment.entity is not None:
+        owner = access.directory.entity_named(assignment.entity)
+        if owner is None:
+            raise InvalidFields({"entity": f"there is no team or user {assignment.entity!r}"})
+        entity_id = owner.id
+    assigned = AssignedPlan(entity_id, assignment.valid_from.isoformat(), assignment.plan)
     try:
         reports.plans.assign(assigned, requester.actor, access.clock())
     except LookupError as error:
         raise InvalidFields({"plan": str(error)}) from None
-    return {"entity": wanted.entity, "plan": wanted.plan, "valid_from": assigned.valid_from}
+    return {"entity": assignment.entity, "plan": assignment.plan, "valid_from": assigned.valid_from}
 
 
 def _plan(plan: UsagePlan) -> dict[str, Any]:

@@ -103,12 +103,12 @@ def statements(
     """Statements and drafts, the newest first. Administrators of teams see those issued to their teams."""
     readable = _entity_ids(access, requester)
     if entity is not None:
-        found = access.directory.entity_named(entity)
-        if found is None or (readable is not None and found.id not in readable):
+        owner = access.directory.entity_named(entity)
+        if owner is None or (readable is not None and owner.id not in readable):
             access.hide(requester, f"team or user {entity!r}")
-        readable = [found.id]
-    wanted = Wanted(period, readable)
-    rows, total = _table(access).page(wanted, page.limit + 1, page.after_id)
+        readable = [owner.id]
+    selected = Wanted(period, readable)
+    rows, total = _table(access).page(selected, page.limit + 1, page.after_id)
     part = rows[: page.limit]
     following = str(part[-1].id) if len(rows) > len(part) else None
     return {"statements": _shown(access, part), "total": total, "next": following}
@@ -117,18 +117,18 @@ def statements(
 @router.get("/billing/statements/{number}.pdf", dependencies=[needs(_READS)], response_model=None)
 def statement_pdf(number: Number, access: TheAccess, requester: TheRequester) -> Response:
     """A statement that was issued, as PDF: always the same bytes."""
-    found = _found(access, requester, number)
-    if found.number is None:
+    statement = _found(access, requester, number)
+    if statement.number is None:
         raise HTTPException(409, "a draft has no PDF: issue it first")
-    headers = {"content-disposition": f'attachment; filename="{found.number}.pdf"'}
-    return Response(pdf_of(_table(access), found), media_type="application/pdf", headers=headers)
+    headers = {"content-disposition": f'attachment; filename="{statement.number}.pdf"'}
+    return Response(pdf_of(_table(access), statement), media_type="application/pdf", headers=headers)
 
 
 @router.get("/billing/statements/{number}.html", dependencies=[needs(_READS)], response_model=None)
 def statement_html(number: Number, access: TheAccess, requester: TheRequester) -> Response:
     """A statement or draft as a page of its own."""
-    found = _found(access, requester, number)
-    text = html_of(_table(access), found)
+    statement = _found(access, requester, number)
+    text = html_of(_table(access), statement)
     return Response(
         text, media_type="text/html; charset=utf-8", headers={"content-security-policy": INERT_POLICY}
     )
@@ -137,8 +137,8 @@ def statement_html(number: Number, access: TheAccess, requester: TheRequester) -
 @router.get("/billing/statements/{number}", response_model=StatementWithLines, dependencies=[needs(_READS)])
 def statement(number: Number, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """A statement or draft, with a page of its lines."""
-    found = _found(access, requester, number)
-    lines = _table(access).lines(found.id)
+    shown_statement = _found(access, requester, number)
+    lines = _table(access).lines(shown_statement.id)
     first = page.after_id
     part = lines[first : first + page.limit]
     end = first + len(part)
@@ -156,7 +156,7 @@ def statement(number: Number, access: TheAccess, requester: TheRequester, page: 
         }
         for line in part
     ]
-    (about,) = _shown(access, [found])
+    (about,) = _shown(access, [shown_statement])
     return {
         **about,
         "lines": shown,
@@ -175,8 +175,8 @@ def issue(
 ) -> dict[str, Any]:
     """Issue a draft as it is now, under the next number. It never changes again."""
     try:
-        found, tell = _table(access).find(str(draft)), _telling(access, services)
-        issued = _statements(request).issue(found, requester.actor, tell)
+        statement, tell = _table(access).find(str(draft)), _telling(access, services)
+        issued = _statements(request).issue(statement, requester.actor, tell)
     except StatementConflict as error:
         raise HTTPException(409, str(error)) from None
     return _shown(access, [issued])[0]
@@ -213,46 +213,48 @@ def _entity_ids(access: AccessControl, requester: Requester) -> list[int] | None
     if access.may(requester, Action.BILLING_READ, Organisation()):
         return None
     teams = requester.principal.teams if isinstance(requester.principal, User) else ()
-    found = [
+    readable = [
         team for team in teams if access.may(requester, Action.USAGE_READ_TEAM, access.directory.entity(team))
     ]
-    if not found:
+    if not readable:
         access.require(requester, Action.BILLING_READ, Organisation(), "the organisation", changes=False)
-    return found
+    return readable
 
 
 def _found(access: AccessControl, requester: Requester, number: str) -> Statement:
     mine = _entity_ids(access, requester)
     try:
-        found = _table(access).find(number)
+        statement = _table(access).find(number)
     except LookupError:
         access.hide(requester, f"statement {number!r}")
     if mine is not None and (
-        found.number is None or found.scope_kind != "entity" or found.scope_id not in mine
+        statement.number is None or statement.scope_kind != "entity" or statement.scope_id not in mine
     ):
         access.hide(requester, f"statement {number!r}")
-    return found
+    return statement
 
 
-def _shown(access: AccessControl, found: Sequence[Statement]) -> list[dict[str, Any]]:
-    replaced = _table(access).numbers([one.replaces_id for one in found if one.replaces_id is not None])
+def _shown(access: AccessControl, statements: Sequence[Statement]) -> list[dict[str, Any]]:
+    replaced = _table(access).numbers(
+        [statement.replaces_id for statement in statements if statement.replaces_id is not None]
+    )
     return [
         {
-            "id": one.id,
-            "number": one.number,
-            "period": one.period,
-            "scope_kind": one.scope_kind,
-            "scope": one.scope_name,
-            "state": one.state,
-            "computed_ms": one.created_ms,
-            "issued_ms": one.issued_ms,
-            "issued_by": one.issued_by,
-            "currency": one.currency,
-            "total": one.total_micro / MICRO,
-            "reason": one.reason,
-            "replaces": None if one.replaces_id is None else replaced[one.replaces_id],
+            "id": statement.id,
+            "number": statement.number,
+            "period": statement.period,
+            "scope_kind": statement.scope_kind,
+            "scope": statement.scope_name,
+            "state": statement.state,
+            "computed_ms": statement.created_ms,
+            "issued_ms": statement.issued_ms,
+            "issued_by": statement.issued_by,
+            "currency": statement.currency,
+            "total": statement.total_micro / MICRO,
+            "reason": statement.reason,
+            "replaces": None if statement.replaces_id is None else replaced[statement.replaces_id],
         }
-        for one in found
+        for statement in statements
     ]
 
 
@@ -264,9 +266,9 @@ def _telling(access: AccessControl, services: AccountServices) -> Callable[[Stat
         if contact:
             total = f"{money(issued.total_micro, issued.currency)} {issued.currency}"
             title = f"Statement {issued.number} of {issued.scope_name} for {issued.period}: {total}"
-            asked = issued.settlement.get("contact")
+            contact_person = issued.settlement.get("contact")
             text = "The billing administrators have the statement as PDF."
-            paragraphs = (title, f"{text} Questions: {asked}." if asked else text)
+            paragraphs = (title, f"{text} Questions: {contact_person}." if contact_person else text)
             message = Message("statement", one_line(title), paragraphs)
             services.mailer.send(message, contact, access.clock(), once_key=f"statement:{issued.number}")
 

@@ -93,7 +93,7 @@ def entities(access: TheAccess, page: ThePage) -> dict[str, Any]:
         day = row.day
         sizes[row.entity_id][row.kind] += row.bytes
         projects[row.entity_id].add(row.project_id)
-    found: list[dict[str, Any]] = [
+    rows: list[dict[str, Any]] = [
         {
             "entity": names.get(("entity", number or 0)),
             "projects": len(projects[number]),
@@ -102,8 +102,8 @@ def entities(access: TheAccess, page: ThePage) -> dict[str, Any]:
         }
         for number, by_kind in sizes.items()
     ]
-    found.sort(key=lambda one: (-one["bytes"], one["entity"] or ""))
-    return {"day": day, **page_in_order("entities", found, page)}
+    rows.sort(key=lambda one: (-one["bytes"], one["entity"] or ""))
+    return {"day": day, **page_in_order("entities", rows, page)}
 
 
 @router.get(
@@ -113,10 +113,14 @@ async def projects(
     request: Request, entity: EntityName, access: TheAccess, requester: TheRequester, page: ThePage
 ) -> dict[str, Any]:
     """What the projects of a team or user store now, the largest first."""
-    found = await run_in_threadpool(_entity, access, requester, entity)
+    owner = await run_in_threadpool(_entity, access, requester, entity)
     library = shared_services_of(request).library
-    known = await run_in_threadpool(_known_projects, access, requester, found)
-    stored = [one for one in await library.storage(found.id) if known is None or one.project_id in known]
+    project_ids = await run_in_threadpool(_known_projects, access, requester, owner)
+    stored = [
+        project
+        for project in await library.storage(owner.id)
+        if project_ids is None or project.project_id in project_ids
+    ]
     return page_in_order("projects", stored, page)
 
 
@@ -133,28 +137,28 @@ async def runs(
     sort: RunOrder = "bytes",
 ) -> dict[str, Any]:
     """What the runs of a project store now. `may` has `run:delete` for those they may delete."""
-    place = await run_in_threadpool(_project, access, requester, entity, project)
+    owned = await run_in_threadpool(_project, access, requester, entity, project)
     library = shared_services_of(request).library
-    found = await library.run_storage(place.entity.id, place.id)
+    stored = await library.run_storage(owned.entity.id, owned.id)
     if sort == "name":
-        found.sort(key=lambda one: (one.place.name, one.place.uid))
+        stored.sort(key=lambda run: (run.place.name, run.place.uid))
     elif sort != "bytes":
-        found.sort(key=lambda one: one.place.started_ms if sort == "started" else one.place.last_ms)
-    listed = page_in_order("runs", found, page)
-    runs = await run_in_threadpool(_with_rights, access, requester, place, listed["runs"])
+        stored.sort(key=lambda run: run.place.started_ms if sort == "started" else run.place.last_ms)
+    listed = page_in_order("runs", stored, page)
+    runs = await run_in_threadpool(_with_rights, access, requester, owned, listed["runs"])
     return {**listed, "runs": runs}
 
 
 def _entity(access: AccessControl, requester: Requester, name: str) -> Entity:
     """The team or user of the path, if the requester may see what it stores."""
-    found, what = access.directory.entity_named(name), f"team or user {name!r}"
-    if found is None:
+    owner, what = access.directory.entity_named(name), f"team or user {name!r}"
+    if owner is None:
         access.hide(requester, what)
-    if found.owner_id != requester.user_id or requester.user_id is None:
+    if owner.owner_id != requester.user_id or requester.user_id is None:
         reads_all = access.may(requester, Action.BILLING_READ, Organisation())
         if not reads_all:
-            access.require(requester, Action.STORAGE_READ, found, what, changes=False)
-    return found
+            access.require(requester, Action.STORAGE_READ, owner, what, changes=False)
+    return owner
 
 
 def _known_projects(access: AccessControl, requester: Requester, entity: Entity) -> set[int] | None:
@@ -165,38 +169,40 @@ def _known_projects(access: AccessControl, requester: Requester, entity: Entity)
     projects = access.directory.projects_of(entity.id)
     if access.may(requester, Action.PROJECT_READ_VISIBILITY, entity):
         return set(projects)
-    return {one for one, project in projects.items() if access.may(requester, Action.PROJECT_READ, project)}
+    return {
+        number for number, project in projects.items() if access.may(requester, Action.PROJECT_READ, project)
+    }
 
 
 def _project(access: AccessControl, requester: Requester, entity: str, name: str) -> Project:
     """The project of the path, if the requester may read its runs."""
     owner, what = access.directory.entity_named(entity), f"project {f'{entity}/{name}'!r}"
-    found = None if owner is None else access.directory.project_named(owner.id, name)
-    if found is None:
+    project = None if owner is None else access.directory.project_named(owner.id, name)
+    if project is None:
         access.hide(requester, what)
-    access.require(requester, Action.PROJECT_READ, found, what, changes=False)
-    return found
+    access.require(requester, Action.PROJECT_READ, project, what, changes=False)
+    return project
 
 
 def _with_rights(
-    access: AccessControl, requester: Requester, project: Project, found: list[RunStorage]
+    access: AccessControl, requester: Requester, project: Project, stored: list[RunStorage]
 ) -> list[dict[str, Any]]:
     return [
         {
-            "run": one.place.uid,
-            "name": one.place.name,
-            "started_ms": one.place.started_ms,
-            "last_ms": one.place.last_ms,
-            "in_trash": one.place.in_trash,
-            **one.by_kind,
-            "bytes": one.bytes,
+            "run": run.place.uid,
+            "name": run.place.name,
+            "started_ms": run.place.started_ms,
+            "last_ms": run.place.last_ms,
+            "in_trash": run.place.in_trash,
+            **run.by_kind,
+            "bytes": run.bytes,
             "may": access.may_list(
                 requester,
                 ProjectItem(
-                    "run", 0, project, one.place.author_id, one.place.service_account_id, one.place.in_trash
+                    "run", 0, project, run.place.author_id, run.place.service_account_id, run.place.in_trash
                 ),
                 _RUN_ACTIONS,
             ),
         }
-        for one in found
+        for run in stored
     ]

@@ -27,8 +27,8 @@ async def usage(request: Request, team: TheTeam, access: TheAccess, requester: T
     """
     library = shared_services_of(request).library
     projects = await library.storage(team.id)
-    known = await run_in_threadpool(_known_projects, access, requester, team.id)
-    named = [project for project in projects if project.project_id in known]
+    project_ids = await run_in_threadpool(_known_projects, access, requester, team.id)
+    named = [project for project in projects if project.project_id in project_ids]
     return storage_use(projects, named, await run_in_threadpool(storage_limit, access))
 
 

@@ -99,20 +99,22 @@ def selection(
         start, end = range_of(month, first, last, reports.this_month())
     except ValueError as error:
         raise InvalidFields({"month" if month is not None else "from": str(error)}) from None
-    wanted = UsageSelection(start, end)
+    usage = UsageSelection(start, end)
     if author == "me":
         if not isinstance(requester.principal, User):
             raise HTTPException(422, "author=me: only users have runs of their own")
-        wanted = replace(wanted, author_id=requester.principal.id)
-    asked = request.query_params
-    by = frozenset((asked.get("by") or "project").split(",")) | ({"project"} if "project" in asked else set())
-    return _readable(access, requester, wanted, entity, by)
+        usage = replace(usage, author_id=requester.principal.id)
+    parameters = request.query_params
+    by = frozenset((parameters.get("by") or "project").split(",")) | (
+        {"project"} if "project" in parameters else set()
+    )
+    return _readable(access, requester, usage, entity, by)
 
 
 def _readable(
     access: AccessControl,
     requester: Requester,
-    wanted: UsageSelection,
+    usage: UsageSelection,
     entity: str | None,
     by: frozenset[str],
 ) -> UsageSelection:
@@ -123,33 +125,33 @@ def _readable(
     """
     reads_all = access.may(requester, Action.BILLING_READ, Organisation())
     if entity is None:
-        if wanted.author_id is None:
+        if usage.author_id is None:
             access.require(requester, Action.BILLING_READ, Organisation(), "the organisation", changes=False)
-        return wanted
-    found, what = access.directory.entity_named(entity), f"team or user {entity!r}"
-    if found is None:
+        return usage
+    owner, what = access.directory.entity_named(entity), f"team or user {entity!r}"
+    if owner is None:
         access.hide(requester, what)
-    if wanted.author_id is not None and not reads_all and not _knows(access, requester, found):
+    if usage.author_id is not None and not reads_all and not _knows(access, requester, owner):
         access.hide(requester, what)
-    if wanted.author_id is None and not reads_all and not _member_may(access, requester, found, by):
-        access.require(requester, Action.USAGE_READ_TEAM, found, what, changes=False)
-    return replace(wanted, entity_id=found.id)
+    if usage.author_id is None and not reads_all and not _member_may(access, requester, owner, by):
+        access.require(requester, Action.USAGE_READ_TEAM, owner, what, changes=False)
+    return replace(usage, entity_id=owner.id)
 
 
-def _knows(access: AccessControl, requester: Requester, found: Entity) -> bool:
+def _knows(access: AccessControl, requester: Requester, owner: Entity) -> bool:
     """Whether the requester may know that there is this team or user."""
-    if found.owner_id is None:
-        return access.may(requester, Action.TEAM_PROFILE, found)
-    return not found.deleted and access.may(requester, Action.USER_READ, Account(found.owner_id))
+    if owner.owner_id is None:
+        return access.may(requester, Action.TEAM_PROFILE, owner)
+    return not owner.deleted and access.may(requester, Action.USER_READ, Account(owner.owner_id))
 
 
-def _member_may(access: AccessControl, requester: Requester, found: Entity, by: frozenset[str]) -> bool:
+def _member_may(access: AccessControl, requester: Requester, team: Entity, by: frozenset[str]) -> bool:
     """Whether the requester may see this usage as a member of the team."""
     return (
         by <= _BY_OF_MEMBERS
         and isinstance(requester.principal, User)
-        and found.id in requester.principal.teams
-        and access.may(requester, Action.TEAM_READ, found)
+        and team.id in requester.principal.teams
+        and access.may(requester, Action.TEAM_READ, team)
         and bool(with_defaults(access.accounts.settings.all())["usage_names"])
     )
 
@@ -175,7 +177,7 @@ def _by(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
 
 @router.get("/usage", dependencies=[needs(_PERMISSION)], response_model=UsageReport)
 def usage(
-    wanted: TheSelection,
+    selected: TheSelection,
     reports: TheReports,
     by: By = None,
     project: OneProject = None,
@@ -183,27 +185,29 @@ def usage(
 ) -> dict[str, Any] | Response:
     """What runs used in a month or range of days: hours, energy, storage, ingestion, and what it costs."""
     if format == "csv":
-        return _csv(reports, wanted, _by(by, BY_DEFAULT), project)
-    return reports.report(wanted, _by(by, ("month", "team", "project")), project)
+        return _csv(reports, selected, _by(by, BY_DEFAULT), project)
+    return reports.report(selected, _by(by, ("month", "team", "project")), project)
 
 
 @router.get("/usage.csv", dependencies=[needs(_PERMISSION)], response_model=None)
 def usage_csv(
-    wanted: TheSelection, reports: TheReports, by: By = None, project: OneProject = None
+    selected: TheSelection, reports: TheReports, by: By = None, project: OneProject = None
 ) -> Response:
     """The same as CSV, with all columns."""
-    return _csv(reports, wanted, _by(by, BY_DEFAULT), project)
+    return _csv(reports, selected, _by(by, BY_DEFAULT), project)
 
 
 @router.get("/usage/focus.csv", dependencies=[needs(_PERMISSION)], response_model=None)
-def focus(wanted: TheSelection, reports: TheReports, access: TheAccess) -> Response:
+def focus(selected: TheSelection, reports: TheReports, access: TheAccess) -> Response:
     """The same in the format of the FinOps Open Cost and Usage Specification (FOCUS 1.1)."""
     organisation = with_defaults(access.accounts.settings.all())["name"]
-    return _response(csv_text(COLUMNS, focus_rows(reports, wanted, organisation)))
+    return _response(csv_text(COLUMNS, focus_rows(reports, selected, organisation)))
 
 
-def _csv(reports: UsageReports, wanted: UsageSelection, by: tuple[str, ...], project: str | None) -> Response:
-    columns, lines = reports.table(wanted, by, project)
+def _csv(
+    reports: UsageReports, selected: UsageSelection, by: tuple[str, ...], project: str | None
+) -> Response:
+    columns, lines = reports.table(selected, by, project)
     return _response(csv_text(columns, lines))
 
 

@@ -57,13 +57,13 @@ class UsageAlertTable:
         """
 
         def work(connection: Connection) -> bool:
-            highest = max(passed, key=lambda one: one.threshold)
+            highest = max(passed, key=lambda alert: alert.threshold)
             is_new = False
-            for one in passed:
-                row = {**asdict(one), "sent_ms": now_ms if one is highest else None}
+            for alert in passed:
+                row = {**asdict(alert), "sent_ms": now_ms if alert is highest else None}
                 noted = insert(connection, usage_alert).values(row).on_conflict_do_nothing()
                 added = connection.execute(noted).rowcount > 0
-                is_new = is_new or (added and one is highest)
+                is_new = is_new or (added and alert is highest)
             if is_new and highest.kind == "percent":
                 data = {"percent": highest.threshold, "category": highest.category}
                 key = f"{highest.period}:{highest.entity_id}:{highest.category}:{highest.threshold}:{now_ms}"
@@ -81,11 +81,11 @@ class UsageAlertTable:
             rows = connection.execute(select(*columns).where(usage_alert.c.period == period))
             return [UsageAlert(*row) for row in rows]
 
-    def forget(self, one: UsageAlert) -> None:
+    def forget(self, alert: UsageAlert) -> None:
         """Forget a threshold, so that it can be passed again."""
         column = usage_alert.c
         names = ("period", "entity_id", "category", "kind", "threshold")
-        rows = delete(usage_alert).where(*(column[name] == getattr(one, name) for name in names))
+        rows = delete(usage_alert).where(*(column[name] == getattr(alert, name) for name in names))
         self._database.write(lambda connection: connection.execute(rows))
 
     def billing_administrators(self) -> dict[str, str]:
@@ -109,10 +109,10 @@ class UsageAlertTable:
         )
         chosen = account.billing_role == "admin" if recipients == "billing" else account.org_role == "admin"
         with self._database.read() as connection:
-            found = connection.execute(names.where(account.state == "active", chosen)).all()
+            rows = connection.execute(names.where(account.state == "active", chosen)).all()
             if entity_id != ORGANISATION:
                 of_team = (membership.c.team_id == entity_id) & (membership.c.role == "admin")
                 members = names.join(membership, membership.c.user_id == account.id)
-                found = [*found, *connection.execute(members.where(account.state == "active", of_team))]
-        by_id = {number: UsageAlertReceiver(number, name, role == "admin") for number, name, role in found}
+                rows = [*rows, *connection.execute(members.where(account.state == "active", of_team))]
+        by_id = {number: UsageAlertReceiver(number, name, role == "admin") for number, name, role in rows}
         return [by_id[number] for number in sorted(by_id)]

@@ -121,7 +121,7 @@ class CostCentreTable:
         with self._database.read() as connection:
             return [CostCentreAssignment(*row) for row in connection.execute(statement)]
 
-    def assign(self, wanted: CostCentreAssignment, name: str, by: Actor, now_ms: int) -> None:
+    def assign(self, assignment: CostCentreAssignment, name: str, by: Actor, now_ms: int) -> None:
         """Args:
             name: of the team, user or project.
 
@@ -131,12 +131,12 @@ class CostCentreTable:
         """
 
         def work(connection: Connection) -> None:
-            check_open(connection, wanted.valid_from, "cost centres")
-            number = None if wanted.code is None else find_cost_centre(connection, wanted.code).id
-            row = {"kind": wanted.kind, "id": wanted.id, "valid_from": wanted.valid_from}
+            check_open(connection, assignment.valid_from, "cost centres")
+            number = None if assignment.code is None else find_cost_centre(connection, assignment.code).id
+            row = {"kind": assignment.kind, "id": assignment.id, "valid_from": assignment.valid_from}
             put_rows(connection, cost_centre_assignment, [{**row, "cost_centre_id": number}])
-            about = {wanted.kind: name, "valid_from": wanted.valid_from}
-            record(connection, now_ms, by, _ACTION, target=wanted.code, after=about)
+            about = {assignment.kind: name, "valid_from": assignment.valid_from}
+            record(connection, now_ms, by, _ACTION, target=assignment.code, after=about)
 
         self._database.write(work)
 

@@ -49,5 +49,5 @@ class BillingDocumentTable:
 def _read(connection: Connection, name: Name | PaymentName) -> dict[str, Any]:
     body = select(billing_document.c.body).where(billing_document.c.name == name)
     text = connection.execute(body).scalar()
-    found: dict[str, Any] = {} if text is None else json.loads(text)
-    return found
+    document: dict[str, Any] = {} if text is None else json.loads(text)
+    return document

@@ -146,7 +146,7 @@ class UsageFigureTable:
         with self._database.read() as connection:
             of_runs = select(run, running.label("running")).where(among(connection, run.c.id, run_ids))
             rows = connection.execute(of_runs)
-            found = {
+            owners = {
                 row.id: RunOwner(
                     row.id,
                     row.entity_id,
@@ -159,13 +159,13 @@ class UsageFigureTable:
                 for row in rows
             }
             about = select(section.c.run_id, section.c.body).where(
-                among(connection, section.c.run_id, found), section.c.name.in_(("run", "machine"))
+                among(connection, section.c.run_id, owners), section.c.name.in_(("run", "machine"))
             )
             for run_id, body in connection.execute(about):
                 marks = json.loads(body)
                 if marks.get("simulated") or marks.get("imported_from"):
-                    found.pop(run_id, None)
-        return found
+                    owners.pop(run_id, None)
+        return owners
 
     def devices(self, run_ids: Collection[int]) -> dict[int, list[UsedDevice]]:
         """The devices that runs used, or may have used, by run."""
@@ -178,14 +178,14 @@ class UsageFigureTable:
             func.coalesce(device.c.model, "").label("model"),
             device.c.identity,
         ).join(device, device.c.id == run_device.c.device_id)
-        found: dict[int, list[UsedDevice]] = defaultdict(list)
+        devices: dict[int, list[UsedDevice]] = defaultdict(list)
         with self._database.read() as connection:
             rows = connection.execute(
                 statement.where(among(connection, run_device.c.run_id, run_ids), _may_use())
             )
             for row in rows:
-                found[row.run_id].append(UsedDevice(**row._asdict()))
-        return found
+                devices[row.run_id].append(UsedDevice(**row._asdict()))
+        return devices
 
     def key_lists(self, run_ids: Collection[int]) -> dict[int, tuple[int, ...]]:
         """The numbers of the key lists of each lane of some runs."""
@@ -194,25 +194,25 @@ class UsageFigureTable:
             .join(writer, writer.c.id == writer_schema.c.writer_id)
             .distinct()
         )
-        found: dict[int, list[int]] = defaultdict(list)
+        lists: dict[int, list[int]] = defaultdict(list)
         with self._database.read() as connection:
             for lane, number in connection.execute(
                 statement.where(among(connection, writer.c.run_id, run_ids))
             ):
-                found[lane].append(number)
-        return {lane: tuple(sorted(numbers)) for lane, numbers in found.items()}
+                lists[lane].append(number)
+        return {lane: tuple(sorted(numbers)) for lane, numbers in lists.items()}
 
     def covered(self, day: str, run_ids: Collection[int]) -> dict[int, dict[str, tuple[Interval, ...]]]:
         """The covered time of runs by host."""
-        found: dict[int, dict[str, tuple[Interval, ...]]] = defaultdict(dict)
+        covered: dict[int, dict[str, tuple[Interval, ...]]] = defaultdict(dict)
         table = usage_host_run_day
         with self._database.read() as connection:
             statement = select(table.c.run_id, table.c.host, table.c.covered).where(
                 table.c.day == day, among(connection, table.c.run_id, run_ids)
             )
             for run_id, host, text in connection.execute(statement):
-                found[run_id][host] = _intervals(text)
-        return found
+                covered[run_id][host] = _intervals(text)
+        return covered
 
     def users(self, day: str, hosts: Collection[str], device_ids: Collection[int]) -> Users:
         """The runs that were on hosts on a day, and those that used devices then."""
@@ -398,10 +398,10 @@ def _intervals(text: str) -> tuple[Interval, ...]:
 
 
 def _by_state(days: Iterable[RunDay]) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = defaultdict(set)
+    lanes: dict[str, set[int]] = defaultdict(set)
     for row in days:
-        found[row.owner.state].add(row.owner.run_id)
-    return found
+        lanes[row.owner.state].add(row.owner.run_id)
+    return lanes
 
 
 def _known_owners(

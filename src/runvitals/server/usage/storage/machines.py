@@ -77,9 +77,9 @@ def machine_facts(machine: Mapping[str, Any]) -> MachineFacts:
     cpus = float(available) if isinstance(available, (int, float)) and available > 0 else None
     gpus = machine.get("gpu_nvidia")
     slices = {
-        str(about.get("uuid")): found
+        str(about.get("uuid")): partitions
         for about in (gpus if isinstance(gpus, list) else ())
-        if isinstance(about, dict) and (found := _slices(about)) is not None
+        if isinstance(about, dict) and (partitions := _slices(about)) is not None
     }
     return MachineFacts(cpus, slices)
 
@@ -87,14 +87,14 @@ def machine_facts(machine: Mapping[str, Any]) -> MachineFacts:
 def _slices(about: Mapping[str, Any]) -> DeviceSlices | None:
     listed = about.get("slices")
     visible = [
-        one
-        for one in (listed if isinstance(listed, list) else ())
-        if isinstance(one, dict) and one.get("visible")
+        item
+        for item in (listed if isinstance(listed, list) else ())
+        if isinstance(item, dict) and item.get("visible")
     ]
-    profiles = [_PROFILE.match(str(one.get("name"))) for one in visible]
+    profiles = [_PROFILE.match(str(item.get("name"))) for item in visible]
     if not visible or None in profiles:
         return None
     count = sum(int(profile[1] or profile[2]) for profile in profiles if profile is not None)
     model = str(about.get("name"))
     all_slices = 4 if any(name in model for name in _FOUR_SLICES) else _COMPUTE_SLICES
-    return DeviceSlices(frozenset(str(one.get("uuid")) for one in visible), min(1.0, count / all_slices))
+    return DeviceSlices(frozenset(str(item.get("uuid")) for item in visible), min(1.0, count / all_slices))

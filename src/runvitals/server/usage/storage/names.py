@@ -18,11 +18,11 @@ _NAMES = (
 
 def copy_names(connection: Connection) -> None:
     """Copy the present names, before what they name is gone."""
-    known = copied_names(connection)
+    copied = copied_names(connection)
     rows = [
         {"kind": kind, "id": number, "name": name}
         for (kind, number), name in present_names(connection).items()
-        if known.get((kind, number)) != name
+        if copied.get((kind, number)) != name
     ]
     put_rows(connection, usage_name, rows)
 

@@ -67,12 +67,12 @@ class PlanTable:
             rows = connection.execute(select(plan).order_by(plan.c.name))
             return [UsagePlan(row.name, row.description, tuple(limits.get(row.id, ()))) for row in rows]
 
-    def put(self, wanted: UsagePlan, by: Actor, now_ms: int) -> None:
+    def put(self, new: UsagePlan, by: Actor, now_ms: int) -> None:
         """Create a plan, or replace the one of this name."""
 
         def work(connection: Connection) -> None:
-            plan_id = connection.execute(select(plan.c.id).where(plan.c.name == wanted.name)).scalar()
-            values = {"name": wanted.name, "description": wanted.description}
+            plan_id = connection.execute(select(plan.c.id).where(plan.c.name == new.name)).scalar()
+            values = {"name": new.name, "description": new.description}
             if plan_id is None:
                 added = connection.execute(insert(plan).values(values)).inserted_primary_key
                 assert added is not None
@@ -80,8 +80,8 @@ class PlanTable:
             else:
                 connection.execute(update(plan).where(plan.c.id == plan_id).values(values))
                 connection.execute(delete(plan_limit).where(plan_limit.c.plan_id == plan_id))
-            put_rows(connection, plan_limit, [{"plan_id": plan_id, **asdict(one)} for one in wanted.limits])
-            record(connection, now_ms, by, "billing.plan", target=wanted.name, after=asdict(wanted))
+            put_rows(connection, plan_limit, [{"plan_id": plan_id, **asdict(limit)} for limit in new.limits])
+            record(connection, now_ms, by, "billing.plan", target=new.name, after=asdict(new))
 
         self._database.write(work)
 
@@ -101,16 +101,16 @@ class PlanTable:
 
         self._database.write(work)
 
-    def assign(self, wanted: AssignedPlan, by: Actor, now_ms: int) -> None:
+    def assign(self, assigned: AssignedPlan, by: Actor, now_ms: int) -> None:
         """Raises:
         NotFound: there is no such plan.
         """
 
         def work(connection: Connection) -> None:
-            plan_id = _id_of(connection, wanted.plan)
-            row = {"entity_id": wanted.entity_id, "valid_from": wanted.valid_from, "plan_id": plan_id}
+            plan_id = _id_of(connection, assigned.plan)
+            row = {"entity_id": assigned.entity_id, "valid_from": assigned.valid_from, "plan_id": plan_id}
             put_rows(connection, entity_plan, [row])
-            record(connection, now_ms, by, "billing.plan", target=wanted.plan, after=asdict(wanted))
+            record(connection, now_ms, by, "billing.plan", target=assigned.plan, after=asdict(assigned))
 
         self._database.write(work)
 

@@ -130,18 +130,18 @@ class UsageReading:
             .where(in_days(column.day, first, last), column.measured_mj > 0)
             .order_by(column.day, column.host, column.run_id)
         )
-        found: dict[tuple[int, str], int] = defaultdict(int)
+        millijoules: dict[tuple[int, str], int] = defaultdict(int)
         shared: dict[tuple[str, str], list[tuple[int, int, int | None]]] = defaultdict(list)
         with self._database.read() as connection:
             for run_id, day, host, energy, of_shared, cpu_ms in connection.execute(statement):
-                found[run_id, day] += energy - (of_shared or 0)
+                millijoules[run_id, day] += energy - (of_shared or 0)
                 if of_shared:
                     shared[day, host].append((run_id, of_shared, cpu_ms))
         for (day, _), rows in shared.items():
             energies = by_cpu_time([(energy, cpu_ms) for _, energy, cpu_ms in rows])
             for (run_id, _, _), energy in zip(rows, energies, strict=True):
-                found[run_id, day] += energy
-        return found
+                millijoules[run_id, day] += energy
+        return millijoules
 
     def cpu_time(self, first: str, last: str) -> dict[tuple[int, str], int]:
         """The CPU time of the processes of runs, ms, by run and day, as far as it is known."""
@@ -216,17 +216,17 @@ class UsageReading:
             .outerjoin(cost_centre, cost_centre.c.id == column.cost_centre_id)
             .order_by(column.valid_from)
         )
-        found: dict[tuple[str, int], list[tuple[str, str | None]]] = defaultdict(list)
+        assignments: dict[tuple[str, int], list[tuple[str, str | None]]] = defaultdict(list)
         with self._database.read() as connection:
             for kind, number, valid_from, code in connection.execute(statement):
-                found[kind, number].append((valid_from, code))
-        return found
+                assignments[kind, number].append((valid_from, code))
+        return assignments
 
     def sweeps(self) -> dict[int, str]:
         """The names of the sweeps of runs, by the id of the run."""
-        found = select(sweep_run.c.run_id, sweep.c.name).join(sweep, sweep.c.id == sweep_run.c.sweep_id)
+        statement = select(sweep_run.c.run_id, sweep.c.name).join(sweep, sweep.c.id == sweep_run.c.sweep_id)
         with self._database.read() as connection:
-            return dict(connection.execute(found.where(sweep_run.c.run_id.is_not(None))).all())
+            return dict(connection.execute(statement.where(sweep_run.c.run_id.is_not(None))).all())
 
     def run_uids(self, first: str, last: str) -> dict[int, str]:
         """The run ids of runs that were used in these days; runs that are gone are left out."""

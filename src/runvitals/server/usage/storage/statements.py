@@ -115,9 +115,9 @@ class StatementTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def page(self, wanted: Wanted, limit: int, before_id: int = 0) -> tuple[list[Statement], int]:
+    def page(self, selection: Wanted, limit: int, before_id: int = 0) -> tuple[list[Statement], int]:
         """Statements, the newest first, older than `before_id` unless it is 0; and how many there are."""
-        fits = _fits(wanted)
+        fits = _fits(selection)
         older = fits if not before_id else and_(fits, statement.c.id < before_id)
         rows = _SELECT.where(older).order_by(statement.c.id.desc()).limit(limit)
         with self._database.read() as connection:
@@ -150,8 +150,8 @@ class StatementTable:
         """Those of a month and all later ones that were issued and not cancelled, with their lines."""
         rows = _SELECT.where(statement.c.state == "issued", statement.c.period >= first)
         with self._database.read() as connection:
-            found = [_statement(row) for row in connection.execute(rows)]
-            return [(one, _lines(connection, one.id)) for one in found]
+            statements = [_statement(row) for row in connection.execute(rows)]
+            return [(issued, _lines(connection, issued.id)) for issued in statements]
 
     def any_issued(self) -> bool:
         """Whether a statement was ever issued: from then on there is one currency and one time zone."""
@@ -173,16 +173,16 @@ class StatementTable:
 
         def work(connection: Connection) -> None:
             _lock(connection, year)
-            known = {
+            ids = {
                 (row.scope_kind, row.scope_id, row.state): row.id
                 for row in connection.execute(_SELECT.where(statement.c.period == period))
             }
             kept = set()
-            for one in drafts:
-                if one.total_micro and (*one.scope, "issued") not in known:
-                    number = known.get((*one.scope, "draft"))
-                    cancelled = known.get((*one.scope, "cancelled"))
-                    kept.add(_put_draft(connection, number, period, one, cancelled, now_ms))
+            for draft in drafts:
+                if draft.total_micro and (*draft.scope, "issued") not in ids:
+                    number = ids.get((*draft.scope, "draft"))
+                    cancelled = ids.get((*draft.scope, "cancelled"))
+                    kept.add(_put_draft(connection, number, period, draft, cancelled, now_ms))
             gone = and_(statement.c.period == period, statement.c.state == "draft")
             connection.execute(delete(statement).where(gone, statement.c.id.not_in(kept)))
 
@@ -200,11 +200,11 @@ class StatementTable:
         """
 
         def work(connection: Connection) -> Statement:
-            taken = _lock(connection, how.year)
+            last_number = _lock(connection, how.year)
             draft = _find(connection, str(draft_id))
             if draft.state != "draft":
                 raise StatementConflict(f"the statement is no draft: it has the number {draft.number}")
-            number = _take(connection, how, taken)
+            number = _take(connection, how, last_number)
             values = {
                 "number": number,
                 "state": "issued",
@@ -231,11 +231,11 @@ class StatementTable:
         """
 
         def work(connection: Connection) -> Statement:
-            taken = _lock(connection, how.year)
+            last_number = _lock(connection, how.year)
             before = _find(connection, number)
             if before.state != "issued":
                 raise StatementConflict(f"{number} cannot be cancelled: its state is {before.state}")
-            new_number = _take(connection, how, taken)
+            new_number = _take(connection, how, last_number)
             values = {
                 **_columns_of(before),
                 "number": new_number,
@@ -281,13 +281,13 @@ def _statement(row: Any) -> Statement:
     return Statement(**{**row._asdict(), "settlement": json.loads(row.settlement)})
 
 
-def _fits(wanted: Wanted) -> ColumnElement[bool]:
+def _fits(selection: Wanted) -> ColumnElement[bool]:
     column = statement.c
     conditions = [column.id > 0]
-    if wanted.period is not None:
-        conditions.append(column.period == wanted.period)
-    if wanted.entity_ids is not None:
-        mine = column.scope_id.in_(sorted(wanted.entity_ids))
+    if selection.period is not None:
+        conditions.append(column.period == selection.period)
+    if selection.entity_ids is not None:
+        mine = column.scope_id.in_(sorted(selection.entity_ids))
         conditions += [column.scope_kind == "entity", mine, column.number.is_not(None)]
     return and_(*conditions)
 
@@ -315,11 +315,11 @@ def _lock(connection: Connection, year: int) -> int:
     return int(connection.execute(taken).scalar_one())
 
 
-def _take(connection: Connection, how: Issuing, taken: int) -> str:
+def _take(connection: Connection, how: Issuing, last_number: int) -> str:
     """The next number of a year, whose row is locked: if the transaction fails, the number was not taken."""
     counter = update(statement_counter).where(statement_counter.c.year == how.year)
-    connection.execute(counter.values(taken=taken + 1))
-    return how.number_of(taken + 1)
+    connection.execute(counter.values(taken=last_number + 1))
+    return how.number_of(last_number + 1)
 
 
 def _put_draft(

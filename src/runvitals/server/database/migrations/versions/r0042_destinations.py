@@ -124,10 +124,10 @@ def _rows(connection: Connection, kind: str, query: str) -> list[dict[str, Any]]
 def _last_id(connection: Connection, table: str) -> int:
     """The largest id that the database has assigned in a table, whether the row is there or not."""
     if connection.dialect.name == "sqlite":
-        found = connection.execute(
+        result = connection.execute(
             text("SELECT seq FROM sqlite_sequence WHERE name = :table"), {"table": table}
         )
-        return int(found.scalar() or 0)
+        return int(result.scalar() or 0)
     sequence = connection.execute(text(f"SELECT pg_get_serial_sequence('{table}', 'id')")).scalar()
     return int(
         connection.execute(
