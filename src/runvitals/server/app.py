@@ -182,17 +182,17 @@ async def _no_such_route(request: Request) -> None:
 async def _invalid_parameter(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     problems = [(field_name(problem["loc"][1:]), problem) for problem in error.errors()]
-    text = "; ".join(f"{name}{_shown(name, problem)}: {problem['msg']}" for name, problem in problems)
+    text = "; ".join(f"{name}{_value_text(name, problem)}: {problem['msg']}" for name, problem in problems)
     fields = {name: problem["msg"] for name, problem in problems if problem["loc"][0] == "body" and name}
     return JSONResponse({"error": text, **({"fields": fields} if fields else {})}, status_code=422)
 
 
-def _shown(name: str, problem: dict[str, Any]) -> str:
+def _value_text(name: str, problem: dict[str, Any]) -> str:
     """The wrong value; not where it is or may contain a secret: that of a missing field is the whole body."""
     value = problem.get("input")
     if not name or is_secret_field(name) or _has_parts(value):
         return ""
-    return f"={_shortened(value)}"
+    return f"={_shorten(value)}"
 
 
 def _has_parts(value: object) -> bool:
@@ -200,7 +200,7 @@ def _has_parts(value: object) -> bool:
     return isinstance(value, dict) or (isinstance(value, list) and any(map(_has_parts, value)))
 
 
-def _shortened(value: object) -> str:
+def _shorten(value: object) -> str:
     text = redaction.text(repr(value)[:_MAX_CLEANED_CHARACTERS])
     return text if len(text) <= _MAX_ECHOED_CHARACTERS else f"{text[:_MAX_ECHOED_CHARACTERS]}…"
 

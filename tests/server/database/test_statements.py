@@ -12,7 +12,7 @@ from runvitals.model.statement_line import StatementLine
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.events.outbox import Notification
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
-from runvitals.server.usage.statement_lines import negated, number_text
+from runvitals.server.usage.statement_lines import negate, number_text
 from runvitals.server.usage.storage.statements import (
     Draft,
     Issuing,
@@ -68,13 +68,13 @@ def test_a_statement_that_was_issued_is_cancelled_once_and_replaced(metadata_sto
     table = metadata_store.usage.statements
     first = table.issue(drafts(table)[0].id, {"organisation": "Lab"}, how())
     assert first.number is not None
-    cancelling = table.cancel(first.number, negated, "wrong", how())
+    cancelling = table.cancel(first.number, negate, "wrong", how())
     assert (cancelling.total_micro, cancelling.replaces_id) == (-4_000_000, first.id)
     assert cancelling.settlement == first.settlement
     (line,) = table.lines(cancelling.id)
     assert (line.quantity, line.included, line.text) == (-3.0, -1.0, f"cancels {first.number}")
     with pytest.raises(StatementConflict, match="its state is cancelled"):
-        table.cancel(first.number, negated, "again", how())
+        table.cancel(first.number, negate, "again", how())
     (draft,) = [one for one in drafts(table) if one.replaces_id is not None]
     assert draft.scope == first.scope
     table.issue(draft.id, {}, how())

@@ -64,13 +64,13 @@ class IssuedIds:
 
     def unknown_lanes(self, ids: Collection[int]) -> set[int]:
         """Those of these ids under which no writer's samples are stored."""
-        return self._unknown(writer.c.lane_id, ids)
+        return self._unknown_ids(writer.c.lane_id, ids)
 
     def unknown_metrics(self, ids: Collection[int]) -> set[int]:
         """Those of these ids that belong to no metric."""
-        return self._unknown(metric.c.id, ids)
+        return self._unknown_ids(metric.c.id, ids)
 
-    def _unknown(self, column: Column[int], ids: Collection[int]) -> set[int]:
+    def _unknown_ids(self, column: Column[int], ids: Collection[int]) -> set[int]:
         with self._database.read() as connection:
             rows = connection.execute(select(column).where(among(connection, column, ids)))
             return set(ids).difference(rows.scalars())

@@ -43,7 +43,7 @@ def migrate(database: Database, wait_s: float = 30.0) -> None:
 
     def upgrade(connection: Connection) -> None:
         _lock(database, connection)
-        if _present(connection) is None:
+        if _present_revision(connection) is None:
             newest_schema.create(connection, newest())
             return
         from alembic import command
@@ -124,7 +124,7 @@ def _config(connection: Connection) -> Config:
 def present(database: Database) -> str | None:
     """The database's revision; None for an empty database."""
     with database.read() as connection:
-        return _present(connection)
+        return _present_revision(connection)
 
 
 def is_current(database: Database) -> bool:
@@ -165,7 +165,7 @@ def _earlier(revision: str | None) -> list[str]:
     return earlier[::-1]
 
 
-def _present(connection: Connection) -> str | None:
+def _present_revision(connection: Connection) -> str | None:
     """The database's revision; None for an empty database."""
     if not inspect(connection).has_table("alembic_version"):
         return None

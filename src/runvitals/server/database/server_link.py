@@ -109,7 +109,7 @@ class ServerLink:
             self._receive()
         except self._database.engine.dialect.loaded_dbapi.Error as error:
             self._disconnect()
-            raise _failed(error) from error
+            raise _unavailable(error) from error
         except BaseException:
             self._disconnect()
             raise
@@ -128,7 +128,7 @@ class ServerLink:
             self._connection.execute(f"LISTEN {_CHANNEL}")
         except (SQLAlchemyError, self._database.engine.dialect.loaded_dbapi.Error) as error:
             self._disconnect()
-            raise _failed(error) from error
+            raise _unavailable(error) from error
 
     def _disconnect(self) -> None:
         self._leads = self._database.is_sqlite
@@ -180,7 +180,7 @@ class ServerLink:
                 self._on_message({"kind": message["kind"], "items": message["items"]})
 
 
-def _failed(error: Exception) -> MetadataStoreUnavailable:
+def _unavailable(error: Exception) -> MetadataStoreUnavailable:
     reason = (str(error) or repr(error)).splitlines()[0]
     return MetadataStoreUnavailable(f"the link to the other servers failed: {reason}")
 

@@ -24,7 +24,7 @@ def stored_object(text: str, what: str) -> dict[str, Any]:
         >>> stored_object('{"lr": ', "the configuration of run 7")
         {'damaged': "invalid JSON at character 7: ''"}
     """
-    value, fault = _read(text)
+    value, fault = _parse(text)
     if fault is None and not isinstance(value, dict):
         fault = "not a JSON object"
     if fault is None:
@@ -35,14 +35,14 @@ def stored_object(text: str, what: str) -> dict[str, Any]:
 
 def stored_list(text: str, what: str) -> list[Any]:
     """A stored list; empty if it is damaged."""
-    value, fault = _read(text)
+    value, fault = _parse(text)
     if fault is None and isinstance(value, list):
         return value
     log.error("%s is damaged in the database: %s", what, fault or "not a JSON list")
     return []
 
 
-def _read(text: str) -> tuple[Any, str | None]:
+def _parse(text: str) -> tuple[Any, str | None]:
     """The value of a text, and what is wrong with it."""
     try:
         value = loads(text)

@@ -240,7 +240,7 @@ class Recorder:
             if not isinstance(result, tuple):
                 on_done(None)
                 return
-            self._stored(acks, gathered, senders, result)
+            self._note_stored(acks, gathered, senders, result)
             on_done(acks)
 
         self.sample_commits.submit(batches, settle)
@@ -254,7 +254,7 @@ class Recorder:
                 sender.run_id, sender.writer_id, now_ms, valid.last_ms, sent_interval_s(valid.envelope)
             )
 
-    def _stored(
+    def _note_stored(
         self,
         acks: Sequence[Ack],
         gathered: Sequence[RowStatistics | None],
@@ -321,7 +321,7 @@ class Recorder:
     async def _record(self, envelopes: Sequence[ValidEnvelope], access: IngestRights) -> list[Ack]:
         now_ms = self._clock()
         request = _PendingRequest()
-        admitted = await access.admit([_sent(valid) for valid in envelopes])
+        admitted = await access.admit([_to_sent(valid) for valid in envelopes])
         registered = await self._registration.register(envelopes, admitted, now_ms)
         for envelope, rights in zip(registered, admitted, strict=True):
             self._add(request, envelope, rights.principal, now_ms)
@@ -416,7 +416,7 @@ class Recorder:
         return [None] * len(requests)
 
 
-def _sent(valid: ValidEnvelope) -> SentEnvelope:
+def _to_sent(valid: ValidEnvelope) -> SentEnvelope:
     if valid.metadata is None:
         return SentEnvelope(valid.envelope)
     moves = (update.values for update in valid.metadata.updates if update.section == "run")

@@ -80,9 +80,9 @@ class SampleCommits:
         except StoreClosed as error:
             self._settle(waiting, error)
             return
-        done.add_done_callback(lambda done: loop.call_soon_threadsafe(self._done, waiting, done, loop))
+        done.add_done_callback(lambda done: loop.call_soon_threadsafe(self._note_done, waiting, done, loop))
 
-    def _done(
+    def _note_done(
         self, waiting: list[_Waiting], done: Future[CommitAck], loop: asyncio.AbstractEventLoop
     ) -> None:
         error = done.exception()

@@ -35,7 +35,7 @@ def restore_summaries(store: SampleStore, metadata_store: MetadataStore, while_r
         if pending.server:
             pending.restore_shared(run_id, partial(_all_rows, run_id, rules, store, metadata_store))
         else:
-            logged = _logged(run_id, rules, store, metadata_store)
+            logged = _read_logged(run_id, rules, store, metadata_store)
             pending.restore(LoggedRows(run_id, "", 0, 0, logged, "all"))
 
 
@@ -73,10 +73,10 @@ def _all_rows(
         ranges = of_lanes[writer.lane_id].get(writer.id)
         if ranges:
             stored[writer.name] = list(ranges[-_KEPT_RANGES:])
-    return LoggedRows(run_id, "", 0, 0, _logged(run_id, rules, store, metadata_store), "all", stored)
+    return LoggedRows(run_id, "", 0, 0, _read_logged(run_id, rules, store, metadata_store), "all", stored)
 
 
-def _logged(
+def _read_logged(
     run_id: int, rules: SummaryRules, store: SampleStore, metadata_store: MetadataStore
 ) -> dict[str, LoggedValues]:
     """The values that a run has logged, by name."""
@@ -97,11 +97,11 @@ def _logged(
         t, value = last[metric]
         summaries[key] = LoggedValues(1, value, value, value, value, t)
         if rules.kind(key) != "last":
-            summaries[key] = _aggregated(store, metric, runs, value, t)
+            summaries[key] = _aggregate(store, metric, runs, value, t)
     return summaries
 
 
-def _aggregated(store: SampleStore, metric: int, runs: list[int], last: float, last_ms: int) -> LoggedValues:
+def _aggregate(store: SampleStore, metric: int, runs: list[int], last: float, last_ms: int) -> LoggedValues:
     """All values of a metric."""
     parts = store.aggregate(metric, runs, 0, END_OF_TIME_MS - 1).series
     number = sum(int(part.n.sum()) for part in parts)

@@ -145,7 +145,7 @@ class Fetcher:
         connected: socket.socket | None = None
         try:
             if proxy is None:
-                return self._connected(target, addresses, until_s)
+                return self._connect_socket(target, addresses, until_s)
             connected = self._connect(*proxy, _left_s(until_s))
             _open_tunnel(connected, target)
             return connected
@@ -204,14 +204,14 @@ class Fetcher:
         sent |= {**headers, "Host": target.host_header}
         try:
             if proxy is None:
-                connected = self._connected(target, addresses, until_s)
+                connected = self._connect_socket(target, addresses, until_s)
             else:
                 connected = self._connect(*proxy, _left_s(until_s))
             with connected, _ending_at(until_s, connected):
                 if proxy is not None:
                     _open_tunnel(connected, target)
                 connection = http.client.HTTPConnection(target.host, target.port)
-                connection.sock = self._encrypted(target, connected)
+                connection.sock = self._encrypt(target, connected)
                 with closing(connection):
                     connection.request(method, target.path, body, sent)
                     response = _answer(url, connection.getresponse(), limits.body_bytes)
@@ -241,7 +241,7 @@ class Fetcher:
             policy.check(address, target.port)
         return addresses
 
-    def _connected(self, target: _Target, addresses: Sequence[str], until_s: float) -> socket.socket:
+    def _connect_socket(self, target: _Target, addresses: Sequence[str], until_s: float) -> socket.socket:
         problem: OSError | None = None
         for address in addresses:
             try:
@@ -250,7 +250,7 @@ class Fetcher:
                 problem = error
         raise problem or OSError("no address")
 
-    def _encrypted(self, target: _Target, connected: socket.socket) -> socket.socket:
+    def _encrypt(self, target: _Target, connected: socket.socket) -> socket.socket:
         return self._tls.wrap_socket(connected, server_hostname=target.host) if target.is_https else connected
 
 

@@ -88,7 +88,7 @@ class OutboundPolicy:
             literal = ipaddress.ip_address(address.partition("%")[0])
         except ValueError:
             raise Blocked(f"{address!r} is no IP address") from None
-        inside = (literal, *_embedded(literal))
+        inside = (literal, *_embedded_addresses(literal))
         if not _METADATA.isdisjoint(inside):
             raise Blocked("the address is that of a metadata service")
         if any((ip, port) in self.endpoints for ip in inside):
@@ -182,7 +182,7 @@ def _is_public(ip: IpAddress) -> bool:
     return ip.is_global and not ip.is_multicast and not reserved
 
 
-def _embedded(ip: IpAddress) -> list[IpAddress]:
+def _embedded_addresses(ip: IpAddress) -> list[IpAddress]:
     """The IPv4 addresses that an IPv6 address leads to: mapped, 6to4, Teredo, NAT64."""
     if isinstance(ip, ipaddress.IPv4Address):
         return []

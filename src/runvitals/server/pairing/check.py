@@ -164,7 +164,7 @@ def _check_match(name: str, stored: StoredIds, database: ReadOnlyDatabase) -> It
         behind = lag(store, metadata_store)
         if behind is not None:
             yield Problem(database.name, behind)
-    yield from _unknown(issued, stored)
+    yield from _unknown_ids(issued, stored)
 
 
 def _mismatch(name: str, stored: StoredIds, database: ReadOnlyDatabase) -> str | None:
@@ -180,7 +180,7 @@ def _sample_store_state(name: str, stored: StoredIds) -> PairingState:
     )
 
 
-def _unknown(issued: IssuedIds, stored: StoredIds) -> Iterator[Problem]:
+def _unknown_ids(issued: IssuedIds, stored: StoredIds) -> Iterator[Problem]:
     """Ids of samples that the metadata store does not contain."""
     for kind, ids in (
         ("run", issued.unknown_lanes(stored.lanes)),

@@ -41,13 +41,13 @@ def next_values(parameters: Sequence[Parameter], tried: Sequence[Tried], random:
     best = min(measured, key=lambda candidate: candidate[1])
     candidates = [_sample(parameters, random) for _ in range(_CANDIDATES)]
     candidates += [_near(parameters, best[0], random) for _ in range(_NEAR_BEST)]
-    learned, costs = _learned(tried, measured, best)
+    learned, costs = _learn(tried, measured, best)
     process = GaussianProcess(_coordinates(parameters, learned), np.array(costs))
     improvement = process.expected_improvement(_coordinates(parameters, candidates), best[1])
     return candidates[int(np.argmax(improvement))]
 
 
-def _learned(
+def _learn(
     tried: Sequence[Tried],
     measured: Sequence[tuple[Sequence[Any], float]],
     best: tuple[Sequence[Any], float],

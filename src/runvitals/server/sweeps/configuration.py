@@ -13,7 +13,7 @@ from runvitals.model.json_values import DAMAGED
 from runvitals.server.sweeps.distributions import Categorical
 from runvitals.server.sweeps.early_termination import Hyperband, parse_hyperband
 from runvitals.server.sweeps.parameters import MAX_PARAMETERS, Parameter, parse_parameters
-from runvitals.server.sweeps.problems import Problems, is_number, shown
+from runvitals.server.sweeps.problems import Problems, is_number, shorten
 
 Method = Literal["random", "grid", "bayes"]
 METHODS: Final = ("random", "grid", "bayes")
@@ -126,11 +126,11 @@ def parse_configuration(sent: object) -> SweepConfiguration:
         2
     """
     if not isinstance(sent, Mapping):
-        raise InvalidConfiguration([f"{shown(sent)}; expected an object with method and parameters"])
+        raise InvalidConfiguration([f"{shorten(sent)}; expected an object with method and parameters"])
     problems = Problems()
     method = sent.get("method")
     if method not in METHODS:
-        problems.add("method", f"{shown(method)}; expected one of {', '.join(METHODS)}")
+        problems.add("method", f"{shorten(method)}; expected one of {', '.join(METHODS)}")
     metric = _metric(sent.get("metric"), problems)
     if method == "bayes" and sent.get("metric") is None:
         problems.add("metric", "missing; a bayes search needs one, such as {name: loss, goal: minimize}")
@@ -140,7 +140,7 @@ def parse_configuration(sent: object) -> SweepConfiguration:
         problems.add("metric", "missing; early_terminate needs one, such as {name: loss, goal: minimize}")
     run_cap = sent.get("run_cap")
     if run_cap is not None and not (_is_count(run_cap) and run_cap <= MAX_RUNS):
-        problems.add("run_cap", f"{shown(run_cap)}; expected an integer from 1 to {MAX_RUNS:,}")
+        problems.add("run_cap", f"{shorten(run_cap)}; expected an integer from 1 to {MAX_RUNS:,}")
     _check_control(sent, problems)
     texts = {name: _text(sent.get(name), name, problems) for name in ("program", "name", "description")}
     if method == "grid":
@@ -169,16 +169,16 @@ def _metric(sent: object, problems: Problems) -> Objective | None:
     if sent is None:
         return None
     if not isinstance(sent, Mapping):
-        problems.add("metric", f"{shown(sent)}; expected an object such as {{name: loss, goal: minimize}}")
+        problems.add("metric", f"{shorten(sent)}; expected an object such as {{name: loss, goal: minimize}}")
         return None
     name, goal, target = sent.get("name"), sent.get("goal", "minimize"), sent.get("target")
     if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME:
-        problems.add("metric.name", f"{shown(name)}; expected a text of at most {_MAX_NAME} characters")
+        problems.add("metric.name", f"{shorten(name)}; expected a text of at most {_MAX_NAME} characters")
         return None
     if goal not in GOALS:
-        problems.add("metric.goal", f"{shown(goal)}; expected one of {', '.join(GOALS)}")
+        problems.add("metric.goal", f"{shorten(goal)}; expected one of {', '.join(GOALS)}")
     if target is not None and not is_number(target):
-        problems.add("metric.target", f"{shown(target)}; expected a number")
+        problems.add("metric.target", f"{shorten(target)}; expected a number")
         return None
     return Objective(name, goal != "maximize", None if target is None else float(target))
 
@@ -188,7 +188,7 @@ def _check_control(sent: Mapping[Any, Any], problems: Problems) -> None:
     controller = sent.get("controller")
     kind = controller.get("type") if isinstance(controller, Mapping) else controller
     if kind not in (None, "cloud"):
-        problems.add("controller.type", f"{shown(kind)} is not supported; leave it out")
+        problems.add("controller.type", f"{shorten(kind)} is not supported; leave it out")
     if sent.get("scheduler") is not None:
         problems.add("scheduler", "not supported: this server chooses the parameters; leave it out")
 
@@ -196,7 +196,7 @@ def _check_control(sent: Mapping[Any, Any], problems: Problems) -> None:
 def _text(value: object, name: str, problems: Problems) -> str | None:
     if value is None or isinstance(value, str):
         return value or None
-    problems.add(name, f"{shown(value)}; expected a text")
+    problems.add(name, f"{shorten(value)}; expected a text")
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeGuard
 
-from runvitals.server.sweeps.problems import Problems, is_number, shown
+from runvitals.server.sweeps.problems import Problems, is_number, shorten
 
 MAX_BRACKETS: Final = 20
 _MAX_VALUES: Final = 10_000_000
@@ -64,14 +64,14 @@ def parse_hyperband(sent: object, problems: Problems) -> Hyperband | None:
     if sent is None:
         return None
     if not isinstance(sent, Mapping) or sent.get("type") != "hyperband":
-        problems.add("early_terminate", f"{shown(sent)}; expected {{type: hyperband, min_iter: 3}}")
+        problems.add("early_terminate", f"{shorten(sent)}; expected {{type: hyperband, min_iter: 3}}")
         return None
     eta, strict = sent.get("eta", 3), sent.get("strict", False)
     if not is_number(eta) or not 1 < eta <= _MAX_ETA:
-        problems.add("early_terminate.eta", f"{shown(eta)}; expected a number above 1, up to {_MAX_ETA}")
+        problems.add("early_terminate.eta", f"{shorten(eta)}; expected a number above 1, up to {_MAX_ETA}")
         return None
     if not isinstance(strict, bool):
-        problems.add("early_terminate.strict", f"{shown(strict)}; expected true or false")
+        problems.add("early_terminate.strict", f"{shorten(strict)}; expected true or false")
         return None
     least, greatest, count = sent.get("min_iter"), sent.get("max_iter"), sent.get("s")
     if (least is None) == (greatest is None):
@@ -79,17 +79,17 @@ def parse_hyperband(sent: object, problems: Problems) -> Hyperband | None:
         return None
     name, value = ("min_iter", least) if greatest is None else ("max_iter", greatest)
     if not _is_count(value):
-        problems.add(f"early_terminate.{name}", f"{shown(value)}; expected an integer above 0")
+        problems.add(f"early_terminate.{name}", f"{shorten(value)}; expected an integer above 0")
         return None
     if greatest is None:
         return Hyperband(_rising(value, float(eta)), float(eta), strict)
     if not _is_count(count) or count > MAX_BRACKETS:
-        problems.add("early_terminate.s", f"{shown(count)}; expected an integer from 1 to {MAX_BRACKETS}")
+        problems.add("early_terminate.s", f"{shorten(count)}; expected an integer from 1 to {MAX_BRACKETS}")
         return None
     falling = {int(value / eta**power) for power in range(1, count + 1)}
     brackets = tuple(sorted(bracket for bracket in falling if bracket >= 1))
     if not brackets:
-        problems.add("early_terminate.max_iter", f"{shown(value)}; expected at least eta")
+        problems.add("early_terminate.max_iter", f"{shorten(value)}; expected at least eta")
         return None
     return Hyperband(brackets, float(eta), strict)
 

@@ -17,7 +17,7 @@ from runvitals.server.sweeps.distributions import (
     Scale,
     Uniform,
 )
-from runvitals.server.sweeps.problems import Problems, is_number, shown
+from runvitals.server.sweeps.problems import Problems, is_number, shorten
 
 MAX_PARAMETERS: Final = 500
 MAX_VALUES: Final = 10_000
@@ -55,7 +55,7 @@ def parse_parameters(sent: object, problems: Problems) -> list[Parameter]:
     """The parameters of a configuration; what is wrong with them is added to the problems."""
     if not isinstance(sent, Mapping) or not sent:
         text = "expected an object such as {lr: {min: 0.001, max: 0.1}, layers: {values: [1, 2]}}"
-        problems.add("parameters", f"{shown(sent)}; {text}")
+        problems.add("parameters", f"{shorten(sent)}; {text}")
         return []
     parameters: list[Parameter] = []
     _collect(sent, (), parameters, problems)
@@ -74,12 +74,12 @@ def _collect(
         if len(parameters) > MAX_PARAMETERS:
             return
         if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME:
-            problems.add("parameters", f"invalid name {shown(name)}; expected a text")
+            problems.add("parameters", f"invalid name {shorten(name)}; expected a text")
             continue
         here = (*path, name)
         where = "parameters." + ".".join(here)
         if not isinstance(value, Mapping):
-            problems.add(where, f"{shown(value)}; expected an object such as {{value: 1}}")
+            problems.add(where, f"{shorten(value)}; expected an object such as {{value: 1}}")
         elif isinstance(value.get("parameters"), Mapping):
             _collect(value["parameters"], here, parameters, problems)
         else:
@@ -108,9 +108,9 @@ class _Given:
         """Raises:
         _Wrong: what is said is wrong.
         """
-        name = self._given.get("distribution") or self._implied()
+        name = self._given.get("distribution") or self._implied_distribution()
         if name not in DISTRIBUTIONS:
-            raise _Wrong(".distribution", f"{shown(name)}; expected one of {', '.join(DISTRIBUTIONS)}")
+            raise _Wrong(".distribution", f"{shorten(name)}; expected one of {', '.join(DISTRIBUTIONS)}")
         if name == "constant":
             if "value" not in self._given:
                 raise _Wrong(".value", "missing")
@@ -118,7 +118,7 @@ class _Given:
         if name == "int_uniform":
             return self._integers()
         if name in _LISTED:
-            return self._listed()
+            return self._categorical()
         base = str(name).removeprefix("q_")
         q = None if base == name else self._positive("q", 1)
         if base in _UNIFORM:
@@ -129,7 +129,7 @@ class _Given:
             )
         return Beta(self._shape("a"), self._shape("b"), q)
 
-    def _implied(self) -> str:
+    def _implied_distribution(self) -> str:
         """The distribution that is meant where none is named."""
         fields = self._given
         if "value" in fields:
@@ -148,22 +148,22 @@ class _Given:
     def _integers(self) -> IntUniform:
         low, high = self._given.get("min"), self._given.get("max")
         if not (_is_integer(low) and _is_integer(high)):
-            raise _Wrong("", f"min and max are {shown(low)} and {shown(high)}; expected two integers")
+            raise _Wrong("", f"min and max are {shorten(low)} and {shorten(high)}; expected two integers")
         assert isinstance(low, int)
         assert isinstance(high, int)
         _check_order(low, high)
         return IntUniform(low, high)
 
-    def _listed(self) -> Categorical:
+    def _categorical(self) -> Categorical:
         values = self._given.get("values")
         if not isinstance(values, (list, tuple)) or not 0 < len(values) <= MAX_VALUES:
-            raise _Wrong(".values", f"{shown(values)}; expected a list of 1 to {MAX_VALUES:,} values")
+            raise _Wrong(".values", f"{shorten(values)}; expected a list of 1 to {MAX_VALUES:,} values")
         weights = self._given.get("probabilities")
         if weights is None:
             return Categorical(tuple(values))
         are_numbers = isinstance(weights, (list, tuple)) and all(is_number(weight) for weight in weights)
         if not are_numbers or len(weights) != len(values) or min(weights) < 0 or abs(sum(weights) - 1) > 1e-3:
-            text = f"{shown(weights)}; expected {len(values)} numbers from 0 to 1 with the sum 1"
+            text = f"{shorten(weights)}; expected {len(values)} numbers from 0 to 1 with the sum 1"
             raise _Wrong(".probabilities", text)
         return Categorical(tuple(values), tuple(map(float, weights)))
 
@@ -174,7 +174,7 @@ class _Given:
         if not are_values:
             return Uniform(float(low), float(high), scale, q)
         if low <= 0:
-            raise _Wrong(".min", f"{shown(low)}; expected a number above 0, which has a logarithm")
+            raise _Wrong(".min", f"{shorten(low)}; expected a number above 0, which has a logarithm")
         ends = (math.log(low), math.log(high)) if scale == "log" else (-math.log(high), -math.log(low))
         return Uniform(*ends, scale, q)
 
@@ -183,25 +183,25 @@ class _Given:
         if is_number(value):
             return value
         hint = ", and YAML reads 1e-5 as a text: write 1.0e-5" if isinstance(value, str) else ""
-        raise _Wrong(f".{name}", f"{shown(value)}; expected a number{hint}")
+        raise _Wrong(f".{name}", f"{shorten(value)}; expected a number{hint}")
 
     def _positive(self, name: str, default: float | None = None) -> float:
         value = self._number(name, default)
         if value <= 0:
-            raise _Wrong(f".{name}", f"{shown(value)}; expected a number above 0")
+            raise _Wrong(f".{name}", f"{shorten(value)}; expected a number above 0")
         return value
 
     def _shape(self, name: str) -> float:
         value = float(self._positive(name))
         if not _MIN_SHAPE <= value <= _MAX_SHAPE:
-            text = f"{shown(value)}; expected a number from {_MIN_SHAPE:g} to {_MAX_SHAPE:g}"
+            text = f"{shorten(value)}; expected a number from {_MIN_SHAPE:g} to {_MAX_SHAPE:g}"
             raise _Wrong(f".{name}", text)
         return value
 
 
 def _check_order(low: float, high: float) -> None:
     if low > high:
-        raise _Wrong("", f"min {shown(low)} is above max {shown(high)}")
+        raise _Wrong("", f"min {shorten(low)} is above max {shorten(high)}")
 
 
 def _is_integer(value: Any) -> bool:

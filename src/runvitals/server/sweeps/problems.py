@@ -21,7 +21,7 @@ class Problems:
             self.texts.append(f"{where}: {what}")
 
 
-def shown(value: object) -> str:
+def shorten(value: object) -> str:
     """A value for a message."""
     if value is None:
         return "missing"

@@ -53,15 +53,15 @@ def next_parameters(
     if configuration.method == "bayes":
         tried = [(_flat(parameters, trial.values), trial) for trial in trials]
         complete = [(values, trial.cost, trial.ended) for values, trial in tried if values is not None]
-        return nested(parameters, next_values(parameters, complete, random))
-    return nested(parameters, [parameter.distribution.sample(random) for parameter in parameters])
+        return nest(parameters, next_values(parameters, complete, random))
+    return nest(parameters, [parameter.distribution.sample(random) for parameter in parameters])
 
 
-def nested(parameters: Sequence[Parameter], values: Sequence[Any]) -> Values:
+def nest(parameters: Sequence[Parameter], values: Sequence[Any]) -> Values:
     """Values of parameters as one object.
 
     Example:
-        >>> nested([Parameter(("net", "width"), Constant(3))], [3])
+        >>> nest([Parameter(("net", "width"), Constant(3))], [3])
         {'net': {'width': 3}}
     """
     values_by_name: Values = {}
@@ -92,4 +92,4 @@ def _combination(configuration: SweepConfiguration, position: int) -> Values | N
     for choices in reversed(list(configuration.grids())):
         position, choice = divmod(position, len(choices))
         values.append(choices[choice])
-    return None if position else nested(configuration.parameters, values[::-1])
+    return None if position else nest(configuration.parameters, values[::-1])

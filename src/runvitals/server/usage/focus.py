@@ -89,7 +89,7 @@ def focus_rows(reports: UsageReports, selection: UsageSelection, organisation: s
     """
     settings, labels, prices = reports.settings(), reports.labels(selection), reports.prices()
     groups: dict[_Key, list[Atom]] = defaultdict(list)
-    for atom in reports.selected(selection, None, labels):
+    for atom in reports.selected_atoms(selection, None, labels):
         for category in atom.amounts():
             model = atom.model if category == DEVICE_HOURS else ""
             team, project, author = (labels.of(atom, name) for name in ("team", "project", "author"))

@@ -59,9 +59,9 @@ def _labels(values: Mapping[str, Any]) -> str:
     >>> _labels({"team": 'the "best"', "model": None})
     '{team="the \\\\"best\\\\""}'
     """
-    shown = (f'{name}="{_escaped(value)}"' for name, value in values.items() if value)
+    shown = (f'{name}="{_escape(value)}"' for name, value in values.items() if value)
     return "{" + ",".join(shown) + "}"
 
 
-def _escaped(value: object) -> str:
+def _escape(value: object) -> str:
     return str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -166,7 +166,7 @@ class Labels:
 
 def atoms(metadata_store: MetadataStore, settings: UsageSettings, selection: UsageSelection) -> list[Atom]:
     """The usage of a range of days, with its cost."""
-    used = _used(metadata_store, settings, selection)
+    used = _used_atoms(metadata_store, settings, selection)
     for atom, priced in charges_of(used, metadata_store):
         if priced.amount_micro is not None:
             atom.costs[priced.used.category] = priced.amount_micro
@@ -182,11 +182,13 @@ def charged(
     metadata_store: MetadataStore, settings: UsageSettings, month: Month
 ) -> Iterator[tuple[Atom, Charge]]:
     """All charges of a month, each with the usage that it is for."""
-    used = _used(metadata_store, settings, UsageSelection(month.first, month.last))
+    used = _used_atoms(metadata_store, settings, UsageSelection(month.first, month.last))
     return charges_of(used, metadata_store)
 
 
-def _used(metadata_store: MetadataStore, settings: UsageSettings, selection: UsageSelection) -> list[Atom]:
+def _used_atoms(
+    metadata_store: MetadataStore, settings: UsageSettings, selection: UsageSelection
+) -> list[Atom]:
     # From the first of the month on: what is included is used up in the order of the days.
     first, last = selection.first.replace(day=1).isoformat(), selection.last.isoformat()
     reading = metadata_store.usage.reading

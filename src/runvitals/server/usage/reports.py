@@ -113,7 +113,7 @@ class UsageReports:
         """The month it is now in the organisation's time zone."""
         return Month.of(self.settings().calendar.date_at(self._clock()))
 
-    def selected(self, selection: UsageSelection, project: str | None, labels: Labels) -> list[Atom]:
+    def selected_atoms(self, selection: UsageSelection, project: str | None, labels: Labels) -> list[Atom]:
         """The usage of a range of days, of one project or of all."""
         used = atoms(self._metadata_store, self.settings(), selection)
         return [atom for atom in used if project is None or labels.of(atom, "project") == project]
@@ -132,14 +132,14 @@ class UsageReports:
     ) -> list[UsageRow]:
         """Rows by some dimensions."""
         labels = self.labels(selection)
-        return rows(self.selected(selection, project, labels), by, labels, self.settings())
+        return rows(self.selected_atoms(selection, project, labels), by, labels, self.settings())
 
     def report(
         self, selection: UsageSelection, by: Sequence[str], project: str | None = None
     ) -> dict[str, Any]:
         """Rows and sums as JSON."""
         settings, labels = self.settings(), self.labels(selection)
-        used = self.selected(selection, project, labels)
+        used = self.selected_atoms(selection, project, labels)
         sums = figures(used, settings)
         return {
             "from": selection.first.isoformat(),

@@ -48,11 +48,11 @@ def digits(currency: str) -> int:
     return _DIGITS.get(currency, 2)
 
 
-def rounded(amount_micro: int, currency: str) -> int:
+def round_amount(amount_micro: int, currency: str) -> int:
     """An amount rounded half to even to the currency's smallest unit, in micro-units.
 
     Example:
-        >>> rounded(1_005_000, "EUR"), rounded(1_015_000, "EUR"), rounded(1_500_000, "JPY")
+        >>> round_amount(1_005_000, "EUR"), round_amount(1_015_000, "EUR"), round_amount(1_500_000, "JPY")
         (1000000, 1020000, 2000000)
     """
     unit: int = MICRO // 10 ** digits(currency)
@@ -102,7 +102,7 @@ def statement_lines(uses: Iterable[PricedUse], month: Month, currency: str) -> l
         _, category, model = key
         quantity = in_units(category, sum(use.quantity for use in parts), month)
         included = in_units(category, sum(use.included for use in parts), month)
-        amount = rounded(sum(use.amount_micro for use in parts), currency)
+        amount = round_amount(sum(use.amount_micro for use in parts), currency)
         line = StatementLine("", "", category, model, quantity, UNITS[category], included, price, amount)
         lines.append(KeyedLine(key, line))
     return lines
@@ -132,7 +132,7 @@ def late_lines(now: Iterable[KeyedLine], billed: Iterable[KeyedLine], period: st
     return lines
 
 
-def negated(lines: Sequence[StatementLine], number: str) -> list[StatementLine]:
+def negate(lines: Sequence[StatementLine], number: str) -> list[StatementLine]:
     """The lines that cancel those of a statement."""
     return [
         replace(

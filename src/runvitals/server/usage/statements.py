@@ -24,7 +24,7 @@ from runvitals.server.usage.statement_lines import (
     late_lines,
     late_text,
     money,
-    negated,
+    negate,
     number_text,
     statement_lines,
 )
@@ -85,7 +85,7 @@ class Statements:
             StatementConflict: it was issued meanwhile.
         """
         self.compute(Month.named(draft.period))
-        printed, how = self._printed(draft), self._issuing(by)
+        printed, how = self._settlement(draft), self._issuing(by)
 
         def work() -> Statement:
             issued = self._table.issue(draft.id, printed, how)
@@ -107,7 +107,7 @@ class Statements:
         how = self._issuing(by)
 
         def work() -> Statement:
-            cancelling = self._table.cancel(number, negated, reason, how)
+            cancelling = self._table.cancel(number, negate, reason, how)
             tell(cancelling)
             return cancelling
 
@@ -115,7 +115,7 @@ class Statements:
         self.compute(Month.named(cancelling.period))
         return cancelling
 
-    def _printed(self, draft: Statement) -> dict[str, Any]:
+    def _settlement(self, draft: Statement) -> dict[str, Any]:
         centres = self._metadata_store.usage.cost_centres.all()
         centre = next(
             (candidate for candidate in centres if draft.scope == ("cost_centre", candidate.id)), None
@@ -175,7 +175,7 @@ def _drafts(metadata_store: MetadataStore, settings: UsageSettings, month: Month
     """What the statements of a month are: its usage, and what arrived late for months before."""
     of_scopes = _Scopes(metadata_store)
     lines: dict[Scope, list[KeyedLine]] = defaultdict(list)
-    for scope, uses in of_scopes.priced(settings, month).items():
+    for scope, uses in of_scopes.priced_uses(settings, month).items():
         lines[scope] += statement_lines(uses, month, settings.currency)
     for scope, late in _late(metadata_store, settings, month, of_scopes).items():
         lines[scope] += late
@@ -205,7 +205,7 @@ def _late(
         then = {name: statement.settlement[name] for name in _COMPUTED_WITH}
         about = (statement.period, *then.values())
         if about not in computed:
-            computed[about] = of_scopes.priced(replace(settings, **then), before)
+            computed[about] = of_scopes.priced_uses(replace(settings, **then), before)
         now = statement_lines(computed[about].get(statement.scope, ()), before, statement.currency)
         late[statement.scope] += late_lines(now, billed[statement.scope, statement.period], statement.period)
     return late
@@ -223,7 +223,7 @@ class _Scopes:
         self._codes = {number: code for code, number in self._centres.items()}
         self._owners: dict[int | None, str] = {}
 
-    def priced(self, settings: UsageSettings, month: Month) -> dict[Scope, list[PricedUse]]:
+    def priced_uses(self, settings: UsageSettings, month: Month) -> dict[Scope, list[PricedUse]]:
         """The usage of a month that has a price."""
         priced: dict[Scope, list[PricedUse]] = defaultdict(list)
         for atom, charge in charged(self._metadata_store, settings, month):

@@ -105,7 +105,7 @@ class _Telling:
     def refusal(self, use: Use) -> str:
         """Why new runs are refused."""
         administrators = ", ".join(receiver.name for receiver in self._alerts.receivers(use.entity_id))
-        return f"{self._said(use)}; administrators: {administrators}"
+        return f"{self._quantity_text(use)}; administrators: {administrators}"
 
     def tell(self, use: Use) -> None:
         """Mail administrators if a threshold was passed about which they got no mail yet."""
@@ -157,7 +157,7 @@ class _Telling:
         then = "new runs are refused" if refuses else "nothing is refused"
         contacts = ", ".join(f"{name} ({address})" if address else name for name, address in billing.items())
         paragraphs = (
-            f"{self._said(use)} in {self._month.name}",
+            f"{self._quantity_text(use)} in {self._month.name}",
             end if share is None else f"That is {share:.0f} % of the limit. {end}",
             f"Largest projects: {largest}." if largest else "",
             f"You can raise the limit in the plan. At 100 %, {then}."
@@ -166,7 +166,7 @@ class _Telling:
         )
         return "\n\n".join(filter(None, paragraphs))
 
-    def _said(self, use: Use) -> str:
+    def _quantity_text(self, use: Use) -> str:
         """Such as `vision has used 100.2 of 100 GB (storage)`."""
         name = (
             "the organisation"

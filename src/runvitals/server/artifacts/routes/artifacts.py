@@ -102,12 +102,12 @@ def versions(
         raise HTTPException(404, f"there is no artifact {name!r} in the project")
     if digest is not None:
         rows = table.with_digest(collection.id, digest)
-        return {"artifacts": [_shown(request, row) for row in rows], "total": len(rows), "next": None}
+        return {"artifacts": [_to_response(request, row) for row in rows], "total": len(rows), "next": None}
     rows = table.members(collection.id, skip, page.limit, oldest_first=False)
     end = skip + len(rows)
     following = str(end) if rows and end < collection.versions else None
     return {
-        "artifacts": [_shown(request, row) for row in rows],
+        "artifacts": [_to_response(request, row) for row in rows],
         "total": collection.versions,
         "next": following,
     }
@@ -118,7 +118,7 @@ def versions(
 def version(request: Request, version: TheVersion, access: TheAccess) -> Any:
     """A version by alias or number, with the runs that used it."""
     users = access.metadata_store.artifacts.lineage.users(version.version.id, _MAX_USERS)
-    return _shown(request, version, users)
+    return _to_response(request, version, users)
 
 
 @router.get(_OWNED + "/{name}/{alias}/files", response_model=models.EntriesPage, dependencies=READS)
@@ -166,7 +166,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
     return {name: getattr(entry, name) for name in models.EntrySchema.model_fields}
 
 
-def _shown(request: Request, row: CollectionVersion, users: Sequence[int] = ()) -> dict[str, Any]:
+def _to_response(request: Request, row: CollectionVersion, users: Sequence[int] = ()) -> dict[str, Any]:
     """A version without the runs that the requester may not read."""
     access = shared_services_of(request).access
     number = row.version.run_id

@@ -43,14 +43,14 @@ async def run_artifacts(
         return listed.artifacts, listed.total
 
     artifacts, total = await run.use(read)
-    seen = await run_in_threadpool(_seen, request, artifacts)
+    seen = await run_in_threadpool(_only_readable, request, artifacts)
     end = skip + len(artifacts)
     following = str(end) if artifacts and end < total else None
-    shown = [_shown(request, artifact) for artifact in seen]
+    shown = [_to_response(request, artifact) for artifact in seen]
     return await json_response(request, json_bytes({"artifacts": shown, "total": total, "next": following}))
 
 
-def _shown(request: Request, artifact: RunArtifact) -> dict[str, Any]:
+def _to_response(request: Request, artifact: RunArtifact) -> dict[str, Any]:
     """A version, without the run that made it if the requester may not read that."""
     access = route_check(request)
     readable = None if access is None or artifact.maker is None else access.readable_runs(request)
@@ -59,7 +59,7 @@ def _shown(request: Request, artifact: RunArtifact) -> dict[str, Any]:
     return {**asdict(artifact.version), "run": None}
 
 
-def _seen(request: Request, artifacts: list[RunArtifact]) -> list[Any]:
+def _only_readable(request: Request, artifacts: list[RunArtifact]) -> list[Any]:
     access = route_check(request)
     if access is None or access.mode() != "accounts":
         return artifacts

@@ -291,7 +291,7 @@ def _files(connection: Connection, project_id: int, digests: Iterable[str]) -> d
         .join(stored_file, stored_file.c.id == artifact_content.c.file_id)
         .where(artifact_content.c.project_id == project_id)
     )
-    return _named(connection, statement, artifact_content.c.digest, digests)
+    return _files_by_digest(connection, statement, artifact_content.c.digest, digests)
 
 
 def _files_of_run(connection: Connection, run_id: int, digests: Iterable[str]) -> dict[str, _File]:
@@ -301,10 +301,10 @@ def _files_of_run(connection: Connection, run_id: int, digests: Iterable[str]) -
         .join(run_file, run_file.c.file_id == stored_file.c.id)
         .where(run_file.c.run_id == run_id)
     )
-    return _named(connection, statement, stored_file.c.sha256, digests)
+    return _files_by_digest(connection, statement, stored_file.c.sha256, digests)
 
 
-def _named(
+def _files_by_digest(
     connection: Connection, statement: Select[Any], column: ColumnElement[str], digests: Iterable[str]
 ) -> dict[str, _File]:
     ordered = sorted(digests)

@@ -61,7 +61,7 @@ class RunLineageTable:
             lineage = NOTHING if row is None else _lineage(row)
             values = {}
             for kind in ("datasets", "models", "outputs"):
-                merged = _merged(getattr(lineage, kind), getattr(added, kind))
+                merged = _merge(getattr(lineage, kind), getattr(added, kind))
                 if len(merged) > MAX_ENTRIES:
                     raise LimitReached(f"a run has at most {MAX_ENTRIES} {kind}")
                 values[kind] = json.dumps(merged)
@@ -91,7 +91,7 @@ class RunLineageTable:
             return [(row.project_id, _lineage(row)) for row in connection.execute(statement)]
 
 
-def _merged(
+def _merge(
     entries: Sequence[Mapping[str, Any]], added: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     merged = {_key(entry): entry for entry in entries}

@@ -95,7 +95,7 @@ class VersionTable:
             ValueError: an invalid value.
             ArtifactConflict: the collection is of another type, or no sequence.
         """
-        values = _checked(new, now_ms)
+        values = _check_new(new, now_ms)
         aliases = checked_aliases(new.aliases)
 
         def work(connection: Connection) -> Version:
@@ -123,7 +123,7 @@ class VersionTable:
         """
 
         def work(connection: Connection) -> tuple[Version, str | None]:
-            row = _locked(connection, version_id)
+            row = _lock(connection, version_id)
             if row.state == "committed":
                 return read_version(connection, version_id), None
             if row.state == "deleted":
@@ -171,7 +171,7 @@ class VersionTable:
             values["ttl_s"] = None if ttl_s == -1 else ttl_s
 
         def work(connection: Connection) -> Version:
-            _locked(connection, version_id)
+            _lock(connection, version_id)
             before = read_version(connection, version_id)
             tags = [tag for tag in before.tags if tag not in remove_tags]
             values["tags"] = json.dumps(checked_tags([*tags, *add_tags]))
@@ -190,7 +190,7 @@ class VersionTable:
         """
 
         def work(connection: Connection) -> Version:
-            _locked(connection, version_id)
+            _lock(connection, version_id)
             aliases = _aliases_of(connection, version_id)
             if aliases and not with_aliases:
                 raise ArtifactConflict(
@@ -229,7 +229,7 @@ class VersionTable:
         return self._database.write(work)
 
 
-def _checked(new: NewVersion, now_ms: int) -> dict[str, Any]:
+def _check_new(new: NewVersion, now_ms: int) -> dict[str, Any]:
     check_integers("artifact", ttl_s=new.ttl_s, history_step=new.history_step)
     for text in (new.digest, new.client_id, new.distributed_id):
         if text is not None and (not text.isprintable() or not 1 <= len(text) <= _MAX_TEXT):
@@ -277,7 +277,7 @@ def _same_content(connection: Connection, collection_id: int, new: NewVersion) -
 
 def _add_wanted(connection: Connection, version_id: int, aliases: list[str]) -> None:
     """Give a version aliases: now if it is committed, otherwise once it is."""
-    row = _locked(connection, version_id)
+    row = _lock(connection, version_id)
     if row.state == "draft":
         encoded = json.dumps(checked_aliases([*json.loads(row.aliases), *aliases]))
         same = artifact_version.c.id == version_id
@@ -290,7 +290,7 @@ def _add_wanted(connection: Connection, version_id: int, aliases: list[str]) -> 
     set_aliases(connection, row.collection_id, connection.execute(own).scalar_one(), aliases)
 
 
-def _locked(connection: Connection, version_id: int) -> Any:
+def _lock(connection: Connection, version_id: int) -> Any:
     statement = select(artifact_version).where(artifact_version.c.id == version_id)
     row = connection.execute(statement.with_for_update(key_share=True)).first()
     if row is None:

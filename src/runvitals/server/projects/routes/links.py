@@ -83,7 +83,7 @@ def run_links(
     run: str, number: RunNumber, access: TheAccess, requester: TheRequester, page: ThePage
 ) -> dict[str, Any]:
     """The valid links to a run."""
-    rows = access.accounts.guest_links.all(access.clock(), run_id=_known(run, number))
+    rows = access.accounts.guest_links.all(access.clock(), run_id=_require_run(run, number))
     return page_of("links", rows, lambda row: row.id, page)
 
 
@@ -92,7 +92,7 @@ def create_run_link(
     run: str, number: RunNumber, new: NewLink, access: TheAccess, requester: TheRequester
 ) -> ShownGuestLink:
     """Make a link that lets anyone read a run. It is shown once."""
-    run_id = _known(run, number)
+    run_id = _require_run(run, number)
     with checking("expires_ms"):
         secret, row = access.accounts.guest_links.create(
             requester.actor, access.clock(), run_id=run_id, expires_ms=new.expires_ms
@@ -105,11 +105,11 @@ def revoke_run_link(
     run: str, number: RunNumber, link: LinkId, access: TheAccess, requester: TheRequester
 ) -> None:
     """Revoke a link."""
-    run_id = _known(run, number)
+    run_id = _require_run(run, number)
     _revoke(access, requester, access.accounts.guest_links.all(access.clock(), run_id=run_id), link)
 
 
-def _known(uid: str, number: int | None) -> int:
+def _require_run(uid: str, number: int | None) -> int:
     """The id of the run of the path; `needs` has looked it up."""
     if number is None:
         raise HTTPException(404, f"there is no run {uid!r}")

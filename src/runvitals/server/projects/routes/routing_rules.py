@@ -50,7 +50,7 @@ TheNumber = Annotated[int, Depends(the_number)]
 
 def read_rules(access: TheAccess, number: TheNumber) -> dict[str, Any]:
     """The rules that the project sets, and the default ones, by field."""
-    return _shown(access, number)
+    return _to_response(access, number)
 
 
 def change_rules(
@@ -62,10 +62,10 @@ def change_rules(
     except InvalidRules as error:
         raise InvalidFields({f"rules.{field}": text for field, text in error.fields.items()}) from None
     access.metadata_store.routing_rules.set(number, change.rules, requester.actor, access.clock())
-    return _shown(access, number)
+    return _to_response(access, number)
 
 
-def _shown(access: AccessControl, number: int) -> dict[str, Any]:
+def _to_response(access: AccessControl, number: int) -> dict[str, Any]:
     stored = access.metadata_store.routing_rules.get(number)
     return {
         "rules": stored.rules,

@@ -81,7 +81,7 @@ def list_views(
     number = owner_project if isinstance(owner_project, int) else owner_project.id
     rows = _views(access).of_project(number, kind, requester.user_id)
     return {
-        "views": [_shown(access, requester, view, owner_project) for view in rows],
+        "views": [_to_response(access, requester, view, owner_project) for view in rows],
         "total": len(rows),
         "next": None,
     }
@@ -100,7 +100,7 @@ def create_view(access: TheAccess, requester: TheRequester, view: NewView) -> di
         created = _views(access).create(number, view.kind, view.name, owner_id, view.data, access.clock())
     except ValueError as error:
         raise _invalid(error) from None
-    return _shown(access, requester, created, owner_project)
+    return _to_response(access, requester, created, owner_project)
 
 
 @router.patch("/views/{view}", response_model=ViewSchema, dependencies=[needs(AUTHENTICATED)])
@@ -109,7 +109,7 @@ def change_view(
 ) -> dict[str, Any]:
     """Rename, replace, publish or take back a view. 409 if someone else has changed it since `revision`."""
     _check_writes(requester)
-    row, owner_project = _found(access, requester, view)
+    row, owner_project = _view_with_project(access, requester, view)
     move_to: tuple[int | None] | None = None
     if changes.published is not None and changes.published != (row.user_id is None):
         _require_update(access, requester, owner_project)
@@ -121,18 +121,18 @@ def change_view(
             view, changes.revision, access.clock(), changes.name, changes.data, move_to
         )
     except ViewChanged as error:
-        current = _shown(access, requester, error.current, owner_project)
+        current = _to_response(access, requester, error.current, owner_project)
         raise DetailedError(409, str(error), {"view": current}) from None
     except ValueError as error:
         raise _invalid(error) from None
-    return _shown(access, requester, changed, owner_project)
+    return _to_response(access, requester, changed, owner_project)
 
 
 @router.delete("/views/{view}", status_code=204, dependencies=[needs(AUTHENTICATED)])
 def delete_view(access: TheAccess, requester: TheRequester, view: ViewId) -> None:
     """Delete a view."""
     _check_writes(requester)
-    row, owner_project = _found(access, requester, view)
+    row, owner_project = _view_with_project(access, requester, view)
     if row.user_id is None:
         _require_update(access, requester, owner_project)
     _views(access).delete(view)
@@ -161,7 +161,9 @@ def _project(access: AccessControl, requester: Requester, name: str, entity: str
     return access.named_project(requester, Action.WORKSPACE_READ, name, entity)
 
 
-def _found(access: AccessControl, requester: Requester, number: int) -> tuple[SavedView, Project | int]:
+def _view_with_project(
+    access: AccessControl, requester: Requester, number: int
+) -> tuple[SavedView, Project | int]:
     """A view that the requester may see, and its project.
 
     Raises:
@@ -214,7 +216,7 @@ def _check_writes(requester: Requester) -> None:
         raise HTTPException(403, "this key may only read: saving a view needs one that may write")
 
 
-def _shown(
+def _to_response(
     access: AccessControl, requester: Requester, view: SavedView, project: Project | int
 ) -> dict[str, Any]:
     may, damage = True, damage_of(view.data)

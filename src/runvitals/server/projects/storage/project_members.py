@@ -65,12 +65,14 @@ class ProjectMemberTable:
         UnknownProject: there is no project with this id.
         """
         with self._database.read() as connection:
-            return _owned(_project(connection, project_id))
+            return _to_owned_project(_project(connection, project_id))
 
     def all(self) -> list[OwnedProject]:
         """All projects, also those that no team has adopted."""
         with self._database.read() as connection:
-            return [_owned(row) for row in connection.execute(select(project).order_by(project.c.id))]
+            return [
+                _to_owned_project(row) for row in connection.execute(select(project).order_by(project.c.id))
+            ]
 
     def of_entity(self, entity_id: int, deleted: bool = False) -> list[ListedProject]:
         """All projects of a team or user, the one with the newest run first.
@@ -250,7 +252,7 @@ def _member_name(connection: Connection, user_id: int | None, service_account_id
     return str(connection.execute(name).scalar())
 
 
-def _owned(row: Any) -> OwnedProject:
+def _to_owned_project(row: Any) -> OwnedProject:
     deleted = row.deleted_ms is not None
     return OwnedProject(row.id, row.name, row.entity_id, row.owner_id, row.visibility or "team", deleted)
 

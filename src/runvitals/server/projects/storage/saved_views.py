@@ -94,7 +94,7 @@ class SavedViewTable:
         NotFound: there is no such view.
         """
         with self._database.read() as connection:
-            return _read(connection, view_id)
+            return _to_view(connection, view_id)
 
     def create(
         self,
@@ -119,7 +119,7 @@ class SavedViewTable:
             "kind": kind,
             "name": checked_name("name", name, MAX_NAME),
             "user_id": user_id,
-            "data": _encoded(data),
+            "data": _encode(data),
             "revision": 1,
             "changed_ms": now_ms,
         }
@@ -129,7 +129,7 @@ class SavedViewTable:
             view_id = connection.execute(
                 insert(saved_view).values(values).returning(saved_view.c.id)
             ).scalar_one()
-            return _read(connection, view_id)
+            return _to_view(connection, view_id)
 
         return self._database.write(work)
 
@@ -159,18 +159,18 @@ class SavedViewTable:
         if name is not None:
             values["name"] = checked_name("name", name, MAX_NAME)
         if data is not None:
-            values["data"] = _encoded(data)
+            values["data"] = _encode(data)
         if move_to is not None:
             values["user_id"] = move_to[0]
 
         def work(connection: Connection) -> SavedView:
-            before = _read(connection, view_id)
+            before = _to_view(connection, view_id)
             if move_to is not None and before.user_id != move_to[0]:
                 _check_count(connection, before.project_id, before.kind, move_to[0])
             same = (saved_view.c.id == view_id, saved_view.c.revision == revision)
             if connection.execute(update(saved_view).where(*same).values(values)).rowcount == 0:
-                raise ViewChanged(_read(connection, view_id))
-            return _read(connection, view_id)
+                raise ViewChanged(_to_view(connection, view_id))
+            return _to_view(connection, view_id)
 
         return self._database.write(work)
 
@@ -181,7 +181,7 @@ class SavedViewTable:
         )
 
 
-def _encoded(data: dict[str, Any]) -> str:
+def _encode(data: dict[str, Any]) -> str:
     try:
         json_values.check(data)
     except ValueError as error:
@@ -219,7 +219,7 @@ def _views() -> Select[Any]:
     )
 
 
-def _read(connection: Connection, view_id: int) -> SavedView:
+def _to_view(connection: Connection, view_id: int) -> SavedView:
     row = connection.execute(_views().where(saved_view.c.id == view_id)).first()
     if row is None:
         raise NotFound(f"there is no view {view_id}")

@@ -68,7 +68,7 @@ class LoggedModelMetricTable:
     def of_models(self, uids: Iterable[str]) -> list[ModelMetric]:
         """The metrics of models, by key."""
         with self._database.read() as connection:
-            return _read(connection, logged_model.c.uid.in_(list(uids)))
+            return _read_metrics(connection, logged_model.c.uid.in_(list(uids)))
 
     def of_projects(self, project_ids: Iterable[int], keys: Iterable[str] | None) -> list[ModelMetric]:
         """The metrics of all models of projects; only these keys, unless None."""
@@ -76,7 +76,7 @@ class LoggedModelMetricTable:
             condition = among(connection, logged_model.c.project_id, project_ids)
             if keys is not None:
                 condition = and_(condition, logged_model_metric.c.key.in_(list(keys)))
-            return _read(connection, condition)
+            return _read_metrics(connection, condition)
 
 
 def _identity(metric: ModelMetric) -> _Identity:
@@ -117,7 +117,7 @@ def _record(connection: Connection, metrics: Sequence[ModelMetric]) -> None:
             raise LimitReached(f"a logged model has at most {MAX_METRICS:,} metrics")
 
 
-def _read(connection: Connection, condition: Any) -> list[ModelMetric]:
+def _read_metrics(connection: Connection, condition: Any) -> list[ModelMetric]:
     table = logged_model_metric.c
     columns = [logged_model.c.uid, *(table[name] for name in ModelMetric._fields[1:])]
     statement = (

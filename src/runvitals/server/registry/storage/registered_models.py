@@ -141,11 +141,11 @@ class RegisteredModelTable:
 
     def change_tags(self, model_id: int, tags: Mapping[str, str | None]) -> None:
         """Set tags of a model; None removes one."""
-        self._change_json(model_id, "tags", lambda before: _merged(before, tags))
+        self._change_json(model_id, "tags", lambda before: _merge(before, tags))
 
     def change_aliases(self, model_id: int, aliases: Mapping[str, int | None]) -> None:
         """Let aliases name versions; None removes one."""
-        self._change_json(model_id, "aliases", lambda before: _merged(before, aliases))
+        self._change_json(model_id, "aliases", lambda before: _merge(before, aliases))
 
     def _change_json(self, model_id: int, column: str, change: Callable[[dict[str, Any]], Any]) -> None:
         of_model = registered_model.c.id == model_id
@@ -217,7 +217,7 @@ class RegisteredModelTable:
         def work(connection: Connection) -> None:
             encoded = connection.execute(select(model_version.c.tags).where(*this).with_for_update()).scalar()
             if encoded is not None:
-                changed = json.dumps(_merged(json.loads(encoded), tags))
+                changed = json.dumps(_merge(json.loads(encoded), tags))
                 connection.execute(update(model_version).where(*this).values(tags=changed))
 
         self._database.write(work)
@@ -238,7 +238,7 @@ class RegisteredModelTable:
         self._database.write(work)
 
 
-def _merged(before: dict[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(before: dict[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in {**before, **changed}.items() if value is not None}
 
 

@@ -111,13 +111,13 @@ def read_runs(sweep: TheSweep, page: ThePage, access: TheAccess) -> Any:
     so_far = values_so_far(store, stored_configuration(sweep.configuration), unended)
     end = skip + len(rows)
     return {
-        "runs": [_shown(row, runs, so_far.get(row.id)) for row in rows],
+        "runs": [_to_response(row, runs, so_far.get(row.id)) for row in rows],
         "total": total,
         "next": str(end) if rows and end < total else None,
     }
 
 
-def _shown(row: SweepRun, runs: Mapping[int, RunRow], so_far: RunOutcome | None) -> dict[str, Any]:
+def _to_response(row: SweepRun, runs: Mapping[int, RunRow], so_far: RunOutcome | None) -> dict[str, Any]:
     run = None if row.run_id is None else runs.get(row.run_id)
     if run is not None and run.deleted_ms is not None:
         run = None

@@ -96,7 +96,7 @@ def read_sweeps(project: TheProjectNumber, page: ThePage, access: TheAccess, req
     rows, total = access.metadata_store.sweeps.sweeps.of_project(project, skip, page.limit)
     end = skip + len(rows)
     following = str(end) if rows and end < total else None
-    shown = [_shown(access, requester, row) for row in rows]
+    shown = [_to_response(access, requester, row) for row in rows]
     return {"sweeps": shown, "total": total, "next": following}
 
 
@@ -144,7 +144,7 @@ def create_sweep(
     row = access.metadata_store.sweeps.sweeps.create(new, access.clock())
     for run in prior:
         access.metadata_store.sweeps.runs.begin(row.id, run.uid, run.run_id, access.clock())
-    return _shown(access, requester, access.metadata_store.sweeps.sweeps.get(row.id))
+    return _to_response(access, requester, access.metadata_store.sweeps.sweeps.get(row.id))
 
 
 def _prior_run(access: AccessControl, requester: Requester, project: int, run_id: str) -> RunPlace:
@@ -171,7 +171,7 @@ def _prior_run(access: AccessControl, requester: Requester, project: int, run_id
 
 def read_sweep(sweep: TheSweep, access: TheAccess, requester: TheRequester) -> Any:
     """A sweep."""
-    return _shown(access, requester, sweep)
+    return _to_response(access, requester, sweep)
 
 
 def order_sweep(sweep: TheSweep, order: control.Order, access: TheAccess, requester: TheRequester) -> Any:
@@ -184,7 +184,7 @@ def order_sweep(sweep: TheSweep, order: control.Order, access: TheAccess, reques
     except SweepConflict as error:
         raise HTTPException(409, str(error)) from None
     control.record(access, requester, row, "sweep.control", {"state": row.state})
-    return _shown(access, requester, row)
+    return _to_response(access, requester, row)
 
 
 def delete_sweep(sweep: TheSweep, access: TheAccess, requester: TheRequester) -> None:
@@ -194,7 +194,7 @@ def delete_sweep(sweep: TheSweep, access: TheAccess, requester: TheRequester) ->
     control.record(access, requester, sweep, "sweep.delete", None)
 
 
-def _shown(access: AccessControl, requester: Requester, row: Sweep) -> dict[str, Any]:
+def _to_response(access: AccessControl, requester: Requester, row: Sweep) -> dict[str, Any]:
     configuration, store = shown_configuration(row.configuration), access.metadata_store
     metric, runs = configuration.metric, store.sweeps.runs
     best = None if metric is None else runs.best(row.id, metric.minimizes)

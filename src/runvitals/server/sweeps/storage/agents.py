@@ -33,7 +33,7 @@ class AgentTable:
                 raise UnknownSweep(f"there is no sweep with the id {sweep_id}")
             _make_room(connection, sweep_id)
             added = insert(sweep_agent).values(**row, heard_ms=now_ms).returning(sweep_agent)
-            return _agent(connection.execute(added).one())
+            return _to_agent(connection.execute(added).one())
 
         return self._database.write(work)
 
@@ -41,7 +41,7 @@ class AgentTable:
         """An agent; None if there is none, because its sweep was deleted."""
         with self._database.read() as connection:
             row = connection.execute(select(sweep_agent).where(sweep_agent.c.id == agent_id)).first()
-        return None if row is None else _agent(row)
+        return None if row is None else _to_agent(row)
 
     def of_sweep(self, sweep_id: int) -> list[tuple[SweepAgent, int]]:
         """The agents of a sweep, the first one first, and how many runs each got to start."""
@@ -53,7 +53,7 @@ class AgentTable:
             .order_by(sweep_agent.c.id)
         )
         with self._database.read() as connection:
-            return [(_agent(row), int(row.runs)) for row in connection.execute(statement)]
+            return [(_to_agent(row), int(row.runs)) for row in connection.execute(statement)]
 
     def count_since(self, sweep_id: int, heard_ms: int) -> int:
         """How many agents of a sweep were heard from since a time."""
@@ -75,5 +75,5 @@ def _make_room(connection: Connection, sweep_id: int) -> None:
         connection.execute(delete(sweep_agent).where(sweep_agent.c.id.in_(oldest)))
 
 
-def _agent(row: Row[Any]) -> SweepAgent:
+def _to_agent(row: Row[Any]) -> SweepAgent:
     return SweepAgent(row.id, row.sweep_id, row.host, row.created_ms, row.heard_ms)

@@ -41,12 +41,12 @@ class SweepRunTable:
 
     def unended(self, sweep_id: int) -> list[SweepRun]:
         """The runs of a sweep that have not ended, the first one first."""
-        return self._read(sweep_run.c.sweep_id == sweep_id, sweep_run.c.state.in_(UNENDED))
+        return self._read_runs(sweep_run.c.sweep_id == sweep_id, sweep_run.c.state.in_(UNENDED))
 
     def named(self, sweep_id: int, run_names: Collection[str]) -> list[SweepRun]:
         """Those of the runs with these names that have not ended."""
         names = [plain_text(name) for name in run_names]
-        return self._read(
+        return self._read_runs(
             sweep_run.c.sweep_id == sweep_id, sweep_run.c.run_name.in_(names), sweep_run.c.state.in_(UNENDED)
         )
 
@@ -122,7 +122,7 @@ class SweepRunTable:
 
     def of_agent(self, agent_id: int, limit: int) -> list[SweepRun]:
         """The runs that an agent got to start, the first one first."""
-        return self._read(sweep_run.c.agent_id == agent_id)[:limit]
+        return self._read_runs(sweep_run.c.agent_id == agent_id)[:limit]
 
     def assign(
         self, sweep_id: int, position: int, parameters: Mapping[str, Any], agent_id: int, now_ms: int
@@ -261,7 +261,7 @@ class SweepRunTable:
             row = connection.execute(statement).first()
         return None if row is None else _run(row)
 
-    def _read(self, *conditions: ColumnElement[bool]) -> list[SweepRun]:
+    def _read_runs(self, *conditions: ColumnElement[bool]) -> list[SweepRun]:
         statement = select(sweep_run).where(*conditions).order_by(sweep_run.c.id)
         with self._database.read() as connection:
             return [_run(row) for row in connection.execute(statement)]

@@ -47,7 +47,7 @@ class SweepTable:
         UnknownSweep: there is none.
         """
         with self._database.read() as connection:
-            return _read(connection, sweep_id)
+            return _read_sweep(connection, sweep_id)
 
     def named(self, project_id: int, name: str) -> Sweep | None:
         """A sweep of a project; None if there is none."""
@@ -91,7 +91,7 @@ class SweepTable:
                 "changed_ms": now_ms,
             }
             added = connection.execute(insert(sweep).values(row).returning(sweep.c.id)).scalar_one()
-            return _read(connection, added)
+            return _read_sweep(connection, added)
 
         return self._database.write(work)
 
@@ -135,7 +135,7 @@ class SweepTable:
                 .values(state=state, changed_ms=now_ms)
             )
             moved = connection.execute(changed).rowcount
-            row = _read(connection, sweep_id)
+            row = _read_sweep(connection, sweep_id)
             if not moved and row.state != state:
                 raise SweepConflict(f"the sweep {row.name!r} is {row.state}: it cannot become {state}")
             return row
@@ -164,7 +164,7 @@ class SweepTable:
     def _change(self, sweep_id: int, values: dict[str, Any]) -> Sweep:
         def work(connection: Connection) -> Sweep:
             connection.execute(update(sweep).where(sweep.c.id == sweep_id).values(values))
-            return _read(connection, sweep_id)
+            return _read_sweep(connection, sweep_id)
 
         return self._database.write(work)
 
@@ -186,7 +186,7 @@ def random_name() -> str:
     return "".join(secrets.choice(_LETTERS) for _ in range(_NAME_LENGTH))
 
 
-def _read(connection: Connection, sweep_id: int) -> Sweep:
+def _read_sweep(connection: Connection, sweep_id: int) -> Sweep:
     check_integers("sweep", id=sweep_id)
     row = connection.execute(select(sweep).where(sweep.c.id == sweep_id)).first()
     if row is None:

@@ -159,7 +159,7 @@ def assign(
 ) -> dict[str, Any]:
     """Let a cost centre pay for a team, a user or a project from a day on. That of a project comes first."""
     day = assignment.valid_from.isoformat()
-    assigned, name = _assigned(assignment, day, access)
+    assigned, name = _to_assignment(assignment, day, access)
     try:
         reports.cost_centres.assign(assigned, name, requester.actor, access.clock())
     except LookupError as error:
@@ -175,7 +175,9 @@ def assign(
     }
 
 
-def _assigned(assignment: Assignment, day: str, access: AccessControl) -> tuple[CostCentreAssignment, str]:
+def _to_assignment(
+    assignment: Assignment, day: str, access: AccessControl
+) -> tuple[CostCentreAssignment, str]:
     entity = access.directory.entity_named(assignment.entity)
     if entity is None:
         raise InvalidFields({"entity": f"there is no team or user {assignment.entity!r}"})

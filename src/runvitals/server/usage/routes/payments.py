@@ -62,7 +62,7 @@ def request_payment(
     outside: TheOutsideServices,
 ) -> dict[str, Any]:
     """Ask the service for a payment of a statement that was issued. The answer has the address to pay at."""
-    provider = _needed(request)
+    provider = _required_provider(request)
     statement = _payable(access, number)
     assert statement.number is not None
     unit = MICRO // 10 ** digits(statement.currency)
@@ -86,7 +86,7 @@ def request_payment(
     access.metadata_store.usage.documents.put(
         payment_name(statement.number), kept, requester.actor, access.clock()
     )
-    return _shown(provider, requested)
+    return _to_response(provider, requested)
 
 
 @router.get(
@@ -98,11 +98,11 @@ def payment(number: Number, request: Request, access: TheAccess) -> dict[str, An
     """The payment of a statement, as the service has it now."""
     statement = _payable(access, number)
     kept = access.metadata_store.usage.documents.get(payment_name(statement.number or ""))
-    provider = _needed(request)
+    provider = _required_provider(request)
     if kept.get("provider") != provider.name:
         raise HTTPException(404, f"no payment of {statement.number} was requested of {provider.name}")
     try:
-        return _shown(provider, provider.find(kept["reference"]))
+        return _to_response(provider, provider.find(kept["reference"]))
     except PaymentFailed as error:
         raise HTTPException(502, str(error)) from None
 
@@ -111,7 +111,7 @@ def _provider(request: Request) -> PaymentProvider | None:
     return shared_services_of(request).payments
 
 
-def _needed(request: Request) -> PaymentProvider:
+def _required_provider(request: Request) -> PaymentProvider:
     provider = _provider(request)
     if provider is None:
         raise HTTPException(409, "this server has no payment service: RUNVITALS_PAYMENTS is not set")
@@ -125,7 +125,7 @@ def _payable(access: AccessControl, number: str) -> Statement:
     return statement
 
 
-def _shown(provider: PaymentProvider, payment: Payment) -> dict[str, Any]:
+def _to_response(provider: PaymentProvider, payment: Payment) -> dict[str, Any]:
     return {
         "provider": provider.name,
         "reference": payment.reference,

@@ -111,13 +111,13 @@ def statements(
     rows, total = _table(access).page(selected, page.limit + 1, page.after_id)
     part = rows[: page.limit]
     following = str(part[-1].id) if len(rows) > len(part) else None
-    return {"statements": _shown(access, part), "total": total, "next": following}
+    return {"statements": _to_rows(access, part), "total": total, "next": following}
 
 
 @router.get("/billing/statements/{number}.pdf", dependencies=[needs(_READS)], response_model=None)
 def statement_pdf(number: Number, access: TheAccess, requester: TheRequester) -> Response:
     """A statement that was issued, as PDF: always the same bytes."""
-    statement = _found(access, requester, number)
+    statement = _readable_statement(access, requester, number)
     if statement.number is None:
         raise HTTPException(409, "a draft has no PDF: issue it first")
     headers = {"content-disposition": f'attachment; filename="{statement.number}.pdf"'}
@@ -127,7 +127,7 @@ def statement_pdf(number: Number, access: TheAccess, requester: TheRequester) ->
 @router.get("/billing/statements/{number}.html", dependencies=[needs(_READS)], response_model=None)
 def statement_html(number: Number, access: TheAccess, requester: TheRequester) -> Response:
     """A statement or draft as a page of its own."""
-    statement = _found(access, requester, number)
+    statement = _readable_statement(access, requester, number)
     text = html_of(_table(access), statement)
     return Response(
         text, media_type="text/html; charset=utf-8", headers={"content-security-policy": INERT_POLICY}
@@ -137,7 +137,7 @@ def statement_html(number: Number, access: TheAccess, requester: TheRequester) -
 @router.get("/billing/statements/{number}", response_model=StatementWithLines, dependencies=[needs(_READS)])
 def statement(number: Number, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """A statement or draft, with a page of its lines."""
-    shown_statement = _found(access, requester, number)
+    shown_statement = _readable_statement(access, requester, number)
     lines = _table(access).lines(shown_statement.id)
     first = page.after_id
     part = lines[first : first + page.limit]
@@ -156,7 +156,7 @@ def statement(number: Number, access: TheAccess, requester: TheRequester, page: 
         }
         for line in part
     ]
-    (about,) = _shown(access, [shown_statement])
+    (about,) = _to_rows(access, [shown_statement])
     return {
         **about,
         "lines": shown,
@@ -179,7 +179,7 @@ def issue(
         issued = _statements(request).issue(statement, requester.actor, tell)
     except StatementConflict as error:
         raise HTTPException(409, str(error)) from None
-    return _shown(access, [issued])[0]
+    return _to_rows(access, [issued])[0]
 
 
 @router.post(
@@ -201,7 +201,7 @@ def cancel(
         cancelling = _statements(request).cancel(number, why.reason, requester.actor, tell)
     except StatementConflict as error:
         raise HTTPException(409, str(error)) from None
-    return _shown(access, [cancelling])[0]
+    return _to_rows(access, [cancelling])[0]
 
 
 def _table(access: AccessControl) -> StatementTable:
@@ -221,7 +221,7 @@ def _entity_ids(access: AccessControl, requester: Requester) -> list[int] | None
     return readable
 
 
-def _found(access: AccessControl, requester: Requester, number: str) -> Statement:
+def _readable_statement(access: AccessControl, requester: Requester, number: str) -> Statement:
     mine = _entity_ids(access, requester)
     try:
         statement = _table(access).find(number)
@@ -234,7 +234,7 @@ def _found(access: AccessControl, requester: Requester, number: str) -> Statemen
     return statement
 
 
-def _shown(access: AccessControl, statements: Sequence[Statement]) -> list[dict[str, Any]]:
+def _to_rows(access: AccessControl, statements: Sequence[Statement]) -> list[dict[str, Any]]:
     replaced = _table(access).numbers(
         [statement.replaces_id for statement in statements if statement.replaces_id is not None]
     )

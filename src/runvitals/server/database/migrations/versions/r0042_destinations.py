@@ -46,11 +46,11 @@ def upgrade() -> None:
     op.create_table(
         "destination",
         sa.Column("id", sa.Integer(), sa.Identity(), nullable=False),
-        sa.Column("kind", _ordered(), nullable=False),
+        sa.Column("kind", _ordered_text(), nullable=False),
         sa.Column("number", sa.Integer()),
         sa.Column("team_id", sa.Integer()),
         sa.Column("user_id", sa.Integer()),
-        sa.Column("name", _ordered(), nullable=False),
+        sa.Column("name", _ordered_text(), nullable=False),
         sa.Column("settings", sa.Text(), nullable=False),
         sa.Column("sealed", sa.LargeBinary()),
         sa.Column("enabled", sa.Boolean(), nullable=False),
@@ -97,7 +97,7 @@ def downgrade() -> None:
     op.drop_table("destination")
 
 
-def _ordered() -> sa.types.TypeEngine[str]:
+def _ordered_text() -> sa.types.TypeEngine[str]:
     return sa.Text().with_variant(sa.dialects.postgresql.TEXT(collation="C"), "postgresql")
 
 
@@ -157,7 +157,7 @@ def _create_tables() -> None:
     """The tables of the revision before."""
     op.create_table(
         "team_webhook",
-        *_named("team_webhook", "name"),
+        *_naming("team_webhook", "name"),
         sa.Column("url", sa.Text(), nullable=False),
         *(sa.Column(column, sa.Integer()) for column in _SECRETS),
         sa.Column("payload", sa.Text()),
@@ -169,7 +169,7 @@ def _create_tables() -> None:
         op.create_index(f"ix_team_webhook_{column}", "team_webhook", [column])
     op.create_table(
         "slack_destination",
-        *_named("slack_destination", "channel"),
+        *_naming("slack_destination", "channel"),
         sa.Column("sealed", sa.LargeBinary(), nullable=False),
         sa.Column("shown", sa.Text(), nullable=False),
         sa.Column("disabled_ms", sa.BigInteger()),
@@ -189,7 +189,7 @@ def _create_tables() -> None:
         "apprise_destination",
         sa.Column("id", sa.Integer(), sa.Identity(), nullable=False),
         sa.Column("team_id", sa.Integer(), nullable=False),
-        sa.Column("name", _ordered(), nullable=False),
+        sa.Column("name", _ordered_text(), nullable=False),
         sa.Column("sealed", sa.LargeBinary(), nullable=False),
         sa.Column("shown", sa.Text(), nullable=False),
         sa.Column("created_by", sa.Integer()),
@@ -201,11 +201,11 @@ def _create_tables() -> None:
     )
 
 
-def _named(table: str, name: str) -> list[sa.schema.SchemaItem]:
+def _naming(table: str, name: str) -> list[sa.schema.SchemaItem]:
     return [
         sa.Column("id", sa.Integer(), sa.Identity(), nullable=False),
         sa.Column("team_id", sa.Integer(), nullable=False),
-        sa.Column(name, _ordered(), nullable=False),
+        sa.Column(name, _ordered_text(), nullable=False),
         sa.Column("created_by", sa.Integer()),
         sa.Column("created_ms", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=f"pk_{table}"),
