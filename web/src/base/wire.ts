@@ -44,6 +44,7 @@ export interface components {
             /** @description What the configuration says to start. */
             program: string | null;
         };
+        /** @description What an agent reports of the runs that it started. */
         AgentReport: {
             /** @description The ids of the runs that the agent has. */
             running: string[];
@@ -70,6 +71,7 @@ export interface components {
             ingest: boolean;
             charges: boolean;
         };
+        /** @description When mails are to be sent, and to whom. */
         AlertForm: {
             percent: number[];
             amounts: number[];
@@ -102,11 +104,13 @@ export interface components {
             /** @default member */
             role: string;
         };
+        /** @description A page of versions, the newest first. */
         ArtifactsPage: {
             artifacts: components["schemas"]["Artifact"][];
             total: number;
             next: string | null;
         };
+        /** @description Which cost centre is to pay, for what and from which day on. */
         Assignment: {
             /** @description null: none, so the team or user itself. */
             cost_centre: string | null;
@@ -145,6 +149,7 @@ export interface components {
             /** @default 24 */
             cooldown_h: number;
         };
+        /** @description What everyone has used this month, of which limits. */
         Billing: {
             month: string;
             currency: string;
@@ -164,6 +169,7 @@ export interface components {
             billing_role: "viewer" | "admin";
             state: string;
         };
+        /** @description A page of billing administrators and viewers, by name. */
         BillingAdministratorsPage: {
             administrators: components["schemas"]["BillingAdministrator"][];
             total: number;
@@ -191,6 +197,7 @@ export interface components {
             /** @default [] */
             remove_tags: string[];
         };
+        /** @description Bytes of what is stored, by kind. */
         BytesByKind: {
             samples: number;
             console: number;
@@ -198,6 +205,7 @@ export interface components {
             files: number;
             artifacts: number;
         };
+        /** @description Why a statement is cancelled. */
         Cancellation: {
             reason: string;
         };
@@ -223,6 +231,7 @@ export interface components {
         Code: {
             code: string;
         };
+        /** @description A page of collections, by name. */
         CollectionsPage: {
             collections: components["schemas"]["Collection"][];
             total: number;
@@ -257,11 +266,13 @@ export interface components {
             cut: boolean;
             pieces: components["schemas"]["PrintedPiece"][];
         };
+        /** @description A page of assignments of cost centres. */
         CostCentreAssignmentsPage: {
             assignments: components["schemas"]["CostCentreAssignment"][];
             total: number;
             next: string | null;
         };
+        /** @description Changes of a cost centre; what is left out does not change. */
         CostCentreChange: {
             /** @default  */
             code: string;
@@ -274,6 +285,7 @@ export interface components {
             /** @default  */
             purchase_order: string;
         };
+        /** @description A page of cost centres, by code. */
         CostCentresPage: {
             cost_centres: components["schemas"]["CostCentre"][];
             total: number;
@@ -377,6 +389,7 @@ export interface components {
             artifacts: number;
             bytes: number;
         };
+        /** @description A page of teams and users, the largest first. */
         EntityBytesPage: {
             /** @description At the beginning of which day; None: nothing was measured yet. */
             day: string | null;
@@ -393,6 +406,7 @@ export interface components {
             visibility?: components["schemas"]["Visibility"] | null;
             owner?: string | null;
         };
+        /** @description A page of the files of a version, by path. */
         EntriesPage: {
             files: components["schemas"]["Entry"][];
             total: number;
@@ -468,6 +482,7 @@ export interface components {
             throttled: number;
             hot: number;
         };
+        /** @description A page of guest links. */
         GuestLinksPage: {
             links: components["schemas"]["GuestLink"][];
             total: number;
@@ -629,6 +644,7 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description What a plan is to say about a category. */
         LimitForm: {
             /** @enum {string} */
             category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
@@ -643,6 +659,7 @@ export interface components {
             /** @default /-/settings/emails */
             next: string;
         };
+        /** @description A page of projects, by name. */
         ListedProjectsPage: {
             projects: components["schemas"]["ListedProject"][];
             total: number;
@@ -708,19 +725,23 @@ export interface components {
         MailTest: {
             address: string;
         };
+        /** @description A page of keys. */
         MediaKeysPage: {
             media: components["schemas"]["MediaKey"][];
             total: number;
             next: string | null;
         };
+        /** @description A page of logged media. */
         MediaRecordsPage: {
             records: components["schemas"]["MediaRecord"][];
             total: number;
             next: string | null;
         };
+        /** @description The steps at which a run logged media. */
         MediaSteps: {
             steps: number[];
         };
+        /** @description Another role for a member. */
         MemberChange: {
             /** @description null: the role in the team. */
             role: ("viewer" | "member" | "admin") | null;
@@ -836,6 +857,7 @@ export interface components {
              */
             cooldown_h: number;
         };
+        /** @description A cost centre to be created. */
         NewCostCentre: {
             code: string;
             name: string;
@@ -867,6 +889,7 @@ export interface components {
             teams?: string[] | null;
             expires_ms?: number | null;
         };
+        /** @description A guest link to be made. */
         NewLink: {
             /** @description ms UTC; null: until it is revoked. */
             expires_ms?: number | null;
@@ -897,6 +920,7 @@ export interface components {
             description: string;
             visibility?: components["schemas"]["Visibility"] | null;
         };
+        /** @description A price to be set. */
         NewRate: {
             /** @enum {string} */
             category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest";
@@ -981,6 +1005,7 @@ export interface components {
             /** @default team */
             default_visibility: components["schemas"]["Visibility"];
         };
+        /** @description A view to be saved. */
         NewView: {
             /** @enum {string} */
             kind: "runs" | "workspace";
@@ -1162,6 +1187,7 @@ export interface components {
             old?: string | null;
             new: string;
         };
+        /** @description How statements can be paid. */
         PaymentMethod: {
             /** @description The service by which statements can be paid; None: none. */
             provider: string | null;
@@ -1178,17 +1204,20 @@ export interface components {
             }[] | null;
             exceptions?: components["schemas"]["AlertExceptionChange"][] | null;
         };
+        /** @description A plan, with its limits. */
         Plan: {
             name: string;
             description: string;
             limits: components["schemas"]["PlanLimit"][];
         };
+        /** @description Who is to have a plan, and from which day on; `entity` null: the organisation as a whole. */
         PlanAssignment: {
             plan: string;
             entity?: string | null;
             /** Format: date */
             valid_from: string;
         };
+        /** @description A plan to be stored. */
         PlanForm: {
             /** @default  */
             description: string;
@@ -1225,6 +1254,7 @@ export interface components {
             host: string;
             role: string;
         };
+        /** @description A page of plans by name, and who has which. */
         PlansPage: {
             plans: components["schemas"]["Plan"][];
             total: number;
@@ -1292,6 +1322,7 @@ export interface components {
             trash: number;
             bytes: number;
         };
+        /** @description A page of projects, the largest first. */
         ProjectBytesPage: {
             projects: components["schemas"]["ProjectBytes"][];
             total: number;
@@ -1300,6 +1331,7 @@ export interface components {
         ProjectChanges: {
             name: string;
         };
+        /** @description What clients do in a team or space unless they are asked otherwise. */
         ProjectDefaults: {
             code_saving: boolean;
             /** @description Of new projects. */
@@ -1312,6 +1344,7 @@ export interface components {
             /** @description Number of runs moved to the trash. */
             runs: number | null;
         };
+        /** @description A page of members, by name. */
         ProjectMembersPage: {
             members: components["schemas"]["ProjectMember"][];
             total: number;
@@ -1359,10 +1392,12 @@ export interface components {
             note: string;
             created_by: string;
         };
+        /** @description The last day of a price. */
         RateEnd: {
             /** Format: date */
             valid_to: string;
         };
+        /** @description A page of prices, the newest first. */
         RatesPage: {
             rates: components["schemas"]["Rate"][];
             total: number;
@@ -1411,23 +1446,7 @@ export interface components {
             /** @description null: not muted. */
             muted_until_ms?: number | null;
         };
-        /** @description By severity, whom rules notify that name nobody. */
-        RuleRoutes: {
-            info: string[];
-            warning: string[];
-            error: string[];
-        };
-        /** @description Whom a rule can notify. */
-        RuleTarget: {
-            /** @description `author`, `members`, or a channel such as `slack:3`. */
-            target: string;
-            name: string;
-        };
-        /** @description What a test of a rule did. */
-        RuleTest: {
-            /** @description Whom a test was sent to. */
-            target: string;
-        };
+        /** @description The new rules of a project; fields that are left out get the default rules. */
         RulesChange: {
             /** @description Lists of rules such as `{k8s.job.name}`, by field; a field that is not named has the default rules. */
             rules: {
@@ -1449,6 +1468,7 @@ export interface components {
             /** @description `run:delete` if the requester may delete it. */
             may: string[];
         };
+        /** @description A page of runs of a project. */
         RunBytesPage: {
             runs: components["schemas"]["RunBytes"][];
             total: number;
@@ -1536,6 +1556,7 @@ export interface components {
                 [key: string]: components["schemas"]["DefinedMetric"];
             };
         };
+        /** @description A page of saved files. */
         SavedFilesPage: {
             files: components["schemas"]["SavedFile"][];
             total: number;
@@ -1615,6 +1636,7 @@ export interface components {
             /** @default  */
             purchase_order: string;
         };
+        /** @description What statements are to say about who sends them and who pays. */
         SettlementForm: {
             /**
              * @description "": that it is not a tax invoice.
@@ -1718,6 +1740,7 @@ export interface components {
             channel?: string | null;
             webhook_url?: string | null;
         };
+        /** @description A statement or draft, with a page of its lines. */
         StatementWithLines: {
             id: number;
             /** @description None: a draft. */
@@ -1740,11 +1763,13 @@ export interface components {
             total_lines: number;
             next: string | null;
         };
+        /** @description A page of statements and drafts, the newest first. */
         StatementsPage: {
             statements: components["schemas"]["Statement"][];
             total: number;
             next: string | null;
         };
+        /** @description What a team or user stores. */
         StorageUse: {
             storage: components["schemas"]["StoredBytes"];
         };
@@ -1756,10 +1781,12 @@ export interface components {
             trash_bytes: number;
             by_project: components["schemas"]["ProjectBytes"][];
         };
+        /** @description An agent that begins to work on a sweep. */
         SweepAgentSent: {
             /** @description Where it runs. */
             host: string;
         };
+        /** @description The configuration of a sweep to be created. */
         SweepConfigurationSent: {
             /** @description As for `runvitals.sweep` and `wandb.sweep`: method, metric, parameters. */
             configuration: {
@@ -1770,11 +1797,13 @@ export interface components {
             /** @description Ids of runs of the project that join the sweep, which learns from them. */
             prior_runs?: string[];
         };
+        /** @description A page of runs of a sweep. */
         SweepRunsPage: {
             runs: components["schemas"]["SweepRun"][];
             total: number;
             next: string | null;
         };
+        /** @description A page of sweeps, the newest first. */
         SweepsPage: {
             sweeps: components["schemas"]["Sweep"][];
             total: number;
@@ -1875,6 +1904,7 @@ export interface components {
         TokenBody: {
             token: string;
         };
+        /** @description Who gets a project. */
         Transfer: {
             /** @description A team or user. */
             entity: string;
@@ -1895,6 +1925,7 @@ export interface components {
              */
             channel: "email" | "slack";
         };
+        /** @description When mails are sent, and to whom. */
         UsageAlertSettings: {
             percent: number[];
             amounts: number[];
@@ -1948,6 +1979,7 @@ export interface components {
         UserCode: {
             code: string;
         };
+        /** @description Changes of a view; what is left out does not change. */
         ViewChanges: {
             /** @description Of the view that you saw. */
             revision: number;
@@ -1979,35 +2011,11 @@ export interface components {
             /** @description Sent instead of the webhook's own payload. */
             payload?: string | null;
         };
-        /** @description The webhooks of a team. */
-        WebhooksPage: {
-            webhooks: components["schemas"]["Webhook"][];
-            total: number;
-            next: string | null;
-        };
+        /** @description What an agent is to do next. */
         AgentCommands: {
             commands: components["schemas"]["AgentCommand"][];
         };
-        /**
-         * @description What is sent of one team, project or run.
-         *
-         *     `name` is `team`, `entity/project` or `entity/project/run`.
-         */
-        AlertException: {
-            /** @enum {string} */
-            scope: "team" | "project" | "run";
-            name: string;
-            /** @enum {string} */
-            mode: "off" | "all";
-        };
-        /** @description A service that a team reaches by Apprise. */
-        AppriseDestination: {
-            id: number;
-            name: string;
-            /** @description The service of its URL. */
-            shown: string;
-            created_ms: number;
-        };
+        /** @description A version of an artifact. */
         Artifact: {
             /** @description The team or user that has the project; null without accounts. */
             entity: string | null;
@@ -2032,6 +2040,7 @@ export interface components {
             /** @description The runs that used it, as far as the requester may read them. */
             used_by: string[];
         };
+        /** @description The plan of a team, a user or the organisation, from a day on. */
         AssignedPlan: {
             /** @description None: the organisation. */
             entity: string | null;
@@ -2051,6 +2060,7 @@ export interface components {
             /** @description In the order of the request. */
             results: components["schemas"]["BulkResult"][];
         };
+        /** @description The versions of one artifact together. */
         Collection: {
             name: string;
             type: string;
@@ -2081,6 +2091,7 @@ export interface components {
             /** @description None: none, so the team or user itself. */
             cost_centre: string | null;
         };
+        /** @description Who pays. */
         CostCentre: {
             code: string;
             name: string;
@@ -2105,20 +2116,7 @@ export interface components {
             inside: components["schemas"]["DifferencePart"];
             outside: components["schemas"]["DifferencePart"];
         };
-        /** @description When a rule would have fired. */
-        DryRun: {
-            /** @description How often it would have fired. */
-            times: number;
-            /** @description On how many runs it was evaluated. */
-            runs: number;
-            /** @description On how many it is at most: the newest. */
-            most_runs: number;
-            from_ms: number;
-            /** @description The newest 500. */
-            firings: components["schemas"]["PastFiring"][];
-            /** @description Some of what it was evaluated on, to draw. */
-            metrics: components["schemas"]["EvaluatedMetric"][];
-        };
+        /** @description How a run of a sweep ended. */
         Ending: {
             /** @enum {string} */
             state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
@@ -2126,6 +2124,7 @@ export interface components {
             signal: number | null;
             out_of_memory: boolean | null;
         };
+        /** @description A file of a version. */
         Entry: {
             path: string;
             /** @description The MD5 of a file as base64; of a reference: what identifies it. */
@@ -2381,6 +2380,7 @@ export interface components {
                 [key: string]: (number | null)[];
             };
         };
+        /** @description A key under which a run logged media. */
         MediaKey: {
             key: string;
             /** @description `image`, `table`, `histogram`, `audio`, `video`, `html`, `text`, `figure`. */
@@ -2391,6 +2391,7 @@ export interface components {
             last_step: number | null;
             last_ms: number;
         };
+        /** @description One logged image, table or other medium. */
         MediaRecord: {
             key: string;
             kind: string;
@@ -2436,6 +2437,7 @@ export interface components {
                 [key: string]: number | null;
             };
         };
+        /** @description A payment at the service. */
         Payment: {
             provider: string;
             /** @description By which the service knows the payment. */
@@ -2445,6 +2447,7 @@ export interface components {
             /** @enum {string} */
             state: "open" | "paid" | "expired";
         };
+        /** @description What a plan says about a category, in its units. */
         PlanLimit: {
             /** @enum {string} */
             category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
@@ -2656,6 +2659,7 @@ export interface components {
             name: string;
             deleted: boolean;
         };
+        /** @description A file that a run saved. */
         SavedFile: {
             name: string;
             bytes: number;
@@ -2681,6 +2685,7 @@ export interface components {
             /** @description When one of its keys was used. */
             last_used_ms: number | null;
         };
+        /** @description A line of a statement. */
         StatementLine: {
             text: string;
             project: string | null;
@@ -2739,6 +2744,7 @@ export interface components {
             /** @description Increase of a counter, without resets; None for a gauge. */
             total: number | null;
         };
+        /** @description An agent, by its id. */
         SweepAgent: {
             id: string;
         };
@@ -2762,6 +2768,7 @@ export interface components {
             value: number | null;
             created_ms: number;
         };
+        /** @description A sweep, with its best run. */
         Sweep: {
             /** @description What agents and filters know it by: `sweep:ID`. */
             id: string;
@@ -2805,6 +2812,7 @@ export interface components {
             expected: number | null;
             refuses_new_runs: boolean;
         };
+        /** @description A saved view. */
         View: {
             id: number;
             /** @enum {string} */
@@ -2824,6 +2832,7 @@ export interface components {
             /** @description `workspace:update` if you may change and delete it. */
             may: string[];
         };
+        /** @description Saved views. */
         Views: {
             views: components["schemas"]["View"][];
             total: number;

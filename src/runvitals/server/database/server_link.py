@@ -92,6 +92,7 @@ class ServerLink:
             self._waiting.setdefault(kind, {}).update(items)
 
     def close(self) -> None:
+        """End the thread and the connection."""
         self.thread.close()
         self._disconnect()
 

@@ -63,5 +63,6 @@ class InFlightRequest:
             self._bytes = size
 
     def release(self) -> None:
+        """Count the request and its memory no longer."""
         self._admission.requests -= 1
         self._admission.bytes -= self._bytes

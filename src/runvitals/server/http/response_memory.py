@@ -61,6 +61,7 @@ class ResponseMemory:
         self.held_bytes += size
 
     def release(self, size: int) -> None:
+        """Give memory back, in bytes."""
         self.held_bytes -= size
 
 

@@ -217,18 +217,23 @@ class Router:
         return add
 
     def get(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
+        """Return a decorator for a route with this method."""
         return self.api_route(path, methods=("GET",), **options)
 
     def post(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
+        """Return a decorator for a route with this method."""
         return self.api_route(path, methods=("POST",), **options)
 
     def put(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
+        """Return a decorator for a route with this method."""
         return self.api_route(path, methods=("PUT",), **options)
 
     def patch(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
+        """Return a decorator for a route with this method."""
         return self.api_route(path, methods=("PATCH",), **options)
 
     def delete(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
+        """Return a decorator for a route with this method."""
         return self.api_route(path, methods=("DELETE",), **options)
 
 

@@ -35,6 +35,7 @@ class EnvelopeColumns:
 
     @property
     def nbytes(self) -> int:
+        """The size of all times and values."""
         return self.t.nbytes + self.values.nbytes
 
 

@@ -180,4 +180,5 @@ def decode_keys(raw: bytes, limits: Limits) -> list[str]:
 
 
 def too_many_keys(count: int, limits: Limits) -> HttpRejection:
+    """Return the rejection of an envelope with more keys than one may have."""
     return too_large(f"{count} keys; at most {limits.keys} are allowed in one envelope")

@@ -145,6 +145,7 @@ def _has_unassigned(store: PairingState, metadata_store: PairingState) -> bool:
 
 
 def sample_store_state(store: PairedStore) -> PairingState:
+    """Return what a sample store contains about its pairing."""
     pairing = store.pairing
     return PairingState(
         store.name, pairing and (pairing.id, pairing.starts), store.is_new, HighestIds(*store.highest())
@@ -152,6 +153,7 @@ def sample_store_state(store: PairedStore) -> PairingState:
 
 
 def metadata_store_state(issued: IssuedIds) -> PairingState:
+    """Return what a metadata store contains about its pairing."""
     return PairingState(
         issued.name, issued.pairing(), not issued.has_writers(), issued.highest(), issued.may_be_older
     )

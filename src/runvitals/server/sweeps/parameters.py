@@ -48,6 +48,7 @@ class Parameter:
 
     @property
     def name(self) -> str:
+        """The names of the parameter and of those that contain it, with dots."""
         return ".".join(self.path)
 
 

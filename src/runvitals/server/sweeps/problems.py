@@ -17,6 +17,7 @@ class Problems:
         self.texts: list[str] = []
 
     def add(self, where: str, what: str) -> None:
+        """Note what is wrong with a part of the configuration, unless there are enough problems already."""
         if len(self.texts) < _MAX_PROBLEMS:
             self.texts.append(f"{where}: {what}")
 

@@ -52,6 +52,7 @@ class BillingRate:
     valid_to: date | None = None
 
     def applies(self, category: str, model: str, day: date) -> bool:
+        """Return whether this price is one for a category and device model on a day."""
         return (
             self.category == category
             and self.valid_from <= day

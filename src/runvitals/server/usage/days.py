@@ -74,26 +74,32 @@ class Month:
 
     @property
     def name(self) -> str:
+        """The month as text, such as `2026-11`."""
         return f"{self.year:04}-{self.number:02}"
 
     @property
     def first(self) -> date:
+        """The first day."""
         return date(self.year, self.number, 1)
 
     @property
     def last(self) -> date:
+        """The last day."""
         return self.next.first - timedelta(days=1)
 
     @property
     def days(self) -> int:
+        """The number of days."""
         return self.last.day
 
     @property
     def next(self) -> Month:
+        """Return the month after this one."""
         return Month(self.year + self.number // 12, self.number % 12 + 1)
 
     @property
     def previous(self) -> Month:
+        """Return the month before this one."""
         return Month.of(self.first - timedelta(days=1))
 
 

@@ -107,6 +107,7 @@ class UsageReports:
         return self._metadata_store.usage.reading.project_owners()
 
     def settings(self) -> UsageSettings:
+        """Return the organisation's settings of usage as they are now."""
         return usage_settings(self._metadata_store)
 
     def this_month(self) -> Month:
@@ -119,6 +120,7 @@ class UsageReports:
         return [atom for atom in used if project is None or labels.of(atom, "project") == project]
 
     def labels(self, selection: UsageSelection) -> Labels:
+        """Return the names of what was used in a range of days."""
         reading = self._metadata_store.usage.reading
         uids = reading.run_uids(selection.first.isoformat(), selection.last.isoformat())
         return Labels(reading.names(), uids, reading.cost_centres(), reading.sweeps())

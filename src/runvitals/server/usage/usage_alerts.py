@@ -39,6 +39,7 @@ class AlertSettings:
     off: frozenset[str] = frozenset()
 
     def as_json(self) -> dict[str, Any]:
+        """Return the settings as they are stored and sent."""
         return {
             "percent": list(self.percent),
             "amounts": list(self.amounts),

@@ -10,6 +10,8 @@ from runvitals.server.http.bodies import ResponseBody
 
 
 class ArtifactSchema(ResponseBody):
+    """A version of an artifact."""
+
     entity: str | None = Field(description="The team or user that has the project; null without accounts.")
     project: str
     name: str
@@ -27,12 +29,16 @@ class ArtifactSchema(ResponseBody):
 
 
 class ArtifactsPage(ResponseBody):
+    """A page of versions, the newest first."""
+
     artifacts: list[ArtifactSchema]
     total: int
     next: str | None
 
 
 class CollectionSchema(ResponseBody):
+    """The versions of one artifact together."""
+
     name: str
     type: str
     kind: str = Field(description="`sequence`: versions that were logged; `portfolio`: that were linked.")
@@ -44,12 +50,16 @@ class CollectionSchema(ResponseBody):
 
 
 class CollectionsPage(ResponseBody):
+    """A page of collections, by name."""
+
     collections: list[CollectionSchema]
     total: int
     next: str | None
 
 
 class EntrySchema(ResponseBody):
+    """A file of a version."""
+
     path: str
     digest: str = Field(description="The MD5 of a file as base64; of a reference: what identifies it.")
     bytes: int | None
@@ -58,6 +68,8 @@ class EntrySchema(ResponseBody):
 
 
 class EntriesPage(ResponseBody):
+    """A page of the files of a version, by path."""
+
     files: list[EntrySchema]
     total: int
     next: str | None

@@ -10,6 +10,8 @@ from runvitals.server.http.bodies import ResponseBody
 
 
 class MediaKeySchema(ResponseBody):
+    """A key under which a run logged media."""
+
     key: str
     kind: str = Field(
         description="`image`, `table`, `histogram`, `audio`, `video`, `html`, `text`, `figure`."
@@ -21,12 +23,16 @@ class MediaKeySchema(ResponseBody):
 
 
 class MediaKeysPage(ResponseBody):
+    """A page of keys."""
+
     media: list[MediaKeySchema]
     total: int
     next: str | None
 
 
 class MediaRecordSchema(ResponseBody):
+    """One logged image, table or other medium."""
+
     key: str
     kind: str
     step: float | None
@@ -40,16 +46,22 @@ class MediaRecordSchema(ResponseBody):
 
 
 class MediaRecordsPage(ResponseBody):
+    """A page of logged media."""
+
     records: list[MediaRecordSchema]
     total: int
     next: str | None
 
 
 class MediaSteps(ResponseBody):
+    """The steps at which a run logged media."""
+
     steps: list[float]
 
 
 class SavedFileSchema(ResponseBody):
+    """A file that a run saved."""
+
     name: str
     bytes: int
     type: str = Field(description="The media type, from the content.")
@@ -58,6 +70,8 @@ class SavedFileSchema(ResponseBody):
 
 
 class SavedFilesPage(ResponseBody):
+    """A page of saved files."""
+
     files: list[SavedFileSchema]
     total: int
     next: str | None

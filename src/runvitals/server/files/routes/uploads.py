@@ -30,20 +30,28 @@ router = Router(prefix="/api/v1")
 
 
 class WantedFile(RequestBody):
+    """A file that a client has."""
+
     sha256: str = Field(pattern=_HEX)
 
 
 class WantedFiles(RequestBody):
+    """The files that a client asks about."""
+
     files: list[WantedFile] = Field(max_length=_MAX_FILES)
 
 
 class UploadStateSchema(BaseModel):
+    """How much of a file has arrived."""
+
     sha256: str
     offset: int = Field(description="How many bytes have arrived: the next piece begins there.")
     complete: bool = Field(description="The server has the file; nothing more is to be sent.")
 
 
 class UploadStates(BaseModel):
+    """How much of some files has arrived."""
+
     files: list[UploadStateSchema]
 
 

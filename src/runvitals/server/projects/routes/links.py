@@ -24,6 +24,8 @@ LinkId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 class NewLink(RequestBody):
+    """A guest link to be made."""
+
     expires_ms: int | None = Field(None, ge=0, le=2**53, description="ms UTC; null: until it is revoked.")
 
 
@@ -42,6 +44,8 @@ class ShownGuestLink(GuestLinkSchema):
 
 
 class GuestLinksPage(ResponseBody):
+    """A page of guest links."""
+
     links: list[GuestLinkSchema]
     total: int
     next: str | None

@@ -35,6 +35,8 @@ class NewMember(RequestBody):
 
 
 class MemberChange(RequestBody):
+    """Another role for a member."""
+
     role: Role | None = Field(description="null: the role in the team.")
 
 
@@ -50,6 +52,8 @@ class ProjectMemberSchema(ResponseBody):
 
 
 class ProjectMembersPage(ResponseBody):
+    """A page of members, by name."""
+
     members: list[ProjectMemberSchema]
     total: int
     next: str | None

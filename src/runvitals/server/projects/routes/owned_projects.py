@@ -76,11 +76,15 @@ class TrashedProject(ResponseBody):
 
 
 class ProjectDefaults(ResponseBody):
+    """What clients do in a team or space unless they are asked otherwise."""
+
     code_saving: bool
     visibility: Visibility | None = Field(description="Of new projects.")
 
 
 class Transfer(RequestBody):
+    """Who gets a project."""
+
     entity: Annotated[str, Field(max_length=64, description="A team or user.")]
 
 

@@ -28,6 +28,8 @@ class ListedProjectSchema(ResponseBody):
 
 
 class ListedProjectsPage(ResponseBody):
+    """A page of projects, by name."""
+
     projects: list[ListedProjectSchema]
     total: int
     next: str | None

@@ -25,6 +25,8 @@ router = Router()
 
 
 class RulesChange(RequestBody):
+    """The new rules of a project; fields that are left out get the default rules."""
+
     rules: dict[str, list[str]] = Field(
         description="Lists of rules such as `{k8s.job.name}`, by field; a field that is not named has the "
         "default rules."

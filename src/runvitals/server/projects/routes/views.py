@@ -31,6 +31,8 @@ ViewId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 class NewView(RequestBody):
+    """A view to be saved."""
+
     kind: Kind
     name: ViewName
     project: str = Field(min_length=1, max_length=256)
@@ -40,6 +42,8 @@ class NewView(RequestBody):
 
 
 class ViewChanges(RequestBody):
+    """Changes of a view; what is left out does not change."""
+
     revision: int = Field(ge=1, le=2**31 - 1, description="Of the view that you saw.")
     name: ViewName | None = None
     data: ViewData | None = None
@@ -47,6 +51,8 @@ class ViewChanges(RequestBody):
 
 
 class ViewSchema(ResponseBody):
+    """A saved view."""
+
     id: int
     kind: Kind
     name: str
@@ -63,6 +69,8 @@ class ViewSchema(ResponseBody):
 
 
 class ViewsSchema(ResponseBody):
+    """Saved views."""
+
     views: list[ViewSchema]
     total: int
     next: str | None = Field(None, description="Always None: a project has few views.")

@@ -28,6 +28,8 @@ router = Router()
 
 
 class EndingSchema(ResponseBody):
+    """How a run of a sweep ended."""
+
     state: State
     exit_code: int | None
     signal: int | None
@@ -50,20 +52,28 @@ class SweepRunSchema(ResponseBody):
 
 
 class SweepRunsPage(ResponseBody):
+    """A page of runs of a sweep."""
+
     runs: list[SweepRunSchema]
     total: int
     next: str | None
 
 
 class SweepAgentSent(RequestBody):
+    """An agent that begins to work on a sweep."""
+
     host: str = Field(max_length=256, description="Where it runs.")
 
 
 class SweepAgentSchema(ResponseBody):
+    """An agent, by its id."""
+
     id: str
 
 
 class AgentReport(RequestBody):
+    """What an agent reports of the runs that it started."""
+
     running: list[Annotated[str, Field(max_length=128)]] = Field(
         max_length=MAX_REPORTED, description="The ids of the runs that the agent has."
     )
@@ -82,6 +92,8 @@ class AgentCommand(ResponseBody):
 
 
 class AgentCommandsSchema(ResponseBody):
+    """What an agent is to do next."""
+
     commands: list[AgentCommand]
 
 

@@ -38,6 +38,8 @@ router = Router()
 
 
 class SweepConfigurationSent(RequestBody):
+    """The configuration of a sweep to be created."""
+
     configuration: dict[str, Any] = Field(
         description="As for `runvitals.sweep` and `wandb.sweep`: method, metric, parameters."
     )
@@ -50,6 +52,8 @@ class SweepConfigurationSent(RequestBody):
 
 
 class SweepSchema(ResponseBody):
+    """A sweep, with its best run."""
+
     id: str = Field(description="What agents and filters know it by: `sweep:ID`.")
     name: str
     state: State
@@ -68,6 +72,8 @@ class SweepSchema(ResponseBody):
 
 
 class SweepsPage(ResponseBody):
+    """A page of sweeps, the newest first."""
+
     sweeps: list[SweepSchema]
     total: int
     next: str | None

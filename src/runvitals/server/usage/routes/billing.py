@@ -35,6 +35,8 @@ class BillingAdministrator(ResponseBody):
 
 
 class BillingAdministratorsPage(ResponseBody):
+    """A page of billing administrators and viewers, by name."""
+
     administrators: list[BillingAdministrator]
     total: int
     next: str | None
@@ -52,6 +54,8 @@ def administrators(access: TheAccess, page: ThePage) -> dict[str, Any]:
 
 
 class SettlementForm(RequestBody):
+    """What statements are to say about who sends them and who pays."""
+
     heading: PlainText = Field("", max_length=200, description='"": that it is not a tax invoice.')
     issuer: PlainText = Field("", max_length=500, description="Who sends statements, below the name.")
     address: PlainText = Field("", max_length=500, description="Of who pays, without a cost centre.")
@@ -87,6 +91,8 @@ def put_settlement(form: SettlementForm, access: TheAccess, requester: TheReques
 
 
 class AlertForm(RequestBody):
+    """When mails are to be sent, and to whom."""
+
     percent: list[Annotated[int, Field(ge=1, le=1000)]] = Field(min_length=1, max_length=20)
     amounts: list[Annotated[int, Field(ge=1, le=10**9)]] = Field(min_length=1, max_length=20)
     recipients: Recipients
@@ -107,6 +113,8 @@ class AlertCategories(ResponseBody):
 
 
 class UsageAlertSettings(ResponseBody):
+    """When mails are sent, and to whom."""
+
     percent: list[int]
     amounts: list[int]
     recipients: Recipients

@@ -28,6 +28,8 @@ Code = Annotated[str, Path(max_length=64)]
 
 
 class NewCostCentre(RequestBody):
+    """A cost centre to be created."""
+
     code: str = Field(pattern=_CODE, max_length=64)
     name: PlainText = Field(min_length=1, max_length=200)
     address: PlainText = Field("", max_length=500)
@@ -36,6 +38,8 @@ class NewCostCentre(RequestBody):
 
 
 class CostCentreChange(RequestBody):
+    """Changes of a cost centre; what is left out does not change."""
+
     code: str = Field("", pattern=_CODE, max_length=64)
     name: PlainText = Field("", min_length=1, max_length=200)
     address: PlainText = Field("", max_length=500)
@@ -44,6 +48,8 @@ class CostCentreChange(RequestBody):
 
 
 class Assignment(RequestBody):
+    """Which cost centre is to pay, for what and from which day on."""
+
     cost_centre: str | None = Field(max_length=64, description="null: none, so the team or user itself.")
     entity: str = Field(max_length=64)
     project: str | None = Field(None, max_length=200, description="Only this project.")
@@ -51,6 +57,8 @@ class Assignment(RequestBody):
 
 
 class CostCentreSchema(ResponseBody):
+    """Who pays."""
+
     code: str
     name: str
     address: str
@@ -59,6 +67,8 @@ class CostCentreSchema(ResponseBody):
 
 
 class CostCentresPage(ResponseBody):
+    """A page of cost centres, by code."""
+
     cost_centres: list[CostCentreSchema]
     total: int
     next: str | None
@@ -74,6 +84,8 @@ class CostCentreAssignmentSchema(ResponseBody):
 
 
 class CostCentreAssignmentsPage(ResponseBody):
+    """A page of assignments of cost centres."""
+
     assignments: list[CostCentreAssignmentSchema]
     total: int
     next: str | None

@@ -22,6 +22,8 @@ router = Router()
 
 
 class BytesByKind(ResponseBody):
+    """Bytes of what is stored, by kind."""
+
     samples: int
     console: int
     media: int
@@ -54,6 +56,8 @@ class StoredBytes(ResponseBody):
 
 
 class StorageUse(ResponseBody):
+    """What a team or user stores."""
+
     storage: StoredBytes
 
 

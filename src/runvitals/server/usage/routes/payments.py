@@ -32,10 +32,14 @@ _STATEMENTS: Final = "/-/billing/statements"
 
 
 class PaymentMethod(ResponseBody):
+    """How statements can be paid."""
+
     provider: str | None = Field(description="The service by which statements can be paid; None: none.")
 
 
 class PaymentSchema(ResponseBody):
+    """A payment at the service."""
+
     provider: str
     reference: str = Field(description="By which the service knows the payment.")
     url: str = Field(description='Where it is paid; "": no more.')

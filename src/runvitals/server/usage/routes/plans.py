@@ -30,6 +30,8 @@ Category = Literal["tracked_hours", "device_hours", "energy", "storage", "ingest
 
 
 class LimitForm(RequestBody):
+    """What a plan is to say about a category."""
+
     category: Category
     included: float = Field(0.0, ge=0, le=10**12, allow_inf_nan=False)
     limit: float | None = Field(None, ge=0, le=10**12, allow_inf_nan=False)
@@ -37,11 +39,15 @@ class LimitForm(RequestBody):
 
 
 class PlanForm(RequestBody):
+    """A plan to be stored."""
+
     description: PlainText = Field("", max_length=500)
     limits: list[LimitForm] = Field(default_factory=list, max_length=6)
 
 
 class PlanAssignment(RequestBody):
+    """Who is to have a plan, and from which day on; `entity` null: the organisation as a whole."""
+
     plan: str = Field(max_length=64)
     entity: str | None = Field(None, max_length=64)
     valid_from: date
@@ -61,6 +67,8 @@ class UseSchema(ResponseBody):
 
 
 class Billing(ResponseBody):
+    """What everyone has used this month, of which limits."""
+
     month: str
     currency: str
     support_contact: str = Field(description='Where users get help; "": nowhere.')
@@ -69,6 +77,8 @@ class Billing(ResponseBody):
 
 
 class PlanLimitSchema(ResponseBody):
+    """What a plan says about a category, in its units."""
+
     category: Category
     included: float
     limit: float | None
@@ -76,18 +86,24 @@ class PlanLimitSchema(ResponseBody):
 
 
 class Plan(ResponseBody):
+    """A plan, with its limits."""
+
     name: str
     description: str
     limits: list[PlanLimitSchema]
 
 
 class AssignedPlanSchema(ResponseBody):
+    """The plan of a team, a user or the organisation, from a day on."""
+
     entity: str | None = Field(description="None: the organisation.")
     plan: str
     valid_from: str
 
 
 class PlansPage(ResponseBody):
+    """A page of plans by name, and who has which."""
+
     plans: list[Plan]
     total: int
     next: str | None

@@ -27,6 +27,8 @@ _MOST = 10**9
 
 
 class NewRate(RequestBody):
+    """A price to be set."""
+
     category: Literal["tracked_hours", "device_hours", "energy", "storage", "ingest"]
     device_glob: PlainText = Field("*", min_length=1, max_length=100)
     price: float = Field(ge=0, le=_MOST, strict=True, allow_inf_nan=False)
@@ -36,6 +38,8 @@ class NewRate(RequestBody):
 
 
 class RateEnd(RequestBody):
+    """The last day of a price."""
+
     valid_to: date
 
 
@@ -55,6 +59,8 @@ class Rate(ResponseBody):
 
 
 class RatesPage(ResponseBody):
+    """A page of prices, the newest first."""
+
     rates: list[Rate]
     total: int
     next: str | None

@@ -43,6 +43,8 @@ Period = Annotated[str | None, Query(pattern=r"^[0-9]{4}-[0-9]{2}$", description
 
 
 class Cancellation(RequestBody):
+    """Why a statement is cancelled."""
+
     reason: PlainText = Field(min_length=1, max_length=500)
 
 
@@ -65,12 +67,16 @@ class StatementSchema(ResponseBody):
 
 
 class StatementsPage(ResponseBody):
+    """A page of statements and drafts, the newest first."""
+
     statements: list[StatementSchema]
     total: int
     next: str | None
 
 
 class StatementLineSchema(ResponseBody):
+    """A line of a statement."""
+
     text: str
     project: str | None
     category: str
@@ -83,6 +89,8 @@ class StatementLineSchema(ResponseBody):
 
 
 class StatementWithLines(StatementSchema):
+    """A statement or draft, with a page of its lines."""
+
     lines: list[StatementLineSchema]
     total_lines: int
     next: str | None

@@ -45,6 +45,8 @@ class EntityBytes(ResponseBody):
 
 
 class EntityBytesPage(ResponseBody):
+    """A page of teams and users, the largest first."""
+
     day: str | None = Field(description="At the beginning of which day; None: nothing was measured yet.")
     entities: list[EntityBytes]
     total: int
@@ -52,6 +54,8 @@ class EntityBytesPage(ResponseBody):
 
 
 class ProjectBytesPage(ResponseBody):
+    """A page of projects, the largest first."""
+
     projects: list[ProjectBytes]
     total: int
     next: str | None
@@ -74,6 +78,8 @@ class RunBytes(ResponseBody):
 
 
 class RunBytesPage(ResponseBody):
+    """A page of runs of a project."""
+
     runs: list[RunBytes]
     total: int
     next: str | None

@@ -37,6 +37,8 @@ class PlanLimit:
 
 @dataclass(frozen=True, slots=True)
 class UsagePlan:
+    """A plan, with its limits."""
+
     name: str
     description: str
     limits: tuple[PlanLimit, ...]

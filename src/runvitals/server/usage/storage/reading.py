@@ -93,12 +93,14 @@ class UsageReading:
         self._database = database
 
     def run_days(self, first: str, last: str) -> list[UsedDay]:
+        """Return what runs used, by day, from one day to another."""
         names = [usage_run_day.c[name] for name in UsedDay.__dataclass_fields__]
         statement = select(*names).where(in_days(usage_run_day.c.day, first, last))
         with self._database.read() as connection:
             return [UsedDay(*row) for row in connection.execute(statement)]
 
     def devices(self, first: str, last: str) -> list[UsedDevices]:
+        """Return what runs used of devices, by day, from one day to another."""
         column = usage_device_run_day.c
         keys = (column.run_id, column.day, column.model, column.used)
         sums = [
@@ -155,6 +157,7 @@ class UsageReading:
             return {(run_id, day): int(time) for run_id, day, time in connection.execute(statement)}
 
     def received(self, first: str, last: str) -> list[ReceivedDay]:
+        """Return what runs sent, by day, from one day to another."""
         owner = (run.c.entity_id, run.c.project_id, run.c.author_id, run.c.service_account_id, run.c.job_type)
         column = usage_ingest_day.c
         statement = (
@@ -166,6 +169,7 @@ class UsageReading:
             return [ReceivedDay(*row) for row in connection.execute(statement)]
 
     def requests(self, first: str, last: str) -> list[RequestsOfDay]:
+        """Return the requests of users and service accounts, by day, from one day to another."""
         column = usage_request_day.c
         owned = and_(column.owner_kind == "service_account", service_account.c.id == column.owner_id)
         statement = (
@@ -177,6 +181,7 @@ class UsageReading:
             return [RequestsOfDay(*row) for row in connection.execute(statement)]
 
     def storage(self, first: str, last: str) -> list[StorageRow]:
+        """Return what projects stored, by day, from one day to another."""
         columns = [storage_day.c[name] for name in StorageRow.__dataclass_fields__]
         statement = select(*columns).where(in_days(storage_day.c.day, first, last))
         with self._database.read() as connection:

@@ -77,6 +77,7 @@ class Draft:
 
     @property
     def total_micro(self) -> int:
+        """The sum of the lines, in micro-units of the currency."""
         return sum(line.amount_micro for line in self.lines)
 
 
