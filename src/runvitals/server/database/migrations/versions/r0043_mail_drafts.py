@@ -7,7 +7,7 @@ import json
 import sqlalchemy as sa
 from alembic import op
 
-from runvitals.server.database.lossless_downgrade import check_nothing_is_lost, rows_of
+from runvitals.server.database.migration import check_nothing_is_lost, rows_of
 
 revision = "0043"
 down_revision = "0042"
