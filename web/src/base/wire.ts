@@ -71,6 +71,23 @@ export interface components {
             ingest: boolean;
             charges: boolean;
         };
+        /** @description A Slack destination of the team, as it is called. */
+        AlertDestination: {
+            id: number;
+            channel: string;
+        };
+        /**
+         * @description What is sent of one team, project or run.
+         *
+         *     `name` is `team`, `entity/project` or `entity/project/run`.
+         */
+        AlertExceptionChange: {
+            /** @enum {string} */
+            scope: "team" | "project" | "run";
+            name: string;
+            /** @enum {string} */
+            mode: "off" | "as_above" | "all";
+        };
         /** @description When mails are to be sent, and to whom. */
         AlertForm: {
             percent: number[];
@@ -149,6 +166,25 @@ export interface components {
             /** @default 24 */
             cooldown_h: number;
         };
+        /** @description How often an automation would have acted. */
+        AutomationPreview: {
+            days: number;
+            /** @description None: it is not known. */
+            times: number | null;
+            /** @description The newest 100 times. */
+            times_ms: number[];
+        };
+        /** @description What a test of an automation did. */
+        AutomationTest: {
+            /** @description How many receivers get a message. */
+            sent: number;
+        };
+        /** @description The automations of a team. */
+        AutomationsPage: {
+            automations: components["schemas"]["Automation"][];
+            total: number;
+            next: string | null;
+        };
         /** @description What everyone has used this month, of which limits. */
         Billing: {
             month: string;
@@ -175,6 +211,7 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description A change of many runs. */
         BulkChange: {
             runs: components["schemas"]["NamedRun"][];
             /** @enum {string} */
@@ -665,6 +702,30 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description A rule and its state, over the series that the requester may read. */
+        ListedRule: {
+            id: number;
+            name: string;
+            /** @description As in a file of rules. */
+            rule: {
+                [key: string]: Json;
+            };
+            enabled: boolean;
+            /** @description None: not muted. */
+            muted_until_ms: number | null;
+            created_ms: number;
+            changed_ms: number;
+            /**
+             * @description `pending`: its condition holds for a series, but not for long enough yet.
+             * @enum {string}
+             */
+            state: "off" | "ok" | "pending" | "firing";
+            /** @description For how many series it fires. */
+            firing: number;
+            /** @description For how many its condition holds, but not for long enough yet. */
+            pending: number;
+        };
+        /** @description Logged values of a run, in groups of the same steps. */
         Logged: {
             run: string;
             cursor: string;
@@ -1261,6 +1322,7 @@ export interface components {
             next: string | null;
             assigned: components["schemas"]["AssignedPlan"][];
         };
+        /** @description Over how many past days an automation is tried. */
         Preview: {
             /** @default 30 */
             days: number;
@@ -1309,6 +1371,12 @@ export interface components {
             label: string;
             url: string;
         };
+        /** @description What is sent of one project. */
+        ProjectAlerts: {
+            project: string;
+            /** @enum {string} */
+            mode: "off" | "all";
+        };
         /** @description What a project stores, by kind and together. */
         ProjectBytes: {
             project: string;
@@ -1328,6 +1396,7 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description Changes of a project. */
         ProjectChanges: {
             name: string;
         };
@@ -1337,6 +1406,7 @@ export interface components {
             /** @description Of new projects. */
             visibility: components["schemas"]["Visibility"] | null;
         };
+        /** @description What was done to a project. */
         ProjectDone: {
             project: string;
             /** @enum {string} */
@@ -1446,12 +1516,40 @@ export interface components {
             /** @description null: not muted. */
             muted_until_ms?: number | null;
         };
+        /** @description By severity, whom rules notify that name nobody. */
+        RuleRoutes: {
+            info: string[];
+            warning: string[];
+            error: string[];
+        };
+        /** @description Whom a rule can notify. */
+        RuleTarget: {
+            /** @description `author`, `members`, or a channel such as `slack:3`. */
+            target: string;
+            name: string;
+        };
+        /** @description What a test of a rule did. */
+        RuleTest: {
+            /** @description Whom a test was sent to. */
+            target: string;
+        };
         /** @description The new rules of a project; fields that are left out get the default rules. */
         RulesChange: {
             /** @description Lists of rules such as `{k8s.job.name}`, by field; a field that is not named has the default rules. */
             rules: {
                 [key: string]: string[];
             };
+        };
+        /** @description The rules of a team or user, and those that are ready to be used. */
+        RulesPage: {
+            rules: components["schemas"]["ListedRule"][];
+            total: number;
+            next: string | null;
+            /** @description Rules that are ready to be used. */
+            ready: {
+                [key: string]: Json;
+            }[];
+            may: string[];
         };
         /** @description What a run stores, by kind and together. */
         RunBytes: {
@@ -1740,6 +1838,18 @@ export interface components {
             channel?: string | null;
             webhook_url?: string | null;
         };
+        /** @description The Slack destinations of a team. */
+        SlackDestinationsPage: {
+            slack_destinations: components["schemas"]["SlackDestination"][];
+            total: number;
+            next: string | null;
+            /** @description The operator registered an app of Slack, by which a browser can add one. */
+            app: boolean;
+        };
+        /** @description Where the browser goes to choose a channel. */
+        SlackInstallUrl: {
+            url: string;
+        };
         /** @description A statement or draft, with a page of its lines. */
         StatementWithLines: {
             id: number;
@@ -1925,6 +2035,13 @@ export interface components {
              */
             channel: "email" | "slack";
         };
+        /** @description What became of a message, with what the server of the channel answered. */
+        TrialResult: {
+            sent: boolean;
+            status: number | null;
+            answer: string | null;
+            error: string | null;
+        };
         /** @description When mails are sent, and to whom. */
         UsageAlertSettings: {
             percent: number[];
@@ -2011,9 +2128,35 @@ export interface components {
             /** @description Sent instead of the webhook's own payload. */
             payload?: string | null;
         };
+        /** @description The webhooks of a team. */
+        WebhooksPage: {
+            webhooks: components["schemas"]["Webhook"][];
+            total: number;
+            next: string | null;
+        };
         /** @description What an agent is to do next. */
         AgentCommands: {
             commands: components["schemas"]["AgentCommand"][];
+        };
+        /**
+         * @description What is sent of one team, project or run.
+         *
+         *     `name` is `team`, `entity/project` or `entity/project/run`.
+         */
+        AlertException: {
+            /** @enum {string} */
+            scope: "team" | "project" | "run";
+            name: string;
+            /** @enum {string} */
+            mode: "off" | "all";
+        };
+        /** @description A service that a team reaches by Apprise. */
+        AppriseDestination: {
+            id: number;
+            name: string;
+            /** @description The service of its URL. */
+            shown: string;
+            created_ms: number;
         };
         /** @description A version of an artifact. */
         Artifact: {
@@ -2046,6 +2189,49 @@ export interface components {
             entity: string | null;
             plan: string;
             valid_from: string;
+        };
+        /** @description Which runs and artifacts an automation is about; what is empty excludes none. */
+        AutomationFilter: {
+            projects: string[];
+            run_name: string;
+            author: string;
+            tag: string;
+        };
+        /** @description An automation. Of a definition that is damaged in the database there is only `damaged`. */
+        Automation: {
+            id: number;
+            name: string;
+            enabled: boolean;
+            /**
+             * @default {
+             *       "$ref": "#/components/schemas/Json"
+             *     }
+             */
+            event: {
+                [key: string]: Json;
+            };
+            /** @default [] */
+            actions: {
+                [key: string]: Json;
+            }[];
+            /**
+             * @default {
+             *       "projects": [],
+             *       "run_name": "",
+             *       "author": "",
+             *       "tag": ""
+             *     }
+             */
+            filter: components["schemas"]["AutomationFilter"];
+            /** @default 24 */
+            cooldown_h: number;
+            damaged: string | null;
+            /** @description None: the user was deleted. */
+            created_by: string | null;
+            created_ms: number;
+            changed_ms: number;
+            /** @description Why the server switched it off. */
+            problem: string | null;
         };
         /** @description What became of one run. */
         BulkResult: {
@@ -2099,6 +2285,7 @@ export interface components {
             contact: string;
             purchase_order: string;
         };
+        /** @description How much one series differs. */
         Difference: {
             /** @enum {string} */
             kind: "sampled" | "logged";
@@ -2115,6 +2302,20 @@ export interface components {
             score: number;
             inside: components["schemas"]["DifferencePart"];
             outside: components["schemas"]["DifferencePart"];
+        };
+        /** @description When a rule would have fired. */
+        DryRun: {
+            /** @description How often it would have fired. */
+            times: number;
+            /** @description On how many runs it was evaluated. */
+            runs: number;
+            /** @description On how many it is at most: the newest. */
+            most_runs: number;
+            from_ms: number;
+            /** @description The newest 500. */
+            firings: components["schemas"]["PastFiring"][];
+            /** @description Some of what it was evaluated on, to draw. */
+            metrics: components["schemas"]["EvaluatedMetric"][];
         };
         /** @description How a run of a sweep ended. */
         Ending: {
@@ -2437,6 +2638,37 @@ export interface components {
                 [key: string]: number | null;
             };
         };
+        /** @description What one receiver was sent by an automation. */
+        Notification: {
+            id: number;
+            automation: number | null;
+            event: string;
+            /** @description By what it is sent. */
+            channel: string;
+            /** @description Whom it is for. */
+            receiver: string;
+            title: string;
+            /** @enum {string} */
+            state: "pending" | "finished" | "failed" | "dropped";
+            tries: number;
+            status: number | null;
+            answer: string | null;
+            error: string | null;
+            created_ms: number;
+            /** @description When it is tried again; None: it is not. */
+            next_ms: number | null;
+            ended_ms: number | null;
+        };
+        /** @description A time at which the rule would have fired. `ended_ms`: None while it would fire. */
+        PastFiring: {
+            run: string;
+            project: string;
+            key: string;
+            host: string;
+            value: number | null;
+            fired_ms: number;
+            ended_ms: number | null;
+        };
         /** @description A payment at the service. */
         Payment: {
             provider: string;
@@ -2446,6 +2678,25 @@ export interface components {
             url: string;
             /** @enum {string} */
             state: "open" | "paid" | "expired";
+        };
+        /** @description What a user is notified. */
+        PersonalAlerts: {
+            events: components["schemas"]["ChosenEvents"];
+            quiet: components["schemas"]["QuietHours"];
+            /** @enum {string} */
+            digest: "off" | "hourly" | "daily";
+            /** @description When the daily digest is sent: `08:00`. */
+            daily_at: string;
+            time_zone: string;
+            /** @description The exceptions of projects. */
+            projects: components["schemas"]["ProjectAlerts"][];
+            exceptions: components["schemas"]["AlertException"][];
+            /** @description The server sends mail. */
+            mail: boolean;
+            /** @description The user's own channel; None: there is none. */
+            slack: components["schemas"]["OwnSlackChannel"] | null;
+            /** @description Channels can be chosen at Slack. */
+            slack_app: boolean;
         };
         /** @description What a plan says about a category, in its units. */
         PlanLimit: {
@@ -2685,6 +2936,28 @@ export interface components {
             /** @description When one of its keys was used. */
             last_used_ms: number | null;
         };
+        /** @description The app of Slack, without its secret. */
+        SlackApp: {
+            configured: boolean;
+            client_id: string;
+            has_secret: boolean;
+            /** @description What the app needs; None: the server's URL is not known. */
+            redirect_url: string | null;
+            editable: boolean;
+            /** @description What sets the app, so that it cannot be changed here. */
+            enforced_by: string | null;
+        };
+        /** @description A channel of Slack of a team. */
+        SlackDestination: {
+            id: number;
+            /** @description What the team calls it. */
+            channel: string;
+            /** @description What of its URL may be read. */
+            shown: string;
+            created_ms: number;
+            /** @description Since when Slack does not accept it; None: it does. */
+            disabled_ms: number | null;
+        };
         /** @description A line of a statement. */
         StatementLine: {
             text: string;
@@ -2796,6 +3069,26 @@ export interface components {
             /** @description What the user may do with it: `sweep:control`, `sweep:delete`. */
             may: string[];
         };
+        /** @description What a team is notified. */
+        TeamAlerts: {
+            events: components["schemas"]["ChosenEvents"];
+            slack_destination: number | null;
+            slack_destinations: components["schemas"]["AlertDestination"][];
+            routes: components["schemas"]["RuleRoutes"];
+            /** @description Whom rules can notify. */
+            targets: components["schemas"]["RuleTarget"][];
+            editable: boolean;
+        };
+        /** @description A secret without its value. */
+        TeamSecret: {
+            name: string;
+            created_ms: number;
+            changed_ms: number;
+            /** @description None: no user set the value, or the user was deleted. */
+            changed_by: string | null;
+            /** @description The webhooks that use it. */
+            webhooks: string[];
+        };
         /** @description How much of a category a team, a user or the organisation has used this month. */
         Use: {
             /** @description None: the organisation. */
@@ -2864,6 +3157,8 @@ export type AgentCommand = components['schemas']['AgentCommand'];
 export type AgentReport = components['schemas']['AgentReport'];
 export type Aggregate = components['schemas']['Aggregate'];
 export type AlertCategories = components['schemas']['AlertCategories'];
+export type AlertDestination = components['schemas']['AlertDestination'];
+export type AlertExceptionChange = components['schemas']['AlertExceptionChange'];
 export type AlertForm = components['schemas']['AlertForm'];
 export type Answer = components['schemas']['Answer'];
 export type AppriseDestinationsPage = components['schemas']['AppriseDestinationsPage'];
@@ -2871,6 +3166,9 @@ export type Approval = components['schemas']['Approval'];
 export type ArtifactsPage = components['schemas']['ArtifactsPage'];
 export type Assignment = components['schemas']['Assignment'];
 export type AutomationChanges = components['schemas']['AutomationChanges'];
+export type AutomationPreview = components['schemas']['AutomationPreview'];
+export type AutomationTest = components['schemas']['AutomationTest'];
+export type AutomationsPage = components['schemas']['AutomationsPage'];
 export type Billing = components['schemas']['Billing'];
 export type BillingAdministrator = components['schemas']['BillingAdministrator'];
 export type BillingAdministratorsPage = components['schemas']['BillingAdministratorsPage'];
@@ -2932,6 +3230,7 @@ export type KeysPage = components['schemas']['KeysPage'];
 export type LimitForm = components['schemas']['LimitForm'];
 export type LinkStart = components['schemas']['LinkStart'];
 export type ListedProjectsPage = components['schemas']['ListedProjectsPage'];
+export type ListedRule = components['schemas']['ListedRule'];
 export type Logged = components['schemas']['Logged'];
 export type LoggedGroup = components['schemas']['LoggedGroup'];
 export type Login = components['schemas']['Login'];
@@ -2999,6 +3298,7 @@ export type PrintedPiece = components['schemas']['PrintedPiece'];
 export type PrivacyChanges = components['schemas']['PrivacyChanges'];
 export type ProfileChanges = components['schemas']['ProfileChanges'];
 export type ProfileLink = components['schemas']['ProfileLink'];
+export type ProjectAlerts = components['schemas']['ProjectAlerts'];
 export type ProjectBytes = components['schemas']['ProjectBytes'];
 export type ProjectBytesPage = components['schemas']['ProjectBytesPage'];
 export type ProjectChanges = components['schemas']['ProjectChanges'];
@@ -3023,6 +3323,7 @@ export type RuleRoutes = components['schemas']['RuleRoutes'];
 export type RuleTarget = components['schemas']['RuleTarget'];
 export type RuleTest = components['schemas']['RuleTest'];
 export type RulesChange = components['schemas']['RulesChange'];
+export type RulesPage = components['schemas']['RulesPage'];
 export type RunBytes = components['schemas']['RunBytes'];
 export type RunBytesPage = components['schemas']['RunBytesPage'];
 export type RunChanges = components['schemas']['RunChanges'];
@@ -3044,6 +3345,8 @@ export type SignOnConfirmation = components['schemas']['SignOnConfirmation'];
 export type SignUp = components['schemas']['SignUp'];
 export type SlackCredentials = components['schemas']['SlackCredentials'];
 export type SlackDestinationChanges = components['schemas']['SlackDestinationChanges'];
+export type SlackDestinationsPage = components['schemas']['SlackDestinationsPage'];
+export type SlackInstallUrl = components['schemas']['SlackInstallUrl'];
 export type StatementWithLines = components['schemas']['StatementWithLines'];
 export type StatementsPage = components['schemas']['StatementsPage'];
 export type StorageUse = components['schemas']['StorageUse'];
@@ -3068,6 +3371,7 @@ export type TokenBody = components['schemas']['TokenBody'];
 export type Transfer = components['schemas']['Transfer'];
 export type TrashedProject = components['schemas']['TrashedProject'];
 export type TrialMessage = components['schemas']['TrialMessage'];
+export type TrialResult = components['schemas']['TrialResult'];
 export type UsageAlertSettings = components['schemas']['UsageAlertSettings'];
 export type UsageFigures = components['schemas']['UsageFigures'];
 export type UsageReport = components['schemas']['UsageReport'];
@@ -3082,6 +3386,8 @@ export type AlertException = components['schemas']['AlertException'];
 export type AppriseDestination = components['schemas']['AppriseDestination'];
 export type Artifact = components['schemas']['Artifact'];
 export type AssignedPlan = components['schemas']['AssignedPlan'];
+export type AutomationFilter = components['schemas']['AutomationFilter'];
+export type Automation = components['schemas']['Automation'];
 export type BulkResult = components['schemas']['BulkResult'];
 export type BulkResults = components['schemas']['BulkResults'];
 export type Collection = components['schemas']['Collection'];
@@ -3113,7 +3419,10 @@ export type Mute = components['schemas']['Mute'];
 export type NamedRun = components['schemas']['NamedRun'];
 export type NewRow = components['schemas']['NewRow'];
 export type NewSample = components['schemas']['NewSample'];
+export type Notification = components['schemas']['Notification'];
+export type PastFiring = components['schemas']['PastFiring'];
 export type Payment = components['schemas']['Payment'];
+export type PersonalAlerts = components['schemas']['PersonalAlerts'];
 export type PlanLimit = components['schemas']['PlanLimit'];
 export type ProjectDetail = components['schemas']['ProjectDetail'];
 export type ProjectMember = components['schemas']['ProjectMember'];
@@ -3130,6 +3439,8 @@ export type RunRow = components['schemas']['RunRow'];
 export type RunServiceAccount = components['schemas']['RunServiceAccount'];
 export type SavedFile = components['schemas']['SavedFile'];
 export type ServiceAccount = components['schemas']['ServiceAccount'];
+export type SlackApp = components['schemas']['SlackApp'];
+export type SlackDestination = components['schemas']['SlackDestination'];
 export type StatementLine = components['schemas']['StatementLine'];
 export type Statement = components['schemas']['Statement'];
 export type StatisticRow = components['schemas']['StatisticRow'];
@@ -3137,6 +3448,8 @@ export type Statistics = components['schemas']['Statistics'];
 export type SweepAgent = components['schemas']['SweepAgent'];
 export type SweepRun = components['schemas']['SweepRun'];
 export type Sweep = components['schemas']['Sweep'];
+export type TeamAlerts = components['schemas']['TeamAlerts'];
+export type TeamSecret = components['schemas']['TeamSecret'];
 export type Use = components['schemas']['Use'];
 export type View = components['schemas']['View'];
 export type Views = components['schemas']['Views'];
