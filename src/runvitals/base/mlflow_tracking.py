@@ -29,8 +29,8 @@ def public(uri: str) -> str:
 
 def complete(uri: str, environ: Mapping[str, str]) -> str:
     """The URI with its secrets, if the environment has them."""
-    known = environ.get(URI_VARIABLE, "")
-    return known if known and public(known) == uri else uri
+    configured = environ.get(URI_VARIABLE, "")
+    return configured if configured and public(configured) == uri else uri
 
 
 def absolute(uri: str, cwd: str) -> str:

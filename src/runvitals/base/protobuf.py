@@ -116,11 +116,11 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
         Malformed: truncated, or longer than 10 bytes.
     """
     value = shift = 0
-    for place in range(at, min(at + 10, len(data))):
-        byte = data[place]
+    for position in range(at, min(at + 10, len(data))):
+        byte = data[position]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value & _UINT64, place + 1
+            return value & _UINT64, position + 1
         shift += 7
     raise Malformed(f"no number at byte {at} of {len(data)}")
 

@@ -36,7 +36,7 @@ def token(url: str, environ: Mapping[str, str]) -> str | None:
     Raises:
         ValueError: the login file could not be read.
     """
-    saved = {_key(known): entry.get("token") for known, entry in _servers(login_file(environ)).items()}
+    saved = {_key(server): entry.get("token") for server, entry in _servers(login_file(environ)).items()}
     value = environ.get(VARIABLE)
     if value and _key(url) == _server_of_variable(environ, list(saved)):
         return value
@@ -121,11 +121,11 @@ def known_server(url: str | None, environ: Mapping[str, str]) -> str:
     if url is not None:
         return _key(url)
     named = environ.get(SERVER_VARIABLE)
-    known = [_key(named)] if named else list(_servers(login_file(environ)))
-    if len(known) != 1:
-        found = f"several servers: {', '.join(known)}" if known else "no server"
-        raise ValueError(f"there are keys for {found}; expected the URL of one")
-    return known[0]
+    servers = [_key(named)] if named else list(_servers(login_file(environ)))
+    if len(servers) != 1:
+        problem = f"several servers: {', '.join(servers)}" if servers else "no server"
+        raise ValueError(f"there are keys for {problem}; expected the URL of one")
+    return servers[0]
 
 
 def account(url: str, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -149,10 +149,10 @@ def account(url: str, environ: Mapping[str, str]) -> dict[str, Any]:
             raise ValueError(f"{url} needs a key, and none is stored; `runvitals login {url}` stores one")
         problem = "does not accept the key" if secret is not None else "needs a key, and none is stored"
         raise ValueError(f"{url} {problem}; {remedy(url, environ)}")
-    answer = loads(response.body) if response.status == 200 else None
-    if not isinstance(answer, dict):
+    body = loads(response.body) if response.status == 200 else None
+    if not isinstance(body, dict):
         raise ValueError(f"{url} did not say who this is: {_ACCOUNT} returned {response.status}")
-    return answer
+    return body
 
 
 def tokens(environ: Mapping[str, str]) -> list[str]:
@@ -172,8 +172,8 @@ def save(url: str, secret: str, environ: Mapping[str, str]) -> str:
     """
     path = login_file(environ)
     servers = _servers(path)
-    for known in [known for known in servers if _key(known) == _key(url)]:
-        del servers[known]
+    for server in [server for server in servers if _key(server) == _key(url)]:
+        del servers[server]
     servers[_key(url)] = {"token": secret}
     _write(path, servers)
     return path
@@ -187,9 +187,9 @@ def delete(url: str | None, environ: Mapping[str, str]) -> list[str]:
     """
     path = login_file(environ)
     servers = _servers(path)
-    deleted = [known for known in servers if url is None or _key(known) == _key(url)]
+    deleted = [server for server in servers if url is None or _key(server) == _key(url)]
     if deleted:
-        _write(path, {known: entry for known, entry in servers.items() if known not in deleted})
+        _write(path, {server: entry for server, entry in servers.items() if server not in deleted})
     return deleted
 
 

@@ -162,9 +162,9 @@ def checked_metadata(text: str | None) -> dict[str, Any]:
     if len(text) > MAX_METADATA_BYTES:
         raise ValueError(f"metadata of {len(text):,} characters; expected at most {MAX_METADATA_BYTES:,}")
     try:
-        found = json_values.decoded(text)
+        metadata = json_values.decoded(text)
     except ValueError as error:
         raise ValueError(f"invalid metadata: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(metadata, dict):
         raise ValueError("invalid metadata; expected a JSON object")
-    return found
+    return metadata

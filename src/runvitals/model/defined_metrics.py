@@ -25,15 +25,15 @@ def defined_metrics(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         >>> defined_metrics({"val/*": {"x": "epoch", "goal": "lowest"}, "": {"hidden": True}})
         {'val/*': {'x': 'epoch'}}
     """
-    found: dict[str, dict[str, Any]] = {}
+    definitions: dict[str, dict[str, Any]] = {}
     for name, definition in section.items():
-        if len(found) >= MAX_DEFINITIONS:
+        if len(definitions) >= MAX_DEFINITIONS:
             break
         if isinstance(definition, dict) and not name_fault(name):
             fields = {field: value for field, value in definition.items() if _is_valid(field, value)}
             if fields:
-                found[name] = fields
-    return found
+                definitions[name] = fields
+    return definitions
 
 
 def definition_of(defined: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, Any]:
@@ -44,10 +44,10 @@ def definition_of(defined: Mapping[str, Mapping[str, Any]], name: str) -> dict[s
         {'x': 'epoch', 'hidden': False}
     """
     patterns = [pattern for pattern in defined if pattern != name and matches(pattern, name)]
-    found: dict[str, Any] = {}
-    for pattern in [*sorted(patterns, key=lambda one: (len(one), one)), name]:
-        found.update(defined.get(pattern, {}))
-    return found
+    definition: dict[str, Any] = {}
+    for pattern in [*sorted(patterns, key=lambda pattern: (len(pattern), pattern)), name]:
+        definition.update(defined.get(pattern, {}))
+    return definition
 
 
 def _is_valid(field: str, value: object) -> bool:

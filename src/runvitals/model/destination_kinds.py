@@ -38,6 +38,6 @@ def added(kind: str) -> EntryPoint:
 
     entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
     if kind not in entries:
-        known = ", ".join(sorted({*BUILT_IN, *entries}))
-        raise UnknownDestination(f"unknown destination {kind!r}; expected one of {known}")
+        kinds = ", ".join(sorted({*BUILT_IN, *entries}))
+        raise UnknownDestination(f"unknown destination {kind!r}; expected one of {kinds}")
     return entries[kind]

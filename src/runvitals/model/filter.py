@@ -235,7 +235,7 @@ class Term:
             return (condition.field,)
         if not isinstance(condition, FieldComparison):
             return ()
-        return tuple(one.field for one in condition.alternatives)
+        return tuple(alternative.field for alternative in condition.alternatives)
 
 
 class PlacedRun(Protocol):

@@ -134,11 +134,11 @@ def parse_filters(text: str | None, states: Mapping[str, tuple[str, ...]] = _OWN
     if len(text) > MAX_LENGTH:
         raise BadFilter(f"the filter has {len(text):,} characters; expected at most {MAX_LENGTH:,}")
     try:
-        wanted = json_values.decoded(text)
+        filters = json_values.decoded(text)
     except ValueError as error:
         raise BadFilter(f"the filter is not JSON: {error}") from None
     try:
-        return () if wanted is None else _Translation(states).terms(wanted, 0)
+        return () if filters is None else _Translation(states).terms(filters, 0)
     except RecursionError:  # from a value that the message would show
         raise _too_deep() from None
 
@@ -174,15 +174,15 @@ class _Translation:
         self._states = states
         self._conditions = 0
 
-    def terms(self, wanted: Any, depth: int) -> tuple[Term, ...]:
+    def terms(self, condition: Any, depth: int) -> tuple[Term, ...]:
         """The terms of an object of the filter."""
         if depth > MAX_DEPTH:
             raise _too_deep()
-        if not isinstance(wanted, dict):
+        if not isinstance(condition, dict):
             raise BadFilter(
-                f"invalid condition {_shown(wanted)}; expected an object such as {{'state': 'running'}}"
+                f"invalid condition {_shown(condition)}; expected an object such as {{'state': 'running'}}"
             )
-        return tuple(self._term(name, value, depth) for name, value in wanted.items())
+        return tuple(self._term(name, value, depth) for name, value in condition.items())
 
     def _term(self, name: str, value: Any, depth: int) -> Term:
         if name == "$not":
@@ -190,7 +190,7 @@ class _Translation:
         if name in ("$and", "$or", "$nor"):
             if not isinstance(value, list):
                 raise BadFilter(f"invalid {name}: expected a list of conditions")
-            parts = tuple(Term(AllOf(self.terms(one, depth + 1))) for one in value)
+            parts = tuple(Term(AllOf(self.terms(part, depth + 1))) for part in value)
             return Term(AllOf(parts)) if name == "$and" else Term(AnyOf(parts), negated=name == "$nor")
         if name.startswith("$"):
             raise BadFilter(f"unknown operator {name[:60]!r}; expected $and, $or, $nor, $not or a field")
@@ -235,7 +235,9 @@ class _Translation:
             operator, operand = "$in" if operator == "$eq" else "$nin", [operand]
         if operator not in ("$in", "$nin") or not isinstance(operand, list):
             return operator, operand
-        names = [self._states.get(one.lower(), ()) if isinstance(one, str) else (one,) for one in operand]
+        names = [
+            self._states.get(value.lower(), ()) if isinstance(value, str) else (value,) for value in operand
+        ]
         return operator, [state for states in names for state in states]
 
 
@@ -326,10 +328,10 @@ def _label_term(name: str, operator: str, operand: Any) -> Term:
         texts = _texts(
             name,
             operator,
-            [one for one in operand if one is not None] if isinstance(operand, list) else operand,
+            [value for value in operand if value is not None] if isinstance(operand, list) else operand,
         )
-        found = _any_text(label, texts)
-        return found if None not in operand else Term(AnyOf((found, _label_term(name, "$eq", None))))
+        term = _any_text(label, texts)
+        return term if None not in operand else Term(AnyOf((term, _label_term(name, "$eq", None))))
     if operator == "$eq":
         return _any_text(label, [_text(name, operand)])
     raise BadFilter(f"{name}: unknown operator {operator[:60]!r}; expected one of {_OPERATORS}")
@@ -344,7 +346,7 @@ def _texts(name: str, operator: str, operand: Any) -> list[str]:
         raise BadFilter(f"{name}: expected a list after {operator}")
     if len(operand) > MAX_TEXTS:
         raise BadFilter(f"{name}: {len(operand):,} values after {operator}; expected at most {MAX_TEXTS:,}")
-    return [_text(name, one) for one in operand]
+    return [_text(name, value) for value in operand]
 
 
 def _text(name: str, operand: Any) -> str:
@@ -359,8 +361,8 @@ def _number_term(
     if operator in _COMPARISONS:
         return Term(FieldComparison((Predicate(column, _COMPARISONS[operator], converted(operand)),)))
     if operator == "$in" and isinstance(operand, list):
-        wanted = [Predicate(column, "=", converted(one)) for one in operand if one is not None]
-        return Term(FieldComparison(tuple(wanted))) if wanted else NEVER
+        predicates = [Predicate(column, "=", converted(value)) for value in operand if value is not None]
+        return Term(FieldComparison(tuple(predicates))) if predicates else NEVER
     if operator == "$eq":
         return (
             NEVER if operand is None else Term(FieldComparison((Predicate(column, "=", converted(operand)),)))
@@ -407,7 +409,7 @@ def _field_term(name: str, fields: list[str], operator: str, operand: Any) -> Te
     if operator == "$in":
         if not isinstance(operand, list):
             raise BadFilter(f"{name[:60]}: expected a list after $in")
-        parts = tuple(_field_term(name, fields, "$eq", one) for one in operand)
+        parts = tuple(_field_term(name, fields, "$eq", each) for each in operand)
         return Term(AnyOf(parts))
     if operator != "$eq" and operator not in _COMPARISONS:
         raise BadFilter(f"{name[:60]}: unknown operator {operator[:60]!r}; expected one of {_OPERATORS}")

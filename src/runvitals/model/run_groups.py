@@ -77,10 +77,10 @@ def field_named(name: str) -> str:
     """
     if name.startswith("cfg."):
         name = f"config.{name[len('cfg.') :]}"
-    found = statistic_named(name) or name
-    if not is_field(found):
+    field = statistic_named(name) or name
+    if not is_field(field):
         raise ValueError(f"unknown column {name!r:.100}; expected config.…, summary.… or system.…")
-    return found
+    return field
 
 
 def grouped_by(name: str) -> str:

@@ -53,11 +53,11 @@ class SummaryRules:
         ('max', 'min', 'last')
     """
 
-    __slots__ = ("_kinds", "_known")
+    __slots__ = ("_cached_kinds", "_kinds")
 
     def __init__(self) -> None:
         self._kinds: dict[str, str] = {}
-        self._known: dict[str, str] = {}
+        self._cached_kinds: dict[str, str] = {}
 
     def __bool__(self) -> bool:
         return bool(self._kinds)
@@ -68,15 +68,15 @@ class SummaryRules:
             kind = definition.get("summary") if isinstance(definition, dict) else None
             if kind in KINDS:
                 self._kinds[pattern] = kind
-        self._known = {}
+        self._cached_kinds = {}
 
     def kind(self, name: str) -> str:
         """One of `KINDS`: by the name itself, else by the longest pattern that matches."""
-        kind = self._known.get(name)
+        kind = self._cached_kinds.get(name)
         if kind is None:
             matching = (pattern for pattern in self._kinds if matches(pattern, name))
             pattern = name if name in self._kinds else max(matching, key=_by_length, default="")
-            kind = self._known[name] = self._kinds.get(pattern, "last")
+            kind = self._cached_kinds[name] = self._kinds.get(pattern, "last")
         return kind
 
 
@@ -147,9 +147,9 @@ class WriterSummary:
                 self.counts[name] = before + 1
                 self.values[name] = float(value) + (self.values[name] if before else 0.0)
             else:
-                known = self.values.get(name)
-                better = not is_number(known) or (value < known if kind == "min" else value > known)
-                self.values[name] = value if better else known
+                earlier = self.values.get(name)
+                better = not is_number(earlier) or (value < earlier if kind == "min" else value > earlier)
+                self.values[name] = value if better else earlier
             self.times[name] = time_ms
 
     def add_many(
@@ -166,10 +166,10 @@ class WriterSummary:
             self.counts[name] = before + count
             self.values[name] = total + (self.values[name] if before else 0.0)
         elif kind != "none":
-            known = self.values.get(name)
+            earlier = self.values.get(name)
             best = least if kind == "min" else greatest
-            if is_number(known):
-                best = min(best, float(known)) if kind == "min" else max(best, float(known))
+            if is_number(earlier):
+                best = min(best, float(earlier)) if kind == "min" else max(best, float(earlier))
             self.values[name] = best
         self.times[name] = max(last_ms, self.times.get(name, last_ms))
 

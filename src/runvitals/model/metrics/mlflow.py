@@ -31,14 +31,14 @@ class MlflowColumn(NamedTuple):
 
     Attributes:
         name: MLflow's, without `system/`.
-        places: indices of the sample's values that it is computed from.
+        positions: indices of the sample's values that it is computed from.
         factor: from our unit to MLflow's.
         how: how several values are combined.
         total: whether it is a running total: of several samples the last one is used, without rounding.
     """
 
     name: str
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     factor: float
     how: Literal["mean", "sum"]
     total: bool
@@ -126,9 +126,9 @@ def from_mlflow(name: str) -> Match | None:
     """
     last = bare(name).removeprefix(PREFIX)
     for expression, key in _names():
-        found = expression.fullmatch(last)
-        if found is not None:
-            return DEFINITIONS.find(key.format(**(_IMPLIED | found.groupdict())))
+        match = expression.fullmatch(last)
+        if match is not None:
+            return DEFINITIONS.find(key.format(**(_IMPLIED | match.groupdict())))
     return None
 
 
@@ -146,9 +146,9 @@ def columns(keys: Sequence[str], amd: Collection[int] = ()) -> list[MlflowColumn
         >>> columns(["load1", "memory.usedMB"])[0].name
         'system_memory_usage_megabytes'
     """
-    found: list[MlflowColumn] = []
+    own: list[MlflowColumn] = []
     of_all: dict[str, MlflowColumn] = {}
-    for place, key in enumerate(keys):
+    for position, key in enumerate(keys):
         if key == OF_LIMIT and OF_HOST in keys:
             continue
         match = DEFINITIONS.find(OF_LIMIT if key == OF_HOST else key)
@@ -157,18 +157,18 @@ def columns(keys: Sequence[str], amd: Collection[int] = ()) -> list[MlflowColumn
             continue
         metric = match.metric
         how: Literal["mean", "sum"] = "mean" if metric.unit == "%" else "sum"
-        found.append(MlflowColumn(name, (place,), metric.mlflow_factor, how, metric.kind == "counter"))
+        own.append(MlflowColumn(name, (position,), metric.mlflow_factor, how, metric.kind == "counter"))
         index = match.labels.get("i")
         if index is None:
             continue
         if metric.mlflow_factor == _MB_PER_BYTE and int(index) in amd:
-            found.append(
-                MlflowColumn(name.replace("megabytes", "gigabytes"), (place,), _GB_PER_BYTE, how, False)
+            own.append(
+                MlflowColumn(name.replace("megabytes", "gigabytes"), (position,), _GB_PER_BYTE, how, False)
             )
         unindexed = name.replace(f"gpu_{index}_", "gpu_")
-        before = of_all[unindexed].places if unindexed in of_all else ()
-        of_all[unindexed] = MlflowColumn(unindexed, (*before, place), metric.mlflow_factor, how, False)
-    return found + list(of_all.values())
+        before = of_all[unindexed].positions if unindexed in of_all else ()
+        of_all[unindexed] = MlflowColumn(unindexed, (*before, position), metric.mlflow_factor, how, False)
+    return own + list(of_all.values())
 
 
 @cache

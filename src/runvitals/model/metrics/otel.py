@@ -170,15 +170,15 @@ def find(name: str, attributes: Attributes, unit: str, is_counter: bool) -> Foun
 @cache
 def _rows() -> Mapping[str, list[_Row]]:
     """The metrics by name; of one name, those with the most attributes first."""
-    found: dict[str, list[_Row]] = {}
+    by_name: dict[str, list[_Row]] = {}
     for metric in DEFINITIONS.metrics:
         if metric.otel:
-            found.setdefault(metric.otel, []).append(_Row(metric, _patterns(metric)))
+            by_name.setdefault(metric.otel, []).append(_Row(metric, _patterns(metric)))
     for name, key in _OTHER_NAMES.items():
-        found.setdefault(name, []).append(_Row(DEFINITIONS.by_template[key], {}))
-    for rows in found.values():
+        by_name.setdefault(name, []).append(_Row(DEFINITIONS.by_template[key], {}))
+    for rows in by_name.values():
         rows.sort(key=lambda row: -len(row.attributes))
-    return found
+    return by_name
 
 
 def _patterns(metric: Metric) -> dict[str, re.Pattern[str]]:
@@ -201,20 +201,20 @@ def _labels(name: str, row: _Row, sent: Attributes) -> dict[str, str] | None:
     """The placeholders of a metric; None if the attributes are not its."""
     labels: dict[str, str] = {}
     for attribute, expected in row.attributes.items():
-        found = expected.fullmatch(sent.get(attribute, ""))
-        if found is None:
+        match = expected.fullmatch(sent.get(attribute, ""))
+        if match is None:
             return None
-        labels |= found.groupdict()
+        labels |= match.groupdict()
     others = sent.keys() - row.attributes.keys()
     return labels if others <= _ignored(name) else None
 
 
 @cache
 def _ignored(name: str) -> frozenset[str]:
-    found: Iterable[frozenset[str]] = (
+    matching: Iterable[frozenset[str]] = (
         names for beginning, names in _IGNORED.items() if name.startswith(beginning)
     )
-    return next(iter(found), frozenset())
+    return next(iter(matching), frozenset())
 
 
 def _factor(metric: Metric, unit: str) -> float | None:

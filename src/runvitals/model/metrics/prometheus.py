@@ -68,8 +68,8 @@ def valid_name(name: str) -> str:
         >>> valid_name("9 lives/cat")
         '_9_lives_cat'
     """
-    found = _NOT_IN_NAMES.sub("_", name)
-    return f"_{found}" if not found or found[0].isdigit() else found
+    valid = _NOT_IN_NAMES.sub("_", name)
+    return f"_{valid}" if not valid or valid[0].isdigit() else valid
 
 
 def free_label(name: str) -> str:

@@ -182,7 +182,7 @@ def third_party(site_folders: Iterable[str]) -> tuple[dict[str, str], dict[str, 
 
     Parses the files directly: importing ``importlib.metadata`` costs 15 ms and 4 MB.
     """
-    places: dict[str, str] = {}
+    probe_paths: dict[str, str] = {}
     problems: dict[str, str] = {}
     for folder in site_folders:
         try:
@@ -200,11 +200,11 @@ def third_party(site_folders: Iterable[str]) -> tuple[dict[str, str], dict[str, 
                     problems[f"{source} ({name})"] = (
                         f"entry point {probe_path!r} is not of the form package.module:probe"
                     )
-                elif source in places and places[source] != probe_path:
-                    problems[f"{source} ({probe_path})"] = f"{places[source]} has this name already"
+                elif source in probe_paths and probe_paths[source] != probe_path:
+                    problems[f"{source} ({probe_path})"] = f"{probe_paths[source]} has this name already"
                 else:
-                    places[source] = probe_path
-    return places, problems
+                    probe_paths[source] = probe_path
+    return probe_paths, problems
 
 
 def load(probe_path: str) -> Probe:

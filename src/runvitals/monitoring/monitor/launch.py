@@ -97,16 +97,16 @@ class MonitorSocket:
         if not self.is_ours():
             return None
         self.send(message)
-        answer = b""
+        response = b""
         self._sock.settimeout(timeout_s)
         try:
-            while b"\n" not in answer and len(answer) < _MAX_RESPONSE_LENGTH:
+            while b"\n" not in response and len(response) < _MAX_RESPONSE_LENGTH:
                 data = self._sock.recv(4096)
                 if not data:
                     return None
-                answer += data
+                response += data
             # A second answer may follow, that the whole run is over, if the last process left just then.
-            value = loads(answer.partition(b"\n")[0])
+            value = loads(response.partition(b"\n")[0])
         except (OSError, ValueError):  # ValueError: another program of this user has bound the address
             return None
         finally:

@@ -136,9 +136,9 @@ class Plausibility:
             else:
                 limits = f"{least:g} to {most:g} {range_of(key)[2]}".rstrip()
                 faults.append(Fault(key, value, position, f"{value:.12g} is left out: expected {limits}"))
-        places = {key: position for position, key in enumerate(gauges)}
+        positions = {key: position for position, key in enumerate(gauges)}
         for fault in faults:
-            yield from _derive(fault, gauges, places)
+            yield from _derive(fault, gauges, positions)
         yield from faults
 
     def _is_code(self, key: str, value: float) -> bool:
@@ -196,13 +196,13 @@ def is_number(value: object) -> bool:
     return isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 1023)
 
 
-def _derive(fault: Fault, gauges: Mapping[str, float], places: Mapping[str, int]) -> Iterable[Fault]:
+def _derive(fault: Fault, gauges: Mapping[str, float], positions: Mapping[str, int]) -> Iterable[Fault]:
     """The share of an impossible amount, and the amount of an impossible share."""
     name = _DERIVED.get(name_of(fault.key), "")
     key = f"{fault.key.rpartition('.')[0]}.{name.partition('.')[2]}"
     if name and key in gauges:
         reason = f"is left out: {name_of(fault.key).partition('.')[2]} is {fault.value:.12g}"
-        yield Fault(key, gauges[key], places[key], reason)
+        yield Fault(key, gauges[key], positions[key], reason)
 
 
 def _no_value(value: float) -> str:

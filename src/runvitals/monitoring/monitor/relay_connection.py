@@ -268,17 +268,17 @@ class RelayConnection:
 
 def read_answer(sock: _socket.socket) -> dict[str, Any] | None:
     """Read a message from a relay. Returns None if the relay has gone or the socket's timeout has expired."""
-    answer = b""
-    while b"\n" not in answer:
+    response = b""
+    while b"\n" not in response:
         try:
             data = sock.recv(65536)
         except OSError:
             return None
         if not data:
             return None
-        answer += data
+        response += data
     try:
-        value = loads(answer.partition(b"\n")[0])
+        value = loads(response.partition(b"\n")[0])
     except ValueError:
         return None  # another program of this user has bound the address
     return value if isinstance(value, dict) else None

@@ -22,10 +22,10 @@ def number(low: float, high: float) -> Callable[[Any], float]:
     def check(value: Any) -> float:
         if isinstance(value, bool):
             raise TypeError
-        given = parse_number(value, low, high) if isinstance(value, str) else float(value)
-        if given is None or not low <= given <= high:
+        parsed = parse_number(value, low, high) if isinstance(value, str) else float(value)
+        if parsed is None or not low <= parsed <= high:
             raise ValueError
-        return given
+        return parsed
 
     return check
 
@@ -95,29 +95,29 @@ def list_of(item: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
 
 def index(value: Any) -> int:
     if isinstance(value, str):
-        given = parse_integer(value.strip(), _HIGHEST_INDEX)
-        if given is None:
+        parsed = parse_integer(value.strip(), _HIGHEST_INDEX)
+        if parsed is None:
             raise ValueError
-        return given
+        return parsed
     if isinstance(value, (bool, float)) or not 0 <= int(value) <= _HIGHEST_INDEX:
         raise ValueError
     return int(value)
 
 
 def path(value: Any) -> str:
-    given = os.fspath(value)
-    if not isinstance(given, str):
+    path_text = os.fspath(value)
+    if not isinstance(path_text, str):
         raise TypeError
-    if b"\0" in os.fsencode(given):
+    if b"\0" in os.fsencode(path_text):
         raise ValueError
-    return given
+    return path_text
 
 
 def absolute_path(value: Any) -> str:
-    given = os.path.expanduser(path(text(value)))
-    if not os.path.isabs(given):
+    expanded = os.path.expanduser(path(text(value)))
+    if not os.path.isabs(expanded):
         raise ValueError
-    return given
+    return expanded
 
 
 def server(value: Any) -> str:

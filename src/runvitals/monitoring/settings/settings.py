@@ -264,21 +264,21 @@ def find(name: str, where: str) -> Setting:
     return setting
 
 
-def resolve(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dict[str, Any]:
+def resolve(arguments: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dict[str, Any]:
     """The value of every setting, from the source with the highest precedence that sets it.
 
     Args:
-        given: values from code, already validated (`Settings.given`).
+        arguments: values from code, already validated (`Settings.given`).
         environ: the environment.
         cwd: where the search for a project file starts.
 
     Raises:
         SettingError: an unknown setting or an invalid value, from any source.
     """
-    return {name: value for name, (value, _) in trace(given, environ, cwd).items()}
+    return {name: value for name, (value, _) in trace(arguments, environ, cwd).items()}
 
 
-def trace(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dict[str, tuple[Any, str]]:
+def trace(arguments: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dict[str, tuple[Any, str]]:
     """Like `resolve`, with the origin of each value: name → (value, origin)."""
     values = {name: _default(setting, environ) for name, setting in SETTINGS.items()}
     users, projects = user_file(environ), project_file(cwd)
@@ -291,7 +291,7 @@ def trace(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dic
         if text:
             origin = f"environment variable {setting.variable}"
             values[setting.name] = (setting.parse(text, origin), origin)
-    values.update({name: (value, "argument") for name, value in given.items()})
+    values.update({name: (value, "argument") for name, value in arguments.items()})
     if projects is not None:
         _bind_headers(values, projects, environ)
     return values

@@ -104,7 +104,7 @@ def names_only(value: Any) -> Any:
 def _of_labels(labels: Any) -> dict[str, str]:
     if not isinstance(labels, Mapping):
         raise TypeError
-    return {str(name): _expression(wanted) for name, wanted in labels.items()}
+    return {str(name): _expression(pattern) for name, pattern in labels.items()}
 
 
 def _expression(value: Any) -> str:

@@ -32,12 +32,12 @@ def trust_file(environ: Mapping[str, str]) -> str:
 def reason_untrusted(path: str, content: bytes, environ: Mapping[str, str]) -> str:
     """Why a project file with this content is not trusted; "" if it is."""
     try:
-        known = listed(environ).get(os.path.realpath(path))
+        checksum = listed(environ).get(os.path.realpath(path))
     except ValueError as error:
         return str(error)
-    if known is None:
+    if checksum is None:
         return "the file is not trusted"
-    return "" if known == _checksum(content) else "the file has changed since you trusted it"
+    return "" if checksum == _checksum(content) else "the file has changed since you trusted it"
 
 
 def trust(path: str, content: bytes, environ: Mapping[str, str]) -> None:
@@ -55,10 +55,10 @@ def remove(path: str, environ: Mapping[str, str]) -> bool:
     Raises:
         ValueError: the trust file is not usable. OSError: it is not writable.
     """
-    known = listed(environ)
-    was = known.pop(os.path.realpath(path), None) is not None
+    trusted = listed(environ)
+    was = trusted.pop(os.path.realpath(path), None) is not None
     if was:
-        _write(known, environ)
+        _write(trusted, environ)
     return was
 
 

@@ -86,12 +86,12 @@ def reinit(value: object) -> bool:
     """
     if value == "create_new":
         raise ValueError("init(): reinit='create_new' is not supported; a process has one run at a time")
-    found = _REINIT.get(value) if isinstance(value, (str, bool, type(None))) else None
-    if found is None:
+    policy = _REINIT.get(value) if isinstance(value, (str, bool, type(None))) else None
+    if policy is None:
         raise ValueError(
             f"init(): reinit is {value!r}; expected True, False, return_previous or finish_previous"
         )
-    return found == "finish"
+    return policy == "finish"
 
 
 def chosen(config: Mapping[str, Any], without: Collection[str] | None, only: Collection[str] | None) -> Any:
@@ -116,12 +116,12 @@ def step_metric(x: str | None, others: Mapping[str, Any]) -> str | None:
     return x if named is None else named
 
 
-def own_settings(values: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+def own_settings(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """Settings with W&B's names replaced by ours. Those that change nothing here are left out, and listed.
 
     Args:
         values: as given.
-        known: the names of our settings.
+        names: the names of our settings.
 
     Raises:
         SettingError: a setting that names a credential.
@@ -130,28 +130,28 @@ def own_settings(values: Mapping[str, Any], known: Collection[str]) -> dict[str,
         >>> own_settings({"x_stats_sampling_interval": 5.0, "start_method": "thread"}, ())
         {'sampling_interval': 5.0}
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     ignored = []
     for name, value in values.items():
         if name in ("api_key", "identity_token_file"):
             raise SettingError(f"{name} (argument) is not a setting; use login() or `runvitals login`")
         if name == "console" and value in ("auto", "redirect", "wrap", "off"):
             ignored.append(name)
-        elif name in _SETTINGS or name in known:
-            found[_SETTINGS.get(name, name)] = value
+        elif name in _SETTINGS or name in names:
+            settings[_SETTINGS.get(name, name)] = value
         elif name == "x_label":
-            found["labels"] = {"label": str(value)}
+            settings["labels"] = {"label": str(value)}
         elif name.startswith(_SETTINGS_WITHOUT_EFFECT):
             ignored.append(name)
         else:
-            found[name] = value  # unknown: reported with the closest name
-    if "mode" in found:
-        found["mode"] = MODES.get(found["mode"], found["mode"])
-    if "resume" in found:
-        found["resume"] = RESUMES.get(found["resume"], found["resume"])
+            settings[name] = value  # unknown: reported with the closest name
+    if "mode" in settings:
+        settings["mode"] = MODES.get(settings["mode"], settings["mode"])
+    if "resume" in settings:
+        settings["resume"] = RESUMES.get(settings["resume"], settings["resume"])
     if ignored:
         notify(f"these settings of W&B have no effect here: {', '.join(sorted(ignored))}")
-    return found
+    return settings
 
 
 _MEDIA_WITHOUT_EFFECT = frozenset((

@@ -62,8 +62,8 @@ class JsonApi:
             ApiError: the server rejected it.
             OSError: the server could not be reached, also after several tries.
         """
-        given = {name: value for name, value in (query or {}).items() if value is not None}
-        full = f"{path}?{urlencode(given, doseq=True, quote_via=quote)}" if given else path
+        parameters = {name: value for name, value in (query or {}).items() if value is not None}
+        full = f"{path}?{urlencode(parameters, doseq=True, quote_via=quote)}" if parameters else path
         return self._object(path, self._request("GET", full, None))
 
     def post(self, path: str, value: Mapping[str, Any]) -> dict[str, Any]:

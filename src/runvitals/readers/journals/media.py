@@ -36,15 +36,15 @@ class MediaLog:
 
     def keys(self) -> list[MediaKey]:
         """The names of everything logged, in order of first use; not those of saved files and artifacts."""
-        found = []
+        keys = []
         for key, records in self._records.items():
             logged = [record for record in records if record.value["kind"] not in media.NOT_LOGGED]
             steps = [record.value["step"] for record in logged if record.value["step"] is not None]
             if logged:
                 last_ms = max(record.time_ms for record in logged)
                 extent = (min(steps, default=None), max(steps, default=None))
-                found.append(MediaKey(key, logged[-1].value["kind"], len(logged), *extent, last_ms))
-        return found
+                keys.append(MediaKey(key, logged[-1].value["kind"], len(logged), *extent, last_ms))
+        return keys
 
     def of(self, key: str) -> list[Record]:
         """The records of a key, in the order of their journal."""
@@ -58,18 +58,18 @@ class MediaLog:
             if saved:
                 # Of those of one millisecond the last: `max` returns the first.
                 newest[key] = max(reversed(saved), key=lambda record: record.time_ms)
-        found = (_saved_file(folder, record) for _, record in sorted(newest.items()))
-        return [file for file in found if file is not None]
+        files = (_saved_file(folder, record) for _, record in sorted(newest.items()))
+        return [file for file in files if file is not None]
 
     def artifacts(self) -> list[Record]:
         """The records about artifacts, in the order of their times."""
-        found = [
+        artifacts = [
             record
             for records in self._records.values()
             for record in records
             if record.value["kind"] == media.ARTIFACT
         ]
-        return sorted(found, key=lambda record: record.time_ms)
+        return sorted(artifacts, key=lambda record: record.time_ms)
 
     def names(self, sha256: str) -> bool:
         """Whether a record names a file."""

@@ -116,11 +116,11 @@ class RunReader:
 
     def logged_media(self, key: str) -> list[LoggedMedia]:
         """What was logged under a name, by step."""
-        found = []
+        logged = []
         for record in self.media.of(key):
             writer = self.facts.writer(record.writer)
-            found.append(logged_media(record, writer.rank, writer.host))
-        return sorted(found, key=lambda media: media.order)
+            logged.append(logged_media(record, writer.rank, writer.host))
+        return sorted(logged, key=lambda media: media.order)
 
     def columns(self, patterns: Iterable[str] = (), host: str | None = None) -> Columns:
         """The series of all keys that match a pattern, on all hosts or one, including derived rates."""

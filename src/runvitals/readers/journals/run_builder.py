@@ -125,8 +125,8 @@ class RunBuilder:
         return writer
 
     def _sample(self, writer: WriterStatus, record: Record) -> None:
-        known = self.last.get(writer.host)
-        if writer.role == MONITOR and (known is None or record.time_ms >= known.time_ms):
+        last_sample = self.last.get(writer.host)
+        if writer.role == MONITOR and (last_sample is None or record.time_ms >= last_sample.time_ms):
             self.last[writer.host] = record
 
     def _start(self, writer: WriterStatus, time_ms: int, value: dict[str, Any]) -> None:
@@ -201,8 +201,8 @@ class RunBuilder:
             writer.ending = Ending(value["state"], **_known(value, "exit_code", "signal", "out_of_memory"))
 
     def _set_rank(self, host: str, pid: int, **facts: Any) -> None:
-        known = self._ranks.get((host, pid)) or Rank(host, pid)
-        self._ranks[host, pid] = replace(known, **facts)
+        rank = self._ranks.get((host, pid)) or Rank(host, pid)
+        self._ranks[host, pid] = replace(rank, **facts)
 
     def _command(self) -> list[str]:
         """The command line, from the first host that reports it."""

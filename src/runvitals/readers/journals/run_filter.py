@@ -79,9 +79,9 @@ def _meets(run: Run, term: Term, statistics: SystemStatistics) -> bool:
 
 def _holds_of(run: Run, condition: Any, statistics: SystemStatistics) -> bool:
     if isinstance(condition, AnyOf):
-        return any(_meets(run, one, statistics) for one in condition.terms)
+        return any(_meets(run, term, statistics) for term in condition.terms)
     if isinstance(condition, AllOf):
-        return all(_meets(run, one, statistics) for one in condition.terms)
+        return all(_meets(run, term, statistics) for term in condition.terms)
     if isinstance(condition, HasField):
         return _has_field(run, condition.field, statistics)
     if isinstance(condition, Words):
@@ -95,8 +95,8 @@ def _holds_of(run: Run, condition: Any, statistics: SystemStatistics) -> bool:
         )
     assert isinstance(condition, FieldComparison)
     return any(
-        _matches_field(run, one) if isinstance(one, FieldMatch) else _holds(run, one, statistics)
-        for one in condition.alternatives
+        _matches_field(run, term) if isinstance(term, FieldMatch) else _holds(run, term, statistics)
+        for term in condition.alternatives
     )
 
 
@@ -121,14 +121,14 @@ def _labels(run: Run, condition: Labelled) -> list[str]:
 
 
 def _matches_pattern(text: str, pattern: TextPattern, folds: bool) -> bool:
-    wanted = pattern.text
+    expected = pattern.text
     if folds and pattern.kind in ("glob", "substring"):
-        text, wanted = ascii_lower(text), ascii_lower(wanted)
+        text, expected = ascii_lower(text), ascii_lower(expected)
     if pattern.kind == "exact":
-        return text == wanted
+        return text == expected
     if pattern.kind == "regex":
         return finder(pattern.text)(text)
-    return wanted in text if pattern.kind == "substring" else star_glob(wanted)(text)
+    return expected in text if pattern.kind == "substring" else star_glob(expected)(text)
 
 
 def _matches_field(run: Run, match: FieldMatch) -> bool:
@@ -177,11 +177,15 @@ def _searched(run: Run) -> str:
 
 
 def _holds(run: Run, predicate: Predicate, statistics: SystemStatistics) -> bool:
-    value, wanted = value_of(run, predicate.field, statistics), predicate.scalar
-    if value is None or value.kind != wanted.kind:
+    value, expected = value_of(run, predicate.field, statistics), predicate.scalar
+    if value is None or value.kind != expected.kind:
         return False
     compare = _COMPARE[predicate.operator]
-    return compare(value.number, wanted.number) if wanted.kind == NUMBER else compare(value.text, wanted.text)
+    return (
+        compare(value.number, expected.number)
+        if expected.kind == NUMBER
+        else compare(value.text, expected.text)
+    )
 
 
 def value_of(run: Run, name: str, statistics: SystemStatistics) -> Scalar | None:
@@ -204,9 +208,9 @@ def ordered(
     """The runs in a sort order, each with its sort key: numbers before texts, missing values last."""
     placed = [(_sort_key(run, sort, statistics), run) for run in runs]
     placed.sort(key=lambda entry: entry[0][-1])
-    for part, one in reversed(list(enumerate(sort.parts))):
+    for part, criterion in reversed(list(enumerate(sort.parts))):
         # Sorting is stable: runs with equal values stay in the order of the later parts and of their ids.
-        placed.sort(key=lambda entry: _in_order(entry[0][part], one.descending))
+        placed.sort(key=lambda entry: _in_order(entry[0][part], criterion.descending))
     return placed
 
 
@@ -233,8 +237,8 @@ def _in_order(part: tuple[int, Any], descending: bool) -> tuple[int, Any]:
 
 def _sort_key(run: Run, sort: RunSort, statistics: SystemStatistics) -> _SortKey:
     parts: list[tuple[int, Any]] = []
-    for one in sort.parts:
-        value = value_of(run, one.by, statistics)
+    for criterion in sort.parts:
+        value = value_of(run, criterion.by, statistics)
         if value is None:
             parts.append((_MISSING, 0 if sort.then else run.started_ms))
         else:
@@ -255,8 +259,8 @@ def runs_after(runs: Sequence[tuple[_SortKey, Run]], sort: RunSort, after: str) 
 def _place(key: _SortKey, sort: RunSort) -> tuple[Any, ...]:
     """What a sort key is ordered by."""
     *parts, run_id = key
-    places = [_in_order(part, one.descending) for part, one in zip(parts, sort.parts, strict=True)]
-    return (*places, run_id)
+    order = [_in_order(part, criterion.descending) for part, criterion in zip(parts, sort.parts, strict=True)]
+    return (*order, run_id)
 
 
 def cursor(sort: RunSort, key: _SortKey) -> str:

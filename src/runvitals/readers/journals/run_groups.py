@@ -67,8 +67,8 @@ def _group(
 
 
 def _numbers(runs: Sequence[Run], name: str, statistics: SystemStatistics) -> list[float]:
-    found = (value_of(run, name, statistics) for run in runs)
-    return [value.number for value in found if value is not None and value.kind == NUMBER]
+    values = (value_of(run, name, statistics) for run in runs)
+    return [value.number for value in values if value is not None and value.kind == NUMBER]
 
 
 def _summary(numbers: Sequence[float]) -> ColumnSummary:
@@ -102,11 +102,11 @@ def _field_choices(runs: Iterable[Run]) -> list[FieldChoice]:
         for section in fields.SECTIONS:
             for name, leaf in fields.leaves(section, getattr(run, section)).items():
                 values[name][leaf] += 1
-    found = []
+    choices = []
     for name, counter in sorted(values.items()):
         kinds = Counter(leaf.kind for leaf in counter.elements())
         common = kinds.most_common(1)[0][0]
         kind: FieldKind = "number" if common == NUMBER else "text"
         shown = [_shown(leaf) for leaf, _ in counter.most_common() if leaf.kind == common][:MAX_VALUES]
-        found.append(FieldChoice(name, kind, tuple(value for value in shown if value is not None)))
-    return found
+        choices.append(FieldChoice(name, kind, tuple(value for value in shown if value is not None)))
+    return choices

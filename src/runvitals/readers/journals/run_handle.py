@@ -226,7 +226,7 @@ def open_run(run_id: str, directory: str | None = None) -> OpenRun:
     return OpenRun(RunReader(find_run(run_id, directory), directory))
 
 
-def find_run(wanted: str, directory: str | None = None) -> str:
+def find_run(reference: str, directory: str | None = None) -> str:
     """The id of the run with this id, unique id prefix or name; `latest` is the newest run.
 
     Raises:
@@ -234,34 +234,36 @@ def find_run(wanted: str, directory: str | None = None) -> str:
     """
     runs = RunList(directory)
     folder = paths.runs_dir(runs.directory)
-    if wanted == "latest":
+    if reference == "latest":
         newest_first = runs.runs(now_ms())
         if newest_first:
             return newest_first[0].id
     ids = sorted(runs.ids())
     by_prefix = [
-        run_id for run_id in ids if wanted and run_id.startswith(wanted) and runs.run(run_id, 0) is not None
+        run_id
+        for run_id in ids
+        if reference and run_id.startswith(reference) and runs.run(run_id, 0) is not None
     ]
-    if wanted in by_prefix or len(by_prefix) == 1:
-        return wanted if wanted in by_prefix else by_prefix[0]
+    if reference in by_prefix or len(by_prefix) == 1:
+        return reference if reference in by_prefix else by_prefix[0]
     if by_prefix:
-        raise UnknownRun(f"run id {wanted!r} is ambiguous in {folder}: {_some(by_prefix)}")
+        raise UnknownRun(f"run id {reference!r} is ambiguous in {folder}: {_some(by_prefix)}")
     if not ids:
-        raise UnknownRun(f"no run {wanted!r}: {folder} contains no runs")
+        raise UnknownRun(f"no run {reference!r}: {folder} contains no runs")
     names = {run_id: runs.name(run_id) for run_id in ids}
-    by_name = [run_id for run_id, name in names.items() if name == wanted]
+    by_name = [run_id for run_id, name in names.items() if name == reference]
     if len(by_name) == 1:
         return by_name[0]
     if by_name:
-        raise UnknownRun(f"run name {wanted!r} is ambiguous in {folder}: {_some(by_name)}")
-    known = [*ids, *{name for name in names.values() if name is not None}.difference(ids)]
-    similar = get_close_matches(wanted, known, n=5, cutoff=0.5)
+        raise UnknownRun(f"run name {reference!r} is ambiguous in {folder}: {_some(by_name)}")
+    candidates = [*ids, *{name for name in names.values() if name is not None}.difference(ids)]
+    similar = get_close_matches(reference, candidates, n=5, cutoff=0.5)
     hint = (
         f"; did you mean {_some(similar)}?"
         if similar
         else f"; list its {len(ids)} runs with `runvitals runs`"
     )
-    raise UnknownRun(f"no run {wanted!r} in {folder}{hint}")
+    raise UnknownRun(f"no run {reference!r} in {folder}{hint}")
 
 
 def _some(ids: list[str]) -> str:

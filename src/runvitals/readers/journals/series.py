@@ -107,9 +107,11 @@ class Columns(Mapping[str, Series]):
 
     def _spelled_as(self, key: str) -> list[str]:
         """The keys that match another spelling."""
-        wanted = KeyFilter([key])
+        matches = KeyFilter([key])
         return [
-            known for known in self._by_key if wanted(canonical(known)) or canonical(known) == canonical(key)
+            spelling
+            for spelling in self._by_key
+            if matches(canonical(spelling)) or canonical(spelling) == canonical(key)
         ]
 
     def in_mlflow(self) -> Columns:
@@ -147,24 +149,24 @@ class SampleTable:
     With 55 keys a sample takes 456 bytes.
     """
 
-    __slots__ = ("_places", "keys", "rows", "seqs", "times")
+    __slots__ = ("_positions", "keys", "rows", "seqs", "times")
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         self.keys = keys
         self.seqs = array("q")
         self.times = array("q")
         self.rows = array("d")
-        self._places: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
 
-    def place(self, key: str) -> int:
+    def position(self, key: str) -> int:
         """The number of the column that a key has."""
-        if not self._places:
-            self._places = {key: place for place, key in enumerate(self.keys)}
-        return self._places[key]
+        if not self._positions:
+            self._positions = {key: position for position, key in enumerate(self.keys)}
+        return self._positions[key]
 
     def column(self, key: str) -> Column:
         """Return the values of one key."""
-        index, numpy = self.place(key), numpy_or_none()
+        index, numpy = self.position(key), numpy_or_none()
         if numpy is None:
             return self.rows[index :: len(self.keys)].tolist()
         return numpy.frombuffer(self.rows, numpy.float64)[index :: len(self.keys)].copy()
@@ -306,18 +308,18 @@ class RunSamples:
         """The bytes in memory, approximately."""
         return sum(writer.nbytes for writer in self.writers.values())
 
-    def columns(self, groups: Groups, wanted: Callable[[str], bool]) -> Columns:
+    def columns(self, groups: Groups, selects: Callable[[str], bool]) -> Columns:
         """The selected series and derived rates, as in `each`."""
-        return Columns(self.each(groups, wanted))
+        return Columns(self.each(groups, selects))
 
-    def each(self, groups: Groups, wanted: Callable[[str], bool]) -> Iterator[Series]:
+    def each(self, groups: Groups, selects: Callable[[str], bool]) -> Iterator[Series]:
         """The selected series and derived rates, one after the other: each is a copy of its values.
 
         Args:
             groups: the writers of each (host, role), oldest first.
-            wanted: returns whether a key is selected.
+            selects: returns whether a key is selected.
         """
-        for host, role, writers, selected in self._selected(groups, wanted):
+        for host, role, writers, selected in self._selected(groups, selects):
             for key, wants_values, rate in selected:
                 t, values = _joined([writer.column(key) for writer in writers])
                 if wants_values:
@@ -325,33 +327,33 @@ class RunSamples:
                 if rate is not None and len(t) > 1:
                     yield Series(rate.key, host, role, *derive(t, values, rate.factor))
 
-    def extent(self, groups: Groups, wanted: Callable[[str], bool]) -> tuple[int, int] | None:
+    def extent(self, groups: Groups, selects: Callable[[str], bool]) -> tuple[int, int] | None:
         """Times of the first and the last sample of the selected series; None without samples."""
         first: list[int] = []
         last: list[int] = []
-        for _, _, writers, selected in self._selected(groups, wanted):
-            known: dict[tuple[int, ...], tuple[int, int, int]] = {}
+        for _, _, writers, selected in self._selected(groups, selects):
+            extents: dict[tuple[int, ...], tuple[int, int, int]] = {}
             for key, wants_values, rate in selected:
                 tables = [table for writer in writers for table in writer.tables_of(key) if table.times]
-                place = tuple(map(id, tables))
-                if not place:
+                table_ids = tuple(map(id, tables))
+                if not table_ids:
                     continue
-                if place not in known:
+                if table_ids not in extents:
                     times = sorted(time for table in tables for time in _ends(table.times))
-                    known[place] = times[0], times[min(1, len(times) - 1)], times[-1]
+                    extents[table_ids] = times[0], times[min(1, len(times) - 1)], times[-1]
                 if wants_values or (rate is not None and sum(len(table.times) for table in tables) > 1):
-                    first.append(known[place][0 if wants_values else 1])
-                    last.append(known[place][2])
+                    first.append(extents[table_ids][0 if wants_values else 1])
+                    last.append(extents[table_ids][2])
         return (min(first), max(last)) if first else None
 
     def _selected(
-        self, groups: Groups, wanted: Callable[[str], bool]
+        self, groups: Groups, selects: Callable[[str], bool]
     ) -> Iterator[tuple[str, str, list[WriterSamples], list[tuple[str, bool, Rate | None]]]]:
         """Return (host, role, writers, keys) of each group.
 
         Of a key: whether it is selected itself, and its rate if that is.
         """
-        is_wanted = cache(wanted)  # hosts have the same keys; a filter of many globs takes 10 µs for a key
+        is_wanted = cache(selects)  # hosts have the same keys; a filter of many globs takes 10 µs for a key
         for (host, role), names in groups.items():
             writers = [self.writers[name] for name in names if name in self.writers]
             selected = []

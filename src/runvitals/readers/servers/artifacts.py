@@ -50,8 +50,8 @@ class ServerArtifacts:
             ServerError: the server rejected the request or is unreachable.
         """
         path = f"{_path(address)}/{quote(address.alias, safe='')}"
-        found = responses.known(ArtifactVersion, _get(self._connection, path, address))
-        return ServerArtifact(self._connection, found)
+        version = responses.known(ArtifactVersion, _get(self._connection, path, address))
+        return ServerArtifact(self._connection, version)
 
     def with_digest(self, address: ArtifactAddress, digest: str) -> ServerArtifact | None:
         """The version of a name with these files; None if there is none."""

@@ -33,18 +33,18 @@ class RemoteFiles:
 
     def media(self, key: str, first_step: float | None, last_step: float | None) -> Iterator[LoggedMedia]:
         """See `RemoteRun.media`."""
-        wanted = [("key", key), ("first_step", first_step), ("last_step", last_step)]
-        for row in self._pages("/media/records", "records", wanted):
+        parameters = [("key", key), ("first_step", first_step), ("last_step", last_step)]
+        for row in self._pages("/media/records", "records", parameters):
             yield responses.known(LoggedMedia, row)
 
     def saved(self) -> list[SavedFile]:
         """See `RemoteRun.files`."""
         return [responses.known(SavedFile, row) for row in self._pages("/files", "files", [])]
 
-    def _pages(self, path: str, field: str, wanted: list[tuple[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    def _pages(self, path: str, field: str, query: list[tuple[str, Any]]) -> Iterator[Mapping[str, Any]]:
         after = None
         while True:
-            parameters = [*wanted, ("limit", _PAGE), ("after", after)]
+            parameters = [*query, ("limit", _PAGE), ("after", after)]
             page = self._connection.get_of_run(self._run_id, path, parameters)
             yield from page[field]
             after = page["next"]

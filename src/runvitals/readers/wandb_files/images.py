@@ -52,8 +52,8 @@ class WandbImages:
     def keys(self) -> list[MediaKey]:
         """The names under which images were logged."""
         return [
-            MediaKey(key, media.IMAGE, len(found), found[0].step, found[-1].step, found[-1].time_ms)
-            for key, found in list(self._records.items())
+            MediaKey(key, media.IMAGE, len(records), records[0].step, records[-1].step, records[-1].time_ms)
+            for key, records in list(self._records.items())
         ]
 
     def of(self, key: str) -> list[LoggedMedia]:

@@ -217,8 +217,8 @@ class RunImporter:
             "name": run.name, "project": self._result.project, "group": run.group, "job_type": run.job_type,
             "tags": list(run.tags), "notes": run.notes, "imported_from": "wandb", "entity": run.entity,
         }  # fmt: skip
-        known = {key: value for key, value in about.items() if value}
-        self._note(frames.INFO, run.started_ms, run=known, config=_without_internals(run.config))
+        facts = {key: value for key, value in about.items() if value}
+        self._note(frames.INFO, run.started_ms, run=facts, config=_without_internals(run.config))
 
     def _describe_machine(self, facts: Mapping[str, Any]) -> None:
         clean = dict(facts)
@@ -255,16 +255,16 @@ class RunImporter:
             journal = self._writer("monitor", host, interval_s=self._interval_s)
             self._monitors[label] = journal
             if not label:
-                place = {"role": "train", "rank": None, "writer": self._training.writer}
-                self._note(frames.LIFECYCLE, self._run.started_ms, what="attach", pid=_PID, **place)
+                process = {"role": "train", "rank": None, "writer": self._training.writer}
+                self._note(frames.LIFECYCLE, self._run.started_ms, what="attach", pid=_PID, **process)
         return self._monitors[label]
 
     def _writer(self, role: str, host: str, pid: int | None = None, **about: object) -> JournalWriter:
-        place = f"{host}.{pid}" if pid else host
+        process = f"{host}.{pid}" if pid else host
         head = {"run": self._result.run, "project": self._result.project, "host": host, "role": role}
         head |= self._team
         began_ms = self._run.started_ms
-        name = f"{role}.{place}.{began_ms:x}"
+        name = f"{role}.{process}.{began_ms:x}"
         return JournalWriter(self._folder, name, {**head, "t": began_ms, "pid": pid, "rank": None, **about})
 
     def _note(self, type: int, time_ms: int, **value: object) -> None:

@@ -10,16 +10,16 @@ _MAX_FILES = 10_000
 
 def files_below(folder: str) -> list[str]:
     """The `.wandb` files of a folder, of its run folders, and of the `wandb` folder in it."""
-    found: dict[str, str] = {}
-    for place in (folder, os.path.join(folder, "wandb")):
-        for entry in _entries(place):
+    paths: dict[str, str] = {}
+    for parent in (folder, os.path.join(folder, "wandb")):
+        for entry in _entries(parent):
             if entry.name.endswith(SUFFIX) and entry.is_file():
-                found.setdefault(os.path.realpath(entry.path), entry.path)
+                paths.setdefault(os.path.realpath(entry.path), entry.path)
             elif entry.is_dir() and ("run-" in entry.name):  # run-…, offline-run-…; `latest-run` is a link
                 for inner in _entries(entry.path):
                     if inner.name.endswith(SUFFIX) and inner.is_file():
-                        found.setdefault(os.path.realpath(inner.path), inner.path)
-    return sorted(found)[:_MAX_FILES]
+                        paths.setdefault(os.path.realpath(inner.path), inner.path)
+    return sorted(paths)[:_MAX_FILES]
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

@@ -129,19 +129,19 @@ def decode(payload: bytes, readers: Mapping[int, Callable[[bytes], Record]] | No
     Raises:
         Malformed: invalid record.
     """
-    wanted = _READERS if readers is None else readers
+    by_type = _READERS if readers is None else readers
     for number, _, value in fields(payload):
-        reader = wanted.get(number)
+        reader = by_type.get(number)
         if reader is not None and isinstance(value, bytes):
             return reader(value)
     return None
 
 
 def _message(data: bytes) -> Message:
-    found: dict[int, list[int | bytes]] = {}
+    message: dict[int, list[int | bytes]] = {}
     for number, _, value in fields(data):
-        found.setdefault(number, []).append(value)
-    return found
+        message.setdefault(number, []).append(value)
+    return message
 
 
 def _texts(message: Message, number: int) -> tuple[str, ...]:
@@ -163,18 +163,18 @@ def _messages(message: Message, number: int) -> list[Message]:
 
 def _time_ms(message: Message, number: int) -> int:
     """A `google.protobuf.Timestamp` in ms UTC; 0 if it is missing."""
-    found = _messages(message, number)
-    return _int(found[-1], 1) * 1000 + _int(found[-1], 2) // 1_000_000 if found else 0
+    times = _messages(message, number)
+    return _int(times[-1], 1) * 1000 + _int(times[-1], 2) // 1_000_000 if times else 0
 
 
 def _items(message: Message, number: int) -> dict[str, Any]:
     """Entries of a configuration, a summary or a row. Each has a key or a path, and JSON or a typed value."""
-    found = {}
+    values = {}
     for data in message.get(number, ()):
         if isinstance(data, bytes):
             key, value = _short_item(data) or _item(data)
-            found[key] = value
-    return found
+            values[key] = value
+    return values
 
 
 def _item(data: bytes) -> tuple[str, Any]:
@@ -281,19 +281,19 @@ _INTERNAL = frozenset({"_step", "_runtime", "_timestamp"})
 
 def _defined(data: bytes) -> WandbMetric:
     message = _message(data)
-    found: dict[str, Any] = {}
+    definition: dict[str, Any] = {}
     for summary in _messages(message, 7):
         chosen = [kind for number, kind in _SUMMARY_KINDS.items() if _int(summary, number)]
-        found |= {"summary": chosen[0]} if chosen else {}
+        definition |= {"summary": chosen[0]} if chosen else {}
     x = _text(message, 4)
     if x and x not in _INTERNAL:
-        found["x"] = x
+        definition["x"] = x
     if any(_int(options, 2) for options in _messages(message, 6)):
-        found["hidden"] = True
+        definition["hidden"] = True
     goal = _GOALS.get(_int(message, 8))
     if goal is not None:
-        found["goal"] = goal
-    return WandbMetric(_text(message, 1) or _text(message, 2), found)
+        definition["goal"] = goal
+    return WandbMetric(_text(message, 1) or _text(message, 2), definition)
 
 
 _ENVIRONMENT_TEXTS = {

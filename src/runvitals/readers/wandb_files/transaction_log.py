@@ -94,11 +94,11 @@ class TransactionLog:
         """The chunks from an offset on: type, payload, and the offset of their end."""
         self._file.seek(start)
         while True:
-            wanted = BLOCK_BYTES - start % BLOCK_BYTES
-            block = self._file.read(wanted)
+            size = BLOCK_BYTES - start % BLOCK_BYTES
+            block = self._file.read(size)
             if not block:
                 return
-            yield from self._chunks_of_block(block, start, len(block) < wanted)
+            yield from self._chunks_of_block(block, start, len(block) < size)
             start += len(block)
 
     def _chunks_of_block(self, block: bytes, start: int, last: bool) -> Iterator[tuple[int, bytes, int]]:

@@ -77,8 +77,8 @@ class FsspecFileStore:
     def contents(self) -> Iterator[StoredContent]:
         """Iterate over all contents, in any order."""
         with self._failing("cannot be listed"):
-            found = self._filesystem.find(self._root, detail=True)
-        for path, about in found.items():
+            entries = self._filesystem.find(self._root, detail=True)
+        for path, about in entries.items():
             sha256 = path.rpartition("/")[2]
             if is_sha256(sha256) and path.lstrip("/") == self._key(sha256):
                 yield StoredContent(sha256, int(about["size"]), _changed_s(about))

@@ -142,7 +142,7 @@ def _copy(source: MigratableStore, target: MigratableStore, run: int) -> int:
     samples = 0
     for series in _read(source, run):
         target.put(run, series)
-        samples += sum(len(one.t) for one in series)
+        samples += sum(len(metric_samples.t) for metric_samples in series)
     target.put_batches(run, stored)
     target.flush()
     return samples
@@ -150,15 +150,15 @@ def _copy(source: MigratableStore, target: MigratableStore, run: int) -> int:
 
 def checksum(store: MigratableStore, run: int) -> str:
     """A checksum of all samples of a run, bit by bit, and of which batches were stored."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for series in _read(store, run):
-        for one in series:
-            found.update(b"%d %d " % (one.metric, len(one.t)))
-            found.update(one.t.tobytes())
-            found.update(one.values.tobytes())
+        for metric_samples in series:
+            digest.update(b"%d %d " % (metric_samples.metric, len(metric_samples.t)))
+            digest.update(metric_samples.t.tobytes())
+            digest.update(metric_samples.values.tobytes())
     for writer, ranges in sorted(store.stored_batches(run).items()):
-        found.update(b"%d %r " % (writer, [tuple(one) for one in ranges]))
-    return found.hexdigest()
+        digest.update(b"%d %r " % (writer, [tuple(metric_samples) for metric_samples in ranges]))
+    return digest.hexdigest()
 
 
 def _read(store: MigratableStore, run: int) -> Iterator[list[SeriesSamples]]:

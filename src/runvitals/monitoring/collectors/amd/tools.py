@@ -112,7 +112,7 @@ class AmdSmi:
     def __init__(self, path: str, every_s: float) -> None:
         self._metric = Tool([path, *amd_smi.METRIC], every_s, TIMEOUT_S)
         self._static = Tool([path, *amd_smi.STATIC], STATIC_EVERY_S, TIMEOUT_S)
-        self._known: dict[int, AmdGpuReport] = {}
+        self._static_reports: dict[int, AmdGpuReport] = {}
 
     def devices(self, mono_s: float) -> list[AmdGpuReport] | None:
         """Read all cards; None if there is no new output."""
@@ -122,7 +122,7 @@ class AmdSmi:
             return None
         devices = _with_readings(amd_smi.parse_metric(lenient_json.find(output)), output)
         for device in devices:
-            static = self._known.get(device.index)
+            static = self._static_reports.get(device.index)
             if static is not None:
                 device.pci = device.pci or static.pci
                 device.title, device.unique_id = static.title, static.unique_id
@@ -140,7 +140,9 @@ class AmdSmi:
         try:
             output = _output(self._static, mono_s)
             if output is not None:
-                self._known = {each.index: each for each in amd_smi.parse_static(lenient_json.find(output))}
+                self._static_reports = {
+                    each.index: each for each in amd_smi.parse_static(lenient_json.find(output))
+                }
         except (ToolFailed, ValueError):
             return
 
@@ -188,10 +190,10 @@ class AmdSmiLibrary:
                 self._heard = False
             return None
         self._heard = True
-        answer = loads(lines[-1])
-        if not isinstance(answer, dict) or "gpus" not in answer:
-            raise ToolFailed(str(answer.get("error") if isinstance(answer, dict) else answer))
-        return [_from_library(gpu) for gpu in answer["gpus"]]
+        report = loads(lines[-1])
+        if not isinstance(report, dict) or "gpus" not in report:
+            raise ToolFailed(str(report.get("error") if isinstance(report, dict) else report))
+        return [_from_library(gpu) for gpu in report["gpus"]]
 
     def close(self) -> None:
         """Release what is open."""

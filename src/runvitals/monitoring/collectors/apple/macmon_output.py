@@ -57,8 +57,8 @@ class MacmonSample:
         self.about: dict[str, object] = {}
         self.clock_s = _seconds_of_day(value.get("timestamp"))
         soc = _section(value, "soc")
-        for key, places in _NUMBERS.items():
-            numbers = [_number(_section(value, section).get(name)) for section, name in places]
+        for key, fields in _NUMBERS.items():
+            numbers = [_number(_section(value, section).get(name)) for section, name in fields]
             first_number = next((number for number in numbers if number is not None), None)
             if first_number is not None and not (first_number == 0.0 and key in _NEVER_ZERO):
                 self.gauges[key] = first_number

@@ -98,11 +98,11 @@ class Dcgm:
         for key in (*tick.gauges, *tick.counters):
             if key.startswith("gpu."):
                 self._others.add(key)
-        answer = type(tick)(tick.mono_s)
-        self._reader.sample(answer)
-        for ours, theirs in ((answer.gauges, tick.gauges), (answer.counters, tick.counters)):
+        own_tick = type(tick)(tick.mono_s)
+        self._reader.sample(own_tick)
+        for ours, theirs in ((own_tick.gauges, tick.gauges), (own_tick.counters, tick.counters)):
             theirs.update((key, value) for key, value in ours.items() if key not in self._others)
-        tick.events += answer.events
+        tick.events += own_tick.events
 
     def close(self) -> None:
         """Release what is open."""
@@ -283,11 +283,11 @@ def _of_query(body: bytes) -> Iterator[DcgmSeries]:
     Raises:
         ValueError: the response is invalid, or an error.
     """
-    answer = loads(body)
-    if not isinstance(answer, dict) or answer.get("status") != "success":
-        message = answer.get("error") if isinstance(answer, dict) else answer
+    response = loads(body)
+    if not isinstance(response, dict) or response.get("status") != "success":
+        message = response.get("error") if isinstance(response, dict) else response
         raise ValueError(f"query rejected by Prometheus: {message!s:.200}")
-    data = answer.get("data")
+    data = response.get("data")
     results = data.get("result") if isinstance(data, dict) else None
     for result in results if isinstance(results, list) else ():
         labels = result.get("metric") if isinstance(result, dict) else None

@@ -68,7 +68,7 @@ class Cpu:
         self._cgroup = locate(scope)
         self._file = PseudoFile(scope.path("/proc/stat"))
         self._affinity = Every(AFFINITY_EVERY_S)
-        self._known: dict[bytes, CpuCore] = {}
+        self._cores_by_name: dict[bytes, CpuCore] = {}
         self._cores: list[CpuCore] = []  # the reported ones
         self._online = 1
         self._size = 0
@@ -150,9 +150,9 @@ class Cpu:
             self.absent = absent
 
     def _core(self, name: bytes) -> CpuCore:
-        core = self._known.get(name)
+        core = self._cores_by_name.get(name)
         if core is None:
-            core = self._known[name] = CpuCore(name)
+            core = self._cores_by_name[name] = CpuCore(name)
         return core
 
     def _total_of(self, words: Sequence[bytes]) -> list[int]:

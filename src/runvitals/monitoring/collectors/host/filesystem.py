@@ -186,14 +186,14 @@ class LocalPath:
 class RemotePath:
     """A path whose server may not respond. At most one thread waits for it."""
 
-    __slots__ = ("_absent", "_answer", "_asked_s", "_asking", "_every", "_statvfs", "_usage", "_where")
+    __slots__ = ("_absent", "_asked_s", "_asking", "_every", "_result", "_statvfs", "_usage", "_where")
 
     def __init__(self, path: str, where: str, statvfs: Statvfs) -> None:
         self._where = where
         self._statvfs = statvfs
         self._usage = FilesystemUsage(path)
         self._every = Every(EVERY_S)
-        self._answer: StatvfsResult | OSError | None = None
+        self._result: StatvfsResult | OSError | None = None
         self._asking = False
         self._asked_s = 0.0
         self._absent: dict[str, str] | None = None
@@ -205,7 +205,7 @@ class RemotePath:
 
     def sample(self, tick: Tick) -> dict[str, str]:
         """Write the values, if there are new ones. Returns what is missing, and why."""
-        result, self._answer = self._answer, None
+        result, self._result = self._result, None
         if isinstance(result, OSError):
             self._absent = {self._usage.key: f"{self._where}: {result.strerror}"}
         elif result is not None:
@@ -220,9 +220,9 @@ class RemotePath:
 
     def _read(self) -> None:
         try:
-            self._answer = self._statvfs(self._where)
+            self._result = self._statvfs(self._where)
         except OSError as error:  # stale handle or lost server: no values; retried at the next turn
-            self._answer = error
+            self._result = error
         finally:
             self._asking = False
 

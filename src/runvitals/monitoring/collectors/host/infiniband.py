@@ -136,8 +136,8 @@ def usable_devices(scope: Scope) -> set[str] | None:
     verbs, files = scope.path("/sys/class/infiniband_verbs"), scope.path("/dev/infiniband")
     if not os.path.isdir(verbs) or not os.path.isdir(scope.path("/dev")):
         return None
-    given = set(sysfs.names(files))
-    devices = [read_text(f"{verbs}/{name}/ibdev") for name in sysfs.names(verbs) if name in given]
+    visible = set(sysfs.names(files))
+    devices = [read_text(f"{verbs}/{name}/ibdev") for name in sysfs.names(verbs) if name in visible]
     return {device.strip() for device in devices if device is not None}
 
 

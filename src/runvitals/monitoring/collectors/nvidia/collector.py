@@ -191,7 +191,9 @@ class Nvidia:
                 about.update(device.state())
             slices = about.get("slices")
             if named and isinstance(slices, list):
-                about["slices"] = [{**one, "visible": one["uuid"] in named} for one in slices]
+                about["slices"] = [
+                    {**mig_slice, "visible": mig_slice["uuid"] in named} for mig_slice in slices
+                ]
             gpus.append(about)
         return {**session.driver, "gpu_nvidia": gpus}
 

@@ -130,10 +130,10 @@ def slices(nvml: Nvml, handle: object) -> tuple[list[MigSlice], dict[int, str]]:
     if not is_enabled(nvml, handle):
         return opened, problems
     try:
-        places = nvml.uint("nvmlDeviceGetMaxMigDeviceCount", handle)
+        count = nvml.uint("nvmlDeviceGetMaxMigDeviceCount", handle)
     except NvmlError as error:
         return opened, {0: error.reason}
-    for position in range(places):
+    for position in range(count):
         child = ctypes.c_void_p()
         try:
             nvml.call(

@@ -127,8 +127,8 @@ class NvidiaSmi:
             if card is None and any(other.is_at(who) for other in self._cards.values()):
                 continue  # only its address: a known GPU that is lost, not a new one
             if card is None:
-                taken = {other.index for other in self._cards.values()}
-                card = self._cards[who] = SmiGpu(position if position not in taken else max(taken) + 1, who)
+                used = {other.index for other in self._cards.values()}
+                card = self._cards[who] = SmiGpu(position if position not in used else max(used) + 1, who)
             elif card.is_lost:
                 tick.events.append(_event("device_back", "info", card, "is back"))
             card.is_lost = False

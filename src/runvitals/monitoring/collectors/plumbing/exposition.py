@@ -206,7 +206,7 @@ class ExpositionParser:
     """
 
     __slots__ = (
-        "_known",
+        "_heads",
         "_number",
         "_over",
         "_rest",
@@ -227,7 +227,7 @@ class ExpositionParser:
         self.page = Exposition() if page is None else page
         self.taken = 0
         self._take = take
-        self._known = heads or HeadCache()
+        self._heads = heads or HeadCache()
         self._ticks_per_second = 1.0 if openmetrics else 1000.0
         self._number = 0
         self._rest = b""
@@ -281,7 +281,7 @@ class ExpositionParser:
             if line[0] == "#":
                 _comment(page, line)
                 return
-            sample = _sample(line, self._ticks_per_second, self._known)
+            sample = _sample(line, self._ticks_per_second, self._heads)
         except ValueError as error:
             _note_bad(page, self._number, line, str(error))
             return

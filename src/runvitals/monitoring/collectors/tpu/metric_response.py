@@ -69,8 +69,8 @@ class TpuDistribution:
         self.mean = mean
         self.bounds = list(bounds)
         # Empty buckets at the end may be omitted.
-        held = [max(0.0, each) for each in counts[: len(self.bounds) + 1]]
-        self.counts = held + [0.0] * (len(self.bounds) + 1 - len(held))
+        positive = [max(0.0, each) for each in counts[: len(self.bounds) + 1]]
+        self.counts = positive + [0.0] * (len(self.bounds) + 1 - len(positive))
         self.largest = largest
 
     def percentile(self, percent: float) -> float | None:

@@ -41,7 +41,7 @@ class HeldReadings:
 
         A process that is not in the report has ended. A group with an error has no numbers.
         """
-        held: dict[object, dict[str, tuple[float, Any]]] = {}
+        readings: dict[object, dict[str, tuple[float, Any]]] = {}
         complete = []
         for entry in entries:
             identity = source(entry)
@@ -57,11 +57,11 @@ class HeldReadings:
                     or any(name in errors for name in names)
                 ):
                     del sections[section]
-            held[identity] = sections
+            readings[identity] = sections
             process = {name: entry[name] for name in ("pid", "tag") if name in entry}
             process.update((section, values) for section, (_, values) in sections.items())
             complete.append(process)
-        self._held = held
+        self._held = readings
         return complete
 
 

@@ -70,7 +70,7 @@ class Vendor:
     """
 
     __slots__ = (
-        "_known", "commands", "environ", "every_s", "folders", "identity", "missing", "name",
+        "_names", "commands", "environ", "every_s", "folders", "identity", "missing", "name",
         "programs", "readings", "rows", "timeout_s", "title",
     )  # fmt: skip
 
@@ -95,7 +95,7 @@ class Vendor:
         self.commands = commands
         self.rows = rows
         self.readings = readings
-        self._known = frozenset(name for reading in readings for name in reading.names)
+        self._names = frozenset(name for reading in readings for name in reading.names)
         self.identity = identity or {
             "index": ("index",),
             "name": ("name",),
@@ -110,7 +110,7 @@ class Vendor:
 
     def has_known_readings(self, rows: Sequence[Row]) -> bool:
         """Whether a device has a known reading, even with the value "N/A"."""
-        return any(not self._known.isdisjoint(row) for row in rows)
+        return any(not self._names.isdisjoint(row) for row in rows)
 
 
 def watch(scope: Scope, vendor: Vendor) -> Smi:
@@ -159,7 +159,7 @@ class Smi:
         self._gaps = DeviceGaps(
             (*readings, *derived(vendor.readings)), f"not reported by {vendor.programs[0]}"
         )
-        self._known = KnownDevices(vendor.name, path)
+        self._devices = KnownDevices(vendor.name, path)
 
     @property
     def pending(self) -> bool:
@@ -176,14 +176,14 @@ class Smi:
         rows = self._retry_best(tick.mono_s) or self._read(tick)
         if rows is None:
             return
-        devices = self._known.devices(rows, self._vendor.readings, self._vendor.identity)
+        devices = self._devices.devices(rows, self._vendor.readings, self._vendor.identity)
         write(tick, devices, self._offset)
-        tick.events += self._known.changes(devices, self._offset)
+        tick.events += self._devices.changes(devices, self._offset)
         self._update_facts(devices, tick.mono_s)
 
     def _update_facts(self, devices: Sequence[VendorDevice], mono_s: float) -> None:
         """Update `facts` and `absent`; replace an object only if it has changed."""
-        facts = self._known.facts(devices, self._offset)
+        facts = self._devices.facts(devices, self._offset)
         if facts != self.facts:
             self.facts = facts
         never = {
@@ -192,7 +192,7 @@ class Smi:
             if not any(device.has(key) for device in devices)
         }
         lacking = self._gaps.explain(devices, self._offset, mono_s)
-        absent = {**lacking, **never, **self._known.reasons(self._offset)}
+        absent = {**lacking, **never, **self._devices.reasons(self._offset)}
         if self._complaint:
             absent[_EXIT] = self._complaint
         if absent != self.absent:
@@ -265,7 +265,7 @@ class Smi:
             rows = self._vendor.rows(output)
         except ValueError:
             return None
-        is_whole = self._vendor.has_known_readings(rows) and self._known.count <= len(rows) <= MAX_DEVICES
+        is_whole = self._vendor.has_known_readings(rows) and self._devices.count <= len(rows) <= MAX_DEVICES
         return rows if is_whole else None
 
     def _try_another(self, tool: Tool, why: str) -> bool:
@@ -287,7 +287,7 @@ class Smi:
         if len(rows) > MAX_DEVICES:
             raise ValueError(f"it lists {len(rows)} devices; it printed {first_lines(output)}")
         if not rows and self._worked:
-            tick.events += self._known.changes((), self._offset)
+            tick.events += self._devices.changes((), self._offset)
         if not self._vendor.has_known_readings(rows):
             self._identify(rows)
             what = "none of its devices has a known reading" if rows else "it lists no device"
@@ -298,8 +298,8 @@ class Smi:
         """Keep the devices' identities, if the output has nothing else."""
         devices = [
             each
-            for each in self._known.devices(rows, self._vendor.readings, self._vendor.identity)
+            for each in self._devices.devices(rows, self._vendor.readings, self._vendor.identity)
             if each.identity
         ]
         if devices:
-            self.facts = self._known.facts(devices, self._offset)
+            self.facts = self._devices.facts(devices, self._offset)

@@ -102,8 +102,8 @@ def without_unknown(text: str) -> str:
     return _with_na(text, [span for wordy in _WORDY for span in _places(small, wordy)])
 
 
-def _with_na(text: str, places: Iterable[tuple[int, int]]) -> str:
-    for start, end in sorted(places, reverse=True):
+def _with_na(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    for start, end in sorted(spans, reverse=True):
         blanks = " " * (end - start - 3) if text[end : end + 1] in (" ", "") else ""
         text = f"{text[:start]}N/A{blanks}{text[end:]}"
     return text

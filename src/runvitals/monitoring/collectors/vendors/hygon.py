@@ -22,9 +22,9 @@ def rows(output: bytes) -> list[Row]:
     drawn = columns(text_of(output), ("hcu", "dcu"))
     if drawn:
         return drawn
-    answer = lenient_json.find(output)
+    report = lenient_json.find(output)
     cards = []
-    for name, card in answer.items() if isinstance(answer, dict) else ():
+    for name, card in report.items() if isinstance(report, dict) else ():
         number = name.strip().lower().removeprefix("card")
         if number.isdigit() and isinstance(card, dict):
             cards.append({**_name_fields(flat(card)), "index": number})

@@ -179,8 +179,8 @@ def _idle_files(folder: str) -> list[sysfs.SysfsLevel]:
     for tile in sysfs.names(f"{folder}/device"):
         if tile.startswith("tile") and tile[4:].isdigit():
             groups = [name for name in sysfs.names(f"{folder}/device/{tile}") if name[:2] == "gt"]
-            places = [f"{name}/gtidle/idle_residency_ms" for name in groups]
-            level = sysfs.first(f"{folder}/device/{tile}", places, 1e-3)
+            files = [f"{name}/gtidle/idle_residency_ms" for name in groups]
+            level = sysfs.first(f"{folder}/device/{tile}", files, 1e-3)
             levels += [level] if level is not None else []
     if levels:
         return levels

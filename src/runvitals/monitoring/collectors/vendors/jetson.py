@@ -59,8 +59,8 @@ class JetsonSysfs:
         self._index = index
         self._meminfo = open_if_there(scope.path("/proc/meminfo"))
         devfreq = _devfreq(scope)
-        places = [*([f"{devfreq}/device/load"] if devfreq else []), *(scope.path(path) for path in _LOADS)]
-        load = next((file for file in map(open_if_there, places) if file is not None), None)
+        paths = [*([f"{devfreq}/device/load"] if devfreq else []), *(scope.path(path) for path in _LOADS)]
+        load = next((file for file in map(open_if_there, paths) if file is not None), None)
         self._levels = {
             "gpu": None if load is None else sysfs.SysfsLevel(load, 0.1),  # per mille
             "graphicsClock": sysfs.first(devfreq, ("cur_freq",), 1e-6) if devfreq else None,

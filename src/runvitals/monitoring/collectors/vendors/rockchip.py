@@ -33,10 +33,10 @@ NO_LOAD = (
 def probe(scope: Scope) -> Rockchip:
     """The processor's NPU. Raises Absent if its driver has no files."""
     devfreq = npu_folder(scope)
-    places = [scope.path(folder) for folder in (DEBUG, PROC)]
-    load = next((file for path in places if (file := open_if_there(f"{path}/load"))), None)
+    folders = [scope.path(folder) for folder in (DEBUG, PROC)]
+    load = next((file for path in folders if (file := open_if_there(f"{path}/load"))), None)
     if devfreq is None and load is None:
-        if any(os.path.exists(path) for path in places):
+        if any(os.path.exists(path) for path in folders):
             raise Absent(f"the load of the Rockchip NPU is {NO_LOAD}")
         raise Absent(f"no Rockchip NPU: there is no {DEBUG}, no {PROC} and no NPU in /sys/class/devfreq")
     return Rockchip(scope, load, devfreq)

@@ -38,8 +38,8 @@ def rows(output: bytes) -> list[Row]:
 
     A chip without PCI is connected to another.
     """
-    answer = lenient_json.find(output)
-    chips = objects(answer.get("device_info", []) if isinstance(answer, dict) else answer)
+    report = lenient_json.find(output)
+    chips = objects(report.get("device_info", []) if isinstance(report, dict) else report)
     for index, chip in enumerate(chips):
         chip["index"] = str(index)
         turns = str(chip.get("smbus_telem.FAN_RPM") or "")

@@ -307,18 +307,18 @@ def _with_units(heading: str, words: Sequence[str]) -> list[str]:
     if "(" not in heading:
         return list(words)
     units = [title.partition("(")[2].rstrip(")") for title in heading.split()]
-    places: list[int] = []  # of each word; "54 / 250" is one column
+    columns: list[int] = []  # of each word; "54 / 250" is one column
     for before, word in zip(["/", *words], words, strict=False):
-        behind = places[-1] if places else 0
-        places.append(behind if "/" in (before, word) else behind + 1)
+        behind = columns[-1] if columns else 0
+        columns.append(behind if "/" in (before, word) else behind + 1)
     known_units = {unit for unit in units if unit in _UNITS}
-    if max(places, default=0) == 0 and len(known_units) == 1:
+    if max(columns, default=0) == 0 and len(known_units) == 1:
         units = list(known_units)
-    elif len(units) != max(places, default=0) + 1:
+    elif len(units) != max(columns, default=0) + 1:
         return list(words)
     return [
         word + units[position] if units[position] in _UNITS and _is_bare(word) else word
-        for position, word in zip(places, words, strict=True)
+        for position, word in zip(columns, words, strict=True)
     ]
 
 

@@ -129,12 +129,12 @@ def _described(folder: str) -> dict[str, str] | None:
         content = _text(os.path.join(folder, _DESCRIPTION))
     except OSError:
         return None
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in content.splitlines():
         name, colon, value = line.partition(":")
         if colon and name and not name[0].isspace():
-            found[name.strip()] = _unquoted(value.strip())
-    return found
+            fields[name.strip()] = _unquoted(value.strip())
+    return fields
 
 
 def _unquoted(value: str) -> str:

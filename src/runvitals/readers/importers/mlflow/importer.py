@@ -156,14 +156,14 @@ def rows(metrics: Iterable[MlflowMetric]) -> Iterator[tuple[int, int, dict[str, 
 
 def samples(metrics: Iterable[MlflowMetric]) -> Iterator[tuple[int, str, dict[str, float]]]:
     """Time, host and values, under our keys and in our units, of MLflow's system metrics."""
-    found: dict[tuple[int, str], dict[str, float]] = {}
+    by_time: dict[tuple[int, str], dict[str, float]] = {}
     for metric in metrics:
         match = from_mlflow(metric.key)
         assert match is not None
         node = metric.key.removeprefix(PREFIX).rpartition("/")[0]
-        values = found.setdefault((metric.time_ms, node), {})
+        values = by_time.setdefault((metric.time_ms, node), {})
         values[match.key] = metric.value / match.metric.mlflow_factor
-    for (time_ms, node), values in found.items():
+    for (time_ms, node), values in by_time.items():
         yield time_ms, node, values
 
 

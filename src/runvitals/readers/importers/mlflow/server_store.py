@@ -125,8 +125,8 @@ class MlflowServerStore:
     def _pages(self, what: str, field: str, query: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         token = None
         while True:
-            given = {**query, **({"page_token": token} if token else {})}
-            page = self._api.post(f"{_API}/{what}", given)
+            body = {**query, **({"page_token": token} if token else {})}
+            page = self._api.post(f"{_API}/{what}", body)
             yield from page.get(field, ())
             token = page.get("next_page_token")
             if not token:

@@ -49,9 +49,9 @@ class MlflowSqliteStore:
 
     def runs(self) -> Iterator[MlflowStoreRun]:
         """The runs that are not deleted, and of experiments that are not."""
-        found = self._database.execute(_RUNS).fetchall()
-        self.deleted = self._total - len(found)
-        for run_id, experiment, name, status, started_ms, ended_ms, artifact_uri in found:
+        rows = self._database.execute(_RUNS).fetchall()
+        self.deleted = self._total - len(rows)
+        for run_id, experiment, name, status, started_ms, ended_ms, artifact_uri in rows:
             params = self._pairs("params", run_id)
             tags = self._pairs("tags", run_id)
             yield MlflowStoreRun(

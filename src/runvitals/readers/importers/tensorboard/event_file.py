@@ -216,12 +216,12 @@ def _double(message: Fields, number: int) -> float:
 
 
 def _message(data: bytes) -> Fields:
-    found: Fields = {}
+    message: Fields = {}
     if not isinstance(data, bytes):
         raise Malformed("a number instead of a message")
     for number, _, value in fields(data):
-        found.setdefault(number, []).append(value)
-    return found
+        message.setdefault(number, []).append(value)
+    return message
 
 
 def _text(message: Fields, number: int) -> str:

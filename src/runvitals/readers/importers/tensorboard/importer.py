@@ -30,13 +30,13 @@ def run_folders(root: str) -> Iterator[tuple[str, list[str]]]:
     Raises:
         FileNotFoundError: there are none.
     """
-    found = False
+    has_runs = False
     for folder, _, names in sorted(os.walk(root)):
         events = sorted(name for name in names if _MARK in name and not name.startswith("."))
         if events:
-            found = True
+            has_runs = True
             yield folder, [os.path.join(folder, name) for name in events]
-    if not found:
+    if not has_runs:
         raise FileNotFoundError(f"there is no event file of TensorBoard (…{_MARK}…) in {root}")
 
 
@@ -69,8 +69,10 @@ def import_tensorboard(
         if os.path.exists(paths.run_dir(known_id, directory)):
             report.existing.append(known_id)
         else:
-            place = project or os.path.basename(root) or "tensorboard"
-            about = RunDescription(known_id, place, "tensorboard", 0, name, host=_host(files[0]), team=team)
+            project_name = project or os.path.basename(root) or "tensorboard"
+            about = RunDescription(
+                known_id, project_name, "tensorboard", 0, name, host=_host(files[0]), team=team
+            )
             try:
                 _Importer(directory, about, report).write(files)
             except (OSError, ValueError) as error:

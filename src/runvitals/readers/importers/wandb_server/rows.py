@@ -40,18 +40,18 @@ def media_items(
         kind = value.get("_type") if isinstance(value, dict) else None
         if kind == "histogram":
             items = _histogram(value)
-            found = media.HISTOGRAM
+            our_kind = media.HISTOGRAM
         elif kind in _KINDS:
-            found = _KINDS[kind]
-            items = _files([value], found, download, store)
+            our_kind = _KINDS[kind]
+            items = _files([value], our_kind, download, store)
         elif kind in _GALLERIES:
-            found = _GALLERIES[kind]
-            items = _files(_singles(value), found, download, store)
+            our_kind = _GALLERIES[kind]
+            items = _files(_singles(value), our_kind, download, store)
         else:
             continue
         if items:
             del data[name]
-            yield name, found, items
+            yield name, our_kind, items
 
 
 def _histogram(value: Mapping[str, Any]) -> list[dict[str, Any]]:

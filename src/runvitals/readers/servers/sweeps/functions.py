@@ -50,17 +50,17 @@ def sweep(
     """
     configuration = sweep if isinstance(sweep, Mapping) else read_configuration(sweep)
     settings = resolve_settings({})
-    place = (
+    project_path = (
         entity or configuration.get("entity") or settings["entity"],
         project or configuration.get("project") or settings["project"],
     )
     sweeps = ServerSweeps.of(_server(settings))
     try:
-        made = sweeps.create(*place, configuration, name, prior_runs or ())
+        created = sweeps.create(*project_path, configuration, name, prior_runs or ())
     finally:
         sweeps.close()
-    address = SweepAddress(*place, str(made["id"]))
-    notify(f"made sweep {made['id']}: {page_url(sweeps.url, address)}")
+    address = SweepAddress(*project_path, str(created["id"]))
+    notify(f"made sweep {created['id']}: {page_url(sweeps.url, address)}")
     notify(f"start its runs with `runvitals agent {address}`")
     return address.sweep
 
@@ -122,12 +122,12 @@ def read_configuration(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     with open(name, encoding="utf-8") as file:
         text = file.read()
     try:
-        found = json.loads(text) if name.endswith(".json") else _yaml(name).safe_load(text)
+        configuration = json.loads(text) if name.endswith(".json") else _yaml(name).safe_load(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{name} is not valid: {' '.join(str(error).split())[:300]}") from None
-    if not isinstance(found, Mapping):
+    if not isinstance(configuration, Mapping):
         raise ValueError(f"{name}: expected the configuration of a sweep, with method and parameters")
-    return found
+    return configuration
 
 
 def _yaml(name: str) -> Any:

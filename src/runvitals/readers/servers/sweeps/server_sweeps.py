@@ -93,13 +93,13 @@ class ServerSweeps:
         if prior_runs:
             body["prior_runs"] = list(prior_runs)
         try:
-            made = self._connection.send("POST", path, body)
+            response = self._connection.send("POST", path, body)
         except ServerError as error:
             if error.status != 404 or entity is None:
                 raise
             self._connection.send("POST", f"/entities/{quote(entity, safe='')}/projects", {"name": project})
-            made = self._connection.send("POST", path, body)
-        return answers.named(made)
+            response = self._connection.send("POST", path, body)
+        return answers.named(response)
 
     def read(self, address: SweepAddress) -> Mapping[str, Any]:
         """What the API says of a sweep.

@@ -212,11 +212,11 @@ def command_line(
         "args_json": [json.dumps(dict(parameters))],
         "args_json_file": [parameters_file],
     }
-    found = []
+    arguments = []
     for word in map(str, template):
         is_variable = word.startswith(_VARIABLE) and word.endswith("}")
-        found += [word] if is_variable and not shows_variables else _replaced(word, words)
-    return found
+        arguments += [word] if is_variable and not shows_variables else _replaced(word, words)
+    return arguments
 
 
 def _replaced(word: str, words: Mapping[str, Sequence[str]]) -> list[str]:
@@ -226,7 +226,7 @@ def _replaced(word: str, words: Mapping[str, Sequence[str]]) -> list[str]:
         return [os.environ.get(word.removeprefix(_VARIABLE)[:-1], "")]
     name = word[2:-1]
     if name not in words:
-        allowed = ", ".join(f"${{{one}}}" for one in (*words, "envvar:NAME"))
+        allowed = ", ".join(f"${{{known}}}" for known in (*words, "envvar:NAME"))
         raise ValueError(f"command: unknown placeholder {word!r}; expected one of {allowed}")
     return list(words[name])
 

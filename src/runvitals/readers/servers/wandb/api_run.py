@@ -96,8 +96,8 @@ class ApiRun:
             pandas: whether to return a data frame.
             stream: `default`, or `events` for system metrics.
         """
-        wanted = None if keys is None else list(dict.fromkeys((x_axis, *keys)))
-        rows = self._events() if stream == "events" else list(self.scan_history(wanted))
+        columns = None if keys is None else list(dict.fromkeys((x_axis, *keys)))
+        rows = self._events() if stream == "events" else list(self.scan_history(columns))
         rows.sort(key=lambda row: (row.get(x_axis) is None, row.get(x_axis) or 0))
         if len(rows) > samples:
             rows = [rows[index * (len(rows) - 1) // max(1, samples - 1)] for index in range(samples)]
@@ -123,8 +123,8 @@ class ApiRun:
         """
         merged: dict[Any, dict[str, Any]] = {}
         for number, row in enumerate(self._run.history()):
-            place = ("row", number) if row.step is None else row.step
-            whole = merged.setdefault(place, {})
+            row_key = ("row", number) if row.step is None else row.step
+            whole = merged.setdefault(row_key, {})
             whole.update(row.data, _step=row.step, _timestamp=row.time_ms / 1000)
         for whole in merged.values():
             step = whole["_step"]

@@ -177,8 +177,8 @@ class ClickHouse:
         connection.close()
 
     def _error(self, status: int, text: str) -> StoreError:
-        found = _CODE.search(text)
-        code = int(found.group(1)) if found else 0
+        match = _CODE.search(text)
+        code = int(match.group(1)) if match else 0
         if code == _TIMEOUT_EXCEEDED:
             deadline.check()
         message = text.split(", e.what()")[0].strip()[:_MESSAGE_CHARACTERS] or f"status {status}"

@@ -52,15 +52,15 @@ class Insertion:
             raise StoreUnavailable("ClickHouse takes too long to store earlier batches")
         try:
             self._until_s = until_s
-            known = self._stored([identity(batch) for _, batch in accepted])
+            stored = self._stored([identity(batch) for _, batch in accepted])
             fresh: list[AcceptedBatch] = []
             flags = []
-            for one in accepted:
-                is_new = identity(one.batch) not in known
+            for entry in accepted:
+                is_new = identity(entry.batch) not in stored
                 flags.append(is_new)
                 if is_new:
-                    known.add(identity(one.batch))
-                    fresh.append(one)
+                    stored.add(identity(entry.batch))
+                    fresh.append(entry)
             if fresh:
                 self._insert(fresh)
         finally:

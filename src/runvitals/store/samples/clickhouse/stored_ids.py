@@ -33,7 +33,7 @@ def is_new(clickhouse: ClickHouse) -> bool:
 def highest(clickhouse: ClickHouse) -> tuple[int, int]:
     """The highest id of a run or writer, and of a metric, that was stored."""
     maxima = ("max(run) FROM extents", "max(run) FROM batches", "max(writer) FROM batches")
-    runs = [int(clickhouse.command(f"SELECT {one}") or 0) for one in maxima]
+    runs = [int(clickhouse.command(f"SELECT {expression}") or 0) for expression in maxima]
     return max(runs), int(clickhouse.command("SELECT max(metric) FROM series") or 0)
 
 

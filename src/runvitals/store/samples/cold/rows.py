@@ -69,14 +69,14 @@ def local_chunks(
         WHERE run=? AND (metric, t0) > (?, ?) AND chunk.data > 0 AND t1 < ? ORDER BY metric, t0""",
         (run, *after, before_ms),
     )
-    found: list[LocalChunk] = []
+    chunks: list[LocalChunk] = []
     size = 0
     for *chunk, values, times in rows:
-        found.append(LocalChunk(Chunk(*chunk), values, times))
+        chunks.append(LocalChunk(Chunk(*chunk), values, times))
         size += len(values)
         if size >= max_bytes:
             break
-    return found
+    return chunks
 
 
 def move(
@@ -175,5 +175,6 @@ def unused_objects(connection: sqlite3.Connection) -> list[str]:
 def remove_unused(connection: sqlite3.Connection, digests: Sequence[str]) -> None:
     """Remove the rows of objects that no chunk refers to."""
     connection.executemany(
-        f"DELETE FROM object WHERE sha256=? AND id IN (SELECT id {_UNUSED})", [(one,) for one in digests]
+        f"DELETE FROM object WHERE sha256=? AND id IN (SELECT id {_UNUSED})",
+        [(digest,) for digest in digests],
     )

@@ -18,7 +18,7 @@ from runvitals.base.private_folders import make_private
 from runvitals.journal.paths import OPEN_FLAGS
 from runvitals.store.files.bucket_address import SCHEMES, BucketAddress
 from runvitals.store.files.interface import FileStore
-from runvitals.store.samples.cold.reading import ColdLost, ColdPlace, ColdUnavailable
+from runvitals.store.samples.cold.reading import ColdLocation, ColdLost, ColdUnavailable
 
 CACHE_FOLDER = "cold-cache"
 _SUBFOLDER = "samples"
@@ -26,7 +26,7 @@ _SUBFOLDER = "samples"
 _NEW = "new-"
 _PIECE_BYTES = 256 * 1024
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 1.0, 60.0
-_MAX_WANTED = 1000
+_MAX_REQUESTED = 1000
 
 GIB = 1 << 30
 
@@ -107,49 +107,49 @@ class ColdStorage:
         self._backoff = Backoff(_FIRST_PAUSE_S, _MAX_PAUSE_S)
         self._lock = threading.Lock()
         self._fetching: dict[str, tuple[threading.Lock, int]] = {}
-        self._wanted: dict[str, None] = {}
+        self._requested: dict[str, None] = {}
         self._lost: dict[str, tuple[Backoff, str]] = {}
         self.wake: Callable[[], None] = lambda: None
         self.problem: str | None = None
 
     # Reading
 
-    def read(self, place: ColdPlace) -> bytes:
+    def read(self, location: ColdLocation) -> bytes:
         """See `ColdReader`. Waits for the bucket."""
         for _ in range(3):  # another thread may remove it from the cache
-            found = self._read_cached(place)
-            if found is not None:
-                return found
-            self.fetch(place.sha256)
+            content = self._read_cached(location)
+            if content is not None:
+                return content
+            self.fetch(location.sha256)
         raise ColdUnavailable(f"{self.settings.address}: the cache of {self._cache} is too small")
 
-    def forget(self, place: ColdPlace) -> None:
+    def forget(self, location: ColdLocation) -> None:
         """Fetch the object again when it is read next."""
         with suppress(FileNotFoundError):
-            os.unlink(self._path(place.sha256))
+            os.unlink(self._path(location.sha256))
 
-    def read_cached(self, place: ColdPlace) -> bytes:
-        """As `read`, but does not wait: what is not in the cache is fetched later, by `fetch_wanted`."""
-        found = self._read_cached(place)
-        if found is None:
+    def read_cached(self, location: ColdLocation) -> bytes:
+        """As `read`, but does not wait: what is not in the cache is fetched later, by `fetch_requested`."""
+        content = self._read_cached(location)
+        if content is None:
             with self._lock:
-                if len(self._wanted) < _MAX_WANTED:
-                    self._wanted[place.sha256] = None
+                if len(self._requested) < _MAX_REQUESTED:
+                    self._requested[location.sha256] = None
             self.wake()
             raise ColdUnavailable(
-                f"samples are still being fetched from {self.settings.address}", place.sha256
+                f"samples are still being fetched from {self.settings.address}", location.sha256
             )
-        return found
+        return content
 
-    def fetch_wanted(self) -> None:
+    def fetch_requested(self) -> None:
         """Fetch what `read_cached` did not find.
 
         Raises:
             ColdUnavailable: an object cannot be read at present.
         """
         with self._lock:
-            wanted, self._wanted = list(self._wanted), {}
-        for sha256 in wanted:
+            digests, self._requested = list(self._requested), {}
+        for sha256 in digests:
             self.fetch(sha256)
 
     @contextmanager
@@ -164,16 +164,16 @@ class ColdStorage:
         with open(self._path(sha256), "rb") as file:
             yield file
 
-    def _read_cached(self, place: ColdPlace) -> bytes | None:
-        path = self._path(place.sha256)
+    def _read_cached(self, location: ColdLocation) -> bytes | None:
+        path = self._path(location.sha256)
         try:
             with open(path, "rb", buffering=0) as file:
-                file.seek(place.offset)
-                found = file.read(place.size)
+                file.seek(location.offset)
+                content = file.read(location.size)
             os.utime(path)  # the objects that were not read for longest are removed first
         except FileNotFoundError:
             return None
-        return found
+        return content
 
     def fetch(self, sha256: str) -> None:
         """Fetch an object into the cache, unless it is there.
@@ -376,10 +376,10 @@ class CachedOnly:
     def __init__(self, storage: ColdStorage) -> None:
         self._storage = storage
 
-    def read(self, place: ColdPlace) -> bytes:
+    def read(self, location: ColdLocation) -> bytes:
         """Return the bytes at a place, if its object is on this machine."""
-        return self._storage.read_cached(place)
+        return self._storage.read_cached(location)
 
-    def forget(self, place: ColdPlace) -> None:
+    def forget(self, location: ColdLocation) -> None:
         """Fetch the object again when it is read next."""
-        self._storage.forget(place)
+        self._storage.forget(location)

@@ -11,7 +11,7 @@ import numpy as np
 from runvitals.base.buckets import Floats, Integers
 from runvitals.store.samples import codec
 from runvitals.store.samples.codec import CorruptData
-from runvitals.store.samples.cold.reading import ColdReader, ColdUnavailable, place_of
+from runvitals.store.samples.cold.reading import ColdReader, ColdUnavailable, location_of
 from runvitals.store.samples.sqlite.blocks import Group
 from runvitals.store.samples.sqlite.chunk_summary import summarize
 
@@ -126,17 +126,19 @@ class ChunkDecoder:
         return codec.decode(self._blob("data", chunk.data), np.float64, chunk.ticks)
 
     def _cold_values(self, chunk: Chunk) -> Floats:
-        place = place_of(self._connection, -chunk.data)
-        if place is None:
+        location = location_of(self._connection, -chunk.data)
+        if location is None:
             raise CorruptData(f"row {-chunk.data} of table cold is missing")
         if self._cold is None:
             raise ColdUnavailable("these samples are in cold storage: start the server with --cold-storage")
         try:
-            return codec.decode(self._cold.read(place), np.float64, chunk.ticks)
+            return codec.decode(self._cold.read(location), np.float64, chunk.ticks)
         except CorruptData as error:
             # Objects are verified when they are fetched: the copy in the cache was damaged.
-            self._cold.forget(place)
-            raise ColdUnavailable(f"the object {place.sha256} was damaged in the cache: {error}") from error
+            self._cold.forget(location)
+            raise ColdUnavailable(
+                f"the object {location.sha256} was damaged in the cache: {error}"
+            ) from error
 
     def _blob(self, table: str, blob_id: int) -> bytes:
         row = self._connection.execute(f"SELECT data FROM {table} WHERE id=?", (blob_id,)).fetchone()

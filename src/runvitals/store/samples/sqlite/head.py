@@ -99,12 +99,12 @@ class Head:
         self.samples += ticks * len(batch.metrics)
         return allocated
 
-    def blocks(self, wanted: Set[int] | None = None) -> list[Block]:
+    def blocks(self, selected: Set[int] | None = None) -> list[Block]:
         """The rows; only of the sets of columns that contain a wanted metric."""
         return [
             buffer.block()
             for columns, buffers in self._buffers.items()
-            if wanted is None or not wanted.isdisjoint(columns)
+            if selected is None or not selected.isdisjoint(columns)
             for buffer in buffers
         ]
 
@@ -144,14 +144,14 @@ class Heads:
                 if head.ticks >= self._full_ticks:
                     self.full = True
 
-    def blocks(self, runs: Iterable[int], wanted: Set[int] | None = None) -> dict[int, list[Block]]:
+    def blocks(self, runs: Iterable[int], selected: Set[int] | None = None) -> dict[int, list[Block]]:
         """The rows of the runs that have any, of these metrics or all."""
         with self._lock:
             blocks = {}
             for run in runs:
                 heads = [head for head in (self._sealing.get(run), self._growing.get(run)) if head]
                 if heads:
-                    blocks[run] = [block for head in heads for block in head.blocks(wanted)]
+                    blocks[run] = [block for head in heads for block in head.blocks(selected)]
             return blocks
 
     def last_times(self, runs: Iterable[int]) -> dict[int, int]:

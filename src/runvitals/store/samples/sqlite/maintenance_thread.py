@@ -208,10 +208,10 @@ class MaintenanceThread:
         self._compactor.sealed(month)
 
     def _report(self, error: Exception) -> None:
-        known = isinstance(error, StoreError)
-        problem = str(error) if known else repr(error)
+        is_expected = isinstance(error, StoreError)
+        problem = str(error) if is_expected else repr(error)
         if problem != self._problem:  # logged once, not at every retry
-            log.error("could not seal samples, will retry: %s", problem, exc_info=not known)
+            log.error("could not seal samples, will retry: %s", problem, exc_info=not is_expected)
         self._problem = problem
 
     def _record_months(self) -> None:

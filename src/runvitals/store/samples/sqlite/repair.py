@@ -149,11 +149,11 @@ def set_damaged_months_aside(folder: str, report: Report) -> None:
             _move_damaged_rows(path, month_files.FORMAT, report)
 
 
-def restore(store: SqliteChunks, wanted: Callable[[int], bool]) -> Iterator[str]:
+def restore(store: SqliteChunks, should_restore: Callable[[int], bool]) -> Iterator[str]:
     """Restore the readable samples of the month files that were set aside. Yields a line about each file.
 
     Args:
-        wanted: whether to restore a run, by its id: deleted runs are not restored.
+        should_restore: whether to restore a run, by its id: deleted runs are not restored.
     """
     for path in store.set_aside():
         if not os.path.isfile(path):
@@ -167,7 +167,7 @@ def restore(store: SqliteChunks, wanted: Callable[[int], bool]) -> Iterator[str]
                 yield f"{path} belongs to another store and was not read; renamed it to {into}"
                 continue
             for run, blocks, unreadable in _blocks(connection, store.cold):
-                if wanted(run):
+                if should_restore(run):
                     if blocks:
                         store.restore(run, blocks)
                     samples += sum(block.values.size for block in blocks)
@@ -186,7 +186,7 @@ def _is_foreign(connection: sqlite3.Connection, store_id: str | None) -> bool:
         return False
 
 
-def restore_from_cold_storage(store: SqliteChunks, wanted: Callable[[int], bool]) -> Iterator[str]:
+def restore_from_cold_storage(store: SqliteChunks, should_restore: Callable[[int], bool]) -> Iterator[str]:
     """Restore the samples of deleted month files that are in cold storage. Yields a line if there are any.
 
     Raises:
@@ -205,7 +205,7 @@ def restore_from_cold_storage(store: SqliteChunks, wanted: Callable[[int], bool]
                 if listed["store"] != store.store_id:
                     continue
                 for run, block in objects.blocks(file, listed):
-                    if wanted(run) and month_files.month_of(int(block.t[0])) in months:
+                    if should_restore(run) and month_files.month_of(int(block.t[0])) in months:
                         by_run.setdefault(run, []).append(block)
         except ColdLost as error:
             yield f"{error}: if it had samples of deleted files, they are lost"

@@ -65,7 +65,7 @@ class RunMonth:
         blocks: samples of this month in memory; those of packs are added.
         t0, t1: range to read, both included.
         run_packs: the run's packs, if they have been read already.
-        wanted: skip packs without any of these metrics; None: skip none.
+        selected: skip packs without any of these metrics; None: skip none.
 
     Attributes:
         damaged: what could not be read so far.
@@ -80,14 +80,14 @@ class RunMonth:
         t0: int,
         t1: int,
         run_packs: Sequence[packs.Pack] | None = None,
-        wanted: Set[int] | None = None,
+        selected: Set[int] | None = None,
     ) -> None:
         self._connection = connection
         self.run = run
         self._t0, self._t1 = t0, t1
         self.damaged: list[DamagedData] = list(self._set_aside())
         self.unavailable: ColdUnavailable | None = None
-        self.blocks = [*self._pack_blocks(run_packs, wanted), *blocks]
+        self.blocks = [*self._pack_blocks(run_packs, selected), *blocks]
         self._decoder = ChunkDecoder(connection) if connection else None
         self._joined: dict[tuple[object, ...], _JoinedTimes] = {}
 
@@ -102,13 +102,13 @@ class RunMonth:
                 yield DamagedData(self.run, metric, t0, t1, f"set aside: {reason}")
 
     def _pack_blocks(
-        self, run_packs: Sequence[packs.Pack] | None, wanted: Set[int] | None
+        self, run_packs: Sequence[packs.Pack] | None, selected: Set[int] | None
     ) -> Iterator[Block]:
         if run_packs is None:
             run_packs = packs.of_run(self._connection, self.run) if self._connection else ()
         for pack in run_packs:
-            is_wanted = wanted is None or not wanted.isdisjoint(pack.metrics)
-            if is_wanted and pack.t0 <= self._t1 and pack.t1 >= self._t0:
+            is_selected = selected is None or not selected.isdisjoint(pack.metrics)
+            if is_selected and pack.t0 <= self._t1 and pack.t1 >= self._t0:
                 try:
                     yield pack.block()
                 except CorruptData as error:

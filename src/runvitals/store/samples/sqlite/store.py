@@ -360,13 +360,13 @@ class SqliteChunks:
     def put(self, run: int, series: Sequence[SeriesSamples]) -> None:
         """Store samples without a batch."""
         by_times: dict[bytes, list[SeriesSamples]] = {}
-        for one in series:
-            by_times.setdefault(one.t.tobytes(), []).append(one)
+        for samples in series:
+            by_times.setdefault(samples.t.tobytes(), []).append(samples)
         blocks = [
             on_disk(
-                tuple(one.metric for one in same),
+                tuple(samples.metric for samples in same),
                 same[0].t,
-                np.column_stack([one.values for one in same]),
+                np.column_stack([samples.values for samples in same]),
             )
             for same in by_times.values()
         ]
@@ -405,11 +405,11 @@ class SqliteChunks:
 
     def known_objects(self) -> set[str]:
         """The objects of cold storage that month files refer to, or that may not be needed any more."""
-        known = set(self._commit_thread.call(noted_objects.noted))
+        digests = set(self._commit_thread.call(noted_objects.noted))
         for month in self._months.existing():
             with self._months.reader(month) as connection, database.store_errors(self._months.path(month)):
-                known.update(cold_rows.objects(connection))
-        return known
+                digests.update(cold_rows.objects(connection))
+        return digests
 
     def note_unneeded(self, digests: Collection[str]) -> None:
         """Let objects of cold storage be removed later, whose samples are in month files again."""
