@@ -108,7 +108,7 @@ class LiveRun:
 
     def _append(self, records: list[bytes]) -> None:
         size = self.file.stat().st_size if self.file.exists() else 0
-        data, self._number = encoding.framed(records, size, self._number)
+        data, self._number = encoding.frame(records, size, self._number)
         with open(self.file, "ab") as file:
             file.write(data)
 

@@ -31,7 +31,7 @@ _NONE = ["nan", "inf", "-inf", "-5", "1e400", "9" * 5000, "soon", "", "Mon, 32 F
 def test_invalid_retry_after_is_ignored(text: str) -> None:
     after_s = _response(Retry_After=text).retry_after_s
     assert after_s is None or after_s == 0.0
-    assert backoff().failed(0.0, after_s) >= 1.0
+    assert backoff().note_failure(0.0, after_s) >= 1.0
 
 
 def test_retry_after_in_seconds_or_as_a_date() -> None:
@@ -40,7 +40,7 @@ def test_retry_after_in_seconds_or_as_a_date() -> None:
     assert after_s is not None
     assert 90 < after_s <= 100
     late_s = _response(Retry_After=f"{_LATE} GMT").retry_after_s
-    assert backoff().failed(0.0, late_s) <= 3600 * 1.5
+    assert backoff().note_failure(0.0, late_s) <= 3600 * 1.5
 
 
 @pytest.mark.parametrize(

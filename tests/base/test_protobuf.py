@@ -17,9 +17,9 @@ from runvitals.base.protobuf import (
     read_double,
     read_doubles,
     read_varints,
-    signed,
     single,
     text,
+    to_signed,
     uint,
     unzigzag,
 )
@@ -31,7 +31,7 @@ INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 def test_integers(value: int) -> None:
     assert wrappers_pb2.Int64Value.FromString(uint(1, value)).value == value
     [(number, _, read)] = fields(wrappers_pb2.Int64Value(value=value).SerializeToString() or uint(1, 0))
-    assert (number, signed(int(read))) == (1, value)
+    assert (number, to_signed(int(read))) == (1, value)
 
 
 @given(st.floats(allow_nan=False))

@@ -56,7 +56,7 @@ def within(seconds: float) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if passed() and not isinstance(error, TooSlow):
+        if has_passed() and not isinstance(error, TooSlow):
             raise _reason() from error
         raise
     finally:
@@ -70,11 +70,11 @@ def check() -> None:
         TooSlow: the deadline has passed.
         ClientLeft: the client has left.
     """
-    if passed():
+    if has_passed():
         raise _reason()
 
 
-def passed() -> bool:
+def has_passed() -> bool:
     """Whether the deadline has passed, or the client has left; False without a deadline."""
     until_s = _until_s.get()
     return until_s is not _NEVER and (time.monotonic() > until_s or _nobody_waits())

@@ -196,7 +196,7 @@ class HttpClient:
         response_class: Any = partial(_timed_response, self._timeout_s)
         if not self._secure:
             if proxy is not None:
-                self._absolute = f"http://{_bracketed(self._host)}:{self._port}"
+                self._absolute = f"http://{_bracket(self._host)}:{self._port}"
             plain = http.client.HTTPConnection(host, port, timeout=self._timeout_s)
             plain.response_class = response_class
             return plain
@@ -275,7 +275,7 @@ class _TimedReader(io.RawIOBase):
         super().close()
 
 
-def _bracketed(host: str) -> str:
+def _bracket(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 

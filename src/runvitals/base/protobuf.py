@@ -125,7 +125,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
     raise Malformed(f"no number at byte {at} of {len(data)}")
 
 
-def signed(value: int) -> int:
+def to_signed(value: int) -> int:
     """A varint of type int32 or int64.
 
     >>> signed(0xFFFFFFFFFFFFFFFF)
@@ -166,5 +166,5 @@ def read_varints(packed: bytes) -> list[int]:
     at = 0
     while at < len(packed):
         number, at = read_varint(packed, at)
-        numbers.append(signed(number))
+        numbers.append(to_signed(number))
     return numbers

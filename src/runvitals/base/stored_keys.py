@@ -227,8 +227,8 @@ def _write(path: str, servers: Mapping[str, Mapping[str, str]]) -> None:
     for url, entry in servers.items():
         lines += [
             "",
-            f"[servers.{_quoted(url)}]",
-            *(f"{name} = {_quoted(text)}" for name, text in entry.items()),
+            f"[servers.{_quote(url)}]",
+            *(f"{name} = {_quote(text)}" for name, text in entry.items()),
         ]
     make_private(os.path.dirname(path))
     part = f"{path}.part"
@@ -239,6 +239,6 @@ def _write(path: str, servers: Mapping[str, Mapping[str, str]]) -> None:
     os.replace(part, path)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A TOML basic string; its escapes are those of JSON."""
     return dumps(text).decode("ascii")

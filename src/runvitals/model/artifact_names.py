@@ -162,7 +162,7 @@ def checked_metadata(text: str | None) -> dict[str, Any]:
     if len(text) > MAX_METADATA_BYTES:
         raise ValueError(f"metadata of {len(text):,} characters; expected at most {MAX_METADATA_BYTES:,}")
     try:
-        metadata = json_values.decoded(text)
+        metadata = json_values.decode(text)
     except ValueError as error:
         raise ValueError(f"invalid metadata: {error}") from None
     if not isinstance(metadata, dict):

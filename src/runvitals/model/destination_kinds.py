@@ -25,10 +25,10 @@ def check(kind: str) -> None:
         UnknownDestination: there is none; the text lists the known ones.
     """
     if kind not in BUILT_IN:
-        added(kind)
+        find_added(kind)
 
 
-def added(kind: str) -> EntryPoint:
+def find_added(kind: str) -> EntryPoint:
     """The entry point of a kind that an installed package adds.
 
     Raises:

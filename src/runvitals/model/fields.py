@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
-from runvitals.model.names import plain_text, shortened
+from runvitals.model.names import plain_text, shorten
 
 SECTIONS = ("config", "summary")
 MAX_TEXT = 200
@@ -37,7 +37,7 @@ def of_number(number: float) -> Scalar:
 
 def of_text(text: str) -> Scalar:
     """Make the value of a text, of which only the beginning is compared."""
-    return Scalar(TEXT, 0.0, shortened(text, MAX_TEXT))
+    return Scalar(TEXT, 0.0, shorten(text, MAX_TEXT))
 
 
 def scalar(value: object) -> Scalar | None:

@@ -30,7 +30,7 @@ class InvalidValue(ValueError):
         """The field of the whole that has it; empty: none."""
 
 
-def decoded(text: bytes | str) -> Any:
+def decode(text: bytes | str) -> Any:
     """The value of a JSON text, checked.
 
     Raises:
@@ -39,7 +39,7 @@ def decoded(text: bytes | str) -> Any:
         ValueError: it has an integer of thousands of digits.
 
     Example:
-        >>> decoded('{"lr": 0.1}')
+        >>> decode('{"lr": 0.1}')
         {'lr': 0.1}
     """
     try:

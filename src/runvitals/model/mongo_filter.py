@@ -134,7 +134,7 @@ def parse_filters(text: str | None, states: Mapping[str, tuple[str, ...]] = _OWN
     if len(text) > MAX_LENGTH:
         raise BadFilter(f"the filter has {len(text):,} characters; expected at most {MAX_LENGTH:,}")
     try:
-        filters = json_values.decoded(text)
+        filters = json_values.decode(text)
     except ValueError as error:
         raise BadFilter(f"the filter is not JSON: {error}") from None
     try:
@@ -180,7 +180,7 @@ class _Translation:
             raise _too_deep()
         if not isinstance(condition, dict):
             raise BadFilter(
-                f"invalid condition {_shown(condition)}; expected an object such as {{'state': 'running'}}"
+                f"invalid condition {_excerpt(condition)}; expected an object such as {{'state': 'running'}}"
             )
         return tuple(self._term(name, value, depth) for name, value in condition.items())
 
@@ -224,10 +224,10 @@ class _Translation:
         if name == "state":
             operator, operand = self._with_our_states(operator, operand)
         if operator in ("$ne", "$nin"):
-            return _negated(_compare(name, "$eq" if operator == "$ne" else "$in", operand))
+            return _negate(_compare(name, "$eq" if operator == "$ne" else "$in", operand))
         if operator == "$exists":
             has_none = _compare(name, "$eq", None)
-            return _negated(has_none) if operand else has_none
+            return _negate(has_none) if operand else has_none
         return _compare(name, operator, operand)
 
     def _with_our_states(self, operator: str, operand: Any) -> tuple[str, Any]:
@@ -241,7 +241,7 @@ class _Translation:
         return operator, [state for states in names for state in states]
 
 
-def _negated(term: Term) -> Term:
+def _negate(term: Term) -> Term:
     return Term(term.condition, not term.negated)
 
 
@@ -351,7 +351,7 @@ def _texts(name: str, operator: str, operand: Any) -> list[str]:
 
 def _text(name: str, operand: Any) -> str:
     if not isinstance(operand, str):
-        raise BadFilter(f"{name}: cannot be compared with {_shown(operand)}; expected a text")
+        raise BadFilter(f"{name}: cannot be compared with {_excerpt(operand)}; expected a text")
     return operand
 
 
@@ -388,20 +388,20 @@ def time_ms(value: Any) -> float:
 
 def _seconds_ms(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise BadFilter(f"invalid value {_shown(value)}; expected a number of seconds")
+        raise BadFilter(f"invalid value {_excerpt(value)}; expected a number of seconds")
     try:
         ms = float(value) * 1000
     except OverflowError:
         ms = math.inf
     if not abs(ms) < _MAX_NUMBER_MS:
-        raise BadFilter(f"invalid number of seconds {_shown(value)}; it is too large")
+        raise BadFilter(f"invalid number of seconds {_excerpt(value)}; it is too large")
     return ms
 
 
 def _field_term(name: str, fields: list[str], operator: str, operand: Any) -> Term:
     if operator == "$eq" and operand is None:
         has_value = tuple(Term(HasField(field)) for field in fields)
-        return _negated(has_value[0] if len(has_value) == 1 else Term(AnyOf(has_value)))
+        return _negate(has_value[0] if len(has_value) == 1 else Term(AnyOf(has_value)))
     if operator == "$regex":
         return Term(
             FieldComparison(tuple(FieldMatch(field, TextPattern(operand, "regex")) for field in fields))
@@ -424,7 +424,7 @@ def _value(name: str, operand: Any) -> float | str | bool:
         return json.dumps(operand, ensure_ascii=False, separators=(",", ":"))
     if not isinstance(operand, (int, float, str, bool)):
         raise BadFilter(
-            f"{name[:60]}: cannot be compared with {_shown(operand)}; compare its fields: {name[:60]}.…"
+            f"{name[:60]}: cannot be compared with {_excerpt(operand)}; compare its fields: {name[:60]}.…"
         )
     return operand
 
@@ -443,6 +443,6 @@ def _expression(name: str, pattern: Any, options: Any) -> str:
     return whole
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"

@@ -76,7 +76,7 @@ def plain_text(text: str) -> str:
     return unicode_text(text.replace("\0", "\N{SYMBOL FOR NULL}"))
 
 
-def shortened(text: str, longest: int) -> str:
+def shorten(text: str, longest: int) -> str:
     """The beginning of a text, for a copy that is only used to search or sort."""
     return plain_text(text[:longest])
 

@@ -8,7 +8,7 @@ from typing import Any
 from runvitals.model import fields
 from runvitals.model.fields import NUMBER, Scalar
 from runvitals.model.limits import LABEL_CHARACTERS
-from runvitals.model.names import shortened
+from runvitals.model.names import shorten
 
 MAX_NOTES = 2000
 MAX_SEARCHED = 8000
@@ -27,7 +27,7 @@ def search_text(run_id: str, about: Mapping[str, Any], config: dict[str, Any]) -
     notes = str(about.get("notes") or "")[:MAX_NOTES]
     values = [_as_typed(leaf) for leaf in fields.leaves("config", config).values()]
     text = "\n".join(part for part in (run_id, *labels, *tags_of(about), notes, *values) if part)
-    return shortened(text, MAX_SEARCHED).casefold() + _AFTER_LAST
+    return shorten(text, MAX_SEARCHED).casefold() + _AFTER_LAST
 
 
 def tags_of(about: Mapping[str, Any]) -> list[str]:
@@ -35,7 +35,7 @@ def tags_of(about: Mapping[str, Any]) -> list[str]:
     tags = about.get("tags")
     if not isinstance(tags, list):
         return []
-    return list(dict.fromkeys(shortened(str(tag), LABEL_CHARACTERS) for tag in tags))
+    return list(dict.fromkeys(shorten(str(tag), LABEL_CHARACTERS) for tag in tags))
 
 
 def _as_typed(leaf: Scalar) -> str:

@@ -108,7 +108,7 @@ class Sanitizer:
         if type(value) in _SCALARS:
             return value
         try:
-            return self._converted(value, levels)
+            return self._convert(value, levels)
         except Exception as error:  # noqa: BLE001 - code of the value's own type, which may do anything
             return self.unreadable(value, error)
 
@@ -117,7 +117,7 @@ class Sanitizer:
         self.fault(f"a value of type {type_name(value)} that raises {type_name(error)}")
         return f"({type_name(value)}: {type_name(error)})"
 
-    def _converted(self, value: object, levels: int) -> Any:
+    def _convert(self, value: object, levels: int) -> Any:
         if isinstance(value, str):
             # A string of a type derived from `str`, such as a member of an enumeration, without its own code.
             return self._text(str.__str__(value))

@@ -24,7 +24,7 @@ def written(batches: StoredBatches, connection: sqlite3.Connection) -> int:
     before = connection.total_changes
     with database.transaction(connection):
         batches.write()
-    batches.written()
+    batches.note_written()
     return connection.total_changes - before
 
 

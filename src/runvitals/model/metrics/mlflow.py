@@ -96,7 +96,7 @@ def rename(key: str, host_memory: bool) -> tuple[str, float] | None:
     return None if match is None or name is None else (PREFIX + name, match.metric.mlflow_factor)
 
 
-def renamed(keys: Collection[str]) -> dict[str, tuple[str, float]]:
+def rename_all(keys: Collection[str]) -> dict[str, tuple[str, float]]:
     """`rename` for the keys of one host. Keys without a name in MLflow are omitted.
 
     >>> renamed(["cpu.mean", "system.load1"])

@@ -156,7 +156,7 @@ def find(name: str, attributes: Attributes, unit: str, is_counter: bool) -> Foun
     rows = _rows().get(name)
     if rows is None:
         return None
-    sent = _renamed(name, attributes)
+    sent = _rename_attributes(name, attributes)
     for row in rows:
         if (row.metric.kind == "counter") != is_counter:
             continue
@@ -188,7 +188,7 @@ def _patterns(metric: Metric) -> dict[str, re.Pattern[str]]:
     return {name: pattern(text) for name, text in templates.items()}
 
 
-def _renamed(name: str, attributes: Attributes) -> Attributes:
+def _rename_attributes(name: str, attributes: Attributes) -> Attributes:
     """The attributes under the names of the conventions, with those that may be left out."""
     defaults = _DEFAULTS.get(name, {})
     for beginning, names in _OTHER_ATTRIBUTES.items():
@@ -206,11 +206,11 @@ def _labels(name: str, row: _Row, sent: Attributes) -> dict[str, str] | None:
             return None
         labels |= match.groupdict()
     others = sent.keys() - row.attributes.keys()
-    return labels if others <= _ignored(name) else None
+    return labels if others <= _ignored_attributes(name) else None
 
 
 @cache
-def _ignored(name: str) -> frozenset[str]:
+def _ignored_attributes(name: str) -> frozenset[str]:
     matching: Iterable[frozenset[str]] = (
         names for beginning, names in _IGNORED.items() if name.startswith(beginning)
     )

@@ -43,7 +43,7 @@ OTHER = MetricFamily(
 
 
 @lru_cache(16_384)
-def named(key: str) -> tuple[MetricFamily, Labels, float]:
+def to_prometheus(key: str) -> tuple[MetricFamily, Labels, float]:
     """The family of a key, the labels from its placeholders, and the factor to the family's unit.
 
     Example:

@@ -124,7 +124,7 @@ class Sources:
         for name, reason in self.reasons.items():
             if name not in states:
                 states[name] = {"state": "absent", "reason": reason}
-        for word in selection.unknown((*built_in(), *states)):
+        for word in selection.unknown_names((*built_in(), *states)):
             reason = f"{UNKNOWN}; expected one of {', '.join(built_in())}"
             states[word] = {"state": "absent", "reason": reason}
         return states

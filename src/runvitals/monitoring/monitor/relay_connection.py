@@ -212,11 +212,11 @@ class RelayConnection:
             return False
         if self._connected_s:
             if now_s - self._connected_s > _STABLE_S:
-                self._backoff.worked()
+                self._backoff.note_success()
             self._connected_s = 0.0
         if not self._backoff.due(now_s):
             return False
-        self._backoff.failed(now_s)
+        self._backoff.note_failure(now_s)
         sock = self._connect(self._directory)
         if sock is None:
             return False

@@ -208,14 +208,14 @@ class Sampler:
 
     def _note_failure(self, source: SampledSource, mono_s: float, error: Exception) -> None:
         source.failures += 1
-        source.backoff.failed(mono_s)
+        source.backoff.note_failure(mono_s)
         source.next_s = source.backoff.until_s
         self._others_due_s = float("-inf")
         if source.backoff.failures == 1:
             self.report(source.name, error)
 
     def _note_recovery(self, source: SampledSource) -> None:
-        source.backoff.worked()
+        source.backoff.note_success()
         source.absent, source.told = None, -1  # report its missing parts again, after the recovery
         self.report(source.name, None)
 

@@ -63,7 +63,7 @@ class Setting:
         self.hide = hide
         self.fallback = fallback
 
-    def shown(self, value: Any) -> Any:
+    def redact(self, value: Any) -> Any:
         """The value with secrets redacted."""
         return value if self.hide is None or not value else self.hide(value)
 
@@ -87,7 +87,7 @@ class Setting:
         except (ValueError, TypeError, OverflowError, RecursionError):
             from runvitals.monitoring.environment import redaction
 
-            shown = repr(redaction.entries(self.shown(value)))
+            shown = repr(redaction.entries(self.redact(value)))
             if len(shown) > _MAX_SHOWN_LENGTH:
                 shown = f"{shown[:_MAX_SHOWN_LENGTH]}…"
             raise SettingError(

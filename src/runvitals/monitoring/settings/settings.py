@@ -17,7 +17,7 @@ from runvitals.monitoring.settings import setting_checks as checks
 from runvitals.monitoring.settings import source_settings, trust
 from runvitals.monitoring.settings.setting_definition import Setting
 from runvitals.monitoring.settings.setting_definition import SettingError as SettingError
-from runvitals.monitoring.settings.settings_files import parsed, project_file, read, user_file
+from runvitals.monitoring.settings.settings_files import parse, project_file, read, user_file
 
 MODES = ("online", "offline", "disabled")
 RESUMES = ("allow", "must", "never")
@@ -244,7 +244,7 @@ class Settings:
         }
 
     def __repr__(self) -> str:
-        shown = (f"{name}={SETTINGS[name].shown(value)!r}" for name, value in self.given.items())
+        shown = (f"{name}={SETTINGS[name].redact(value)!r}" for name, value in self.given.items())
         return f"Settings({', '.join(shown)})"
 
 
@@ -328,7 +328,7 @@ def needing_trust(table: Mapping[str, Any]) -> list[str]:
 
 
 def _of_user(path: str) -> dict[str, tuple[Any, str]]:
-    return _parsed(path, _table(path)[0])
+    return _parse_table(path, _table(path)[0])
 
 
 def _of_project(path: str, environ: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
@@ -337,10 +337,12 @@ def _of_project(path: str, environ: Mapping[str, str]) -> dict[str, tuple[Any, s
     why = trust.reason_untrusted(path, content, environ) if names else ""
     if why and _is_reporting_rank(environ):
         trust.warn_ignored(path, names, why, environ)
-    return _parsed(path, table, names if why else ())
+    return _parse_table(path, table, names if why else ())
 
 
-def _parsed(path: str, table: Mapping[str, Any], without: Collection[str] = ()) -> dict[str, tuple[Any, str]]:
+def _parse_table(
+    path: str, table: Mapping[str, Any], without: Collection[str] = ()
+) -> dict[str, tuple[Any, str]]:
     settings = {name: find(name, path) for name in table}
     return {
         name: (settings[name].parse(value, path), path)
@@ -352,7 +354,7 @@ def _parsed(path: str, table: Mapping[str, Any], without: Collection[str] = ()) 
 def _table(path: str) -> tuple[dict[str, Any], bytes]:
     try:
         content = read(path)
-        return parsed(path, content), content
+        return parse(path, content), content
     except ValueError as error:
         raise SettingError(str(error)) from None
 

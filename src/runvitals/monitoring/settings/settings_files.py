@@ -63,7 +63,7 @@ def read(path: str) -> bytes:
     return content
 
 
-def parsed(path: str, content: bytes) -> dict[str, Any]:
+def parse(path: str, content: bytes) -> dict[str, Any]:
     """The settings in a file's content, by name.
 
     Raises:

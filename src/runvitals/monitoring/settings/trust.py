@@ -32,7 +32,7 @@ def trust_file(environ: Mapping[str, str]) -> str:
 def reason_untrusted(path: str, content: bytes, environ: Mapping[str, str]) -> str:
     """Why a project file with this content is not trusted; "" if it is."""
     try:
-        checksum = listed(environ).get(os.path.realpath(path))
+        checksum = trusted_files(environ).get(os.path.realpath(path))
     except ValueError as error:
         return str(error)
     if checksum is None:
@@ -46,7 +46,7 @@ def trust(path: str, content: bytes, environ: Mapping[str, str]) -> None:
     Raises:
         ValueError: the trust file is not usable. OSError: it is not writable.
     """
-    _write({**listed(environ), os.path.realpath(path): _checksum(content)}, environ)
+    _write({**trusted_files(environ), os.path.realpath(path): _checksum(content)}, environ)
 
 
 def remove(path: str, environ: Mapping[str, str]) -> bool:
@@ -55,14 +55,14 @@ def remove(path: str, environ: Mapping[str, str]) -> bool:
     Raises:
         ValueError: the trust file is not usable. OSError: it is not writable.
     """
-    trusted = listed(environ)
+    trusted = trusted_files(environ)
     was = trusted.pop(os.path.realpath(path), None) is not None
     if was:
         _write(trusted, environ)
     return was
 
 
-def listed(environ: Mapping[str, str]) -> dict[str, str]:
+def trusted_files(environ: Mapping[str, str]) -> dict[str, str]:
     """Path → SHA-256 of every trusted project file.
 
     Raises:

@@ -94,7 +94,9 @@ def reinit(value: object) -> bool:
     return policy == "finish"
 
 
-def chosen(config: Mapping[str, Any], without: Collection[str] | None, only: Collection[str] | None) -> Any:
+def select_entries(
+    config: Mapping[str, Any], without: Collection[str] | None, only: Collection[str] | None
+) -> Any:
     """The entries of a configuration that `config_exclude_keys` and `config_include_keys` leave."""
     return {
         name: value

@@ -142,7 +142,7 @@ class LocalArtifacts:
                     by_name.setdefault((artifact.project, artifact.name), []).append(artifact)
         versions = []
         for _, artifacts in sorted(by_name.items()):
-            versions += _numbered(artifacts, used, self._directory)
+            versions += _number_versions(artifacts, used, self._directory)
         return versions
 
     def _of_runs(self) -> Iterator[ArtifactRecords]:
@@ -221,7 +221,7 @@ def _read(run_id: str, folder: str) -> ArtifactRecords:
     return artifact_records(run_id, project, entity, records)
 
 
-def _numbered(
+def _number_versions(
     artifacts: list[LoggedArtifact], used: list[UsedArtifact], directory: str | None
 ) -> list[LocalVersion]:
     """The versions of a name. What was logged again has one version."""

@@ -45,7 +45,7 @@ class WriterFileEnds:
         """Whether the newest file was empty when it was last read."""
         return self._signature is not None and self._signature[1] == 0
 
-    def changed(self, segments: Sequence[int]) -> bool:
+    def has_changed(self, segments: Sequence[int]) -> bool:
         """Whether the newest file has a different number, size or modification time than when last read."""
         return self._signature_of(segments[-1]) != self._signature
 

@@ -186,11 +186,11 @@ class RunBuilder:
     def _lifecycle(self, writer: WriterStatus, time_ms: int, value: dict[str, Any]) -> None:
         what = value["what"]
         if what == "attach":
-            self._set_rank(writer.host, value["pid"], **_known(value, "rank", "local_rank", "world_size"))
+            self._set_rank(writer.host, value["pid"], **_pick(value, "rank", "local_rank", "world_size"))
         elif what == "finish":
-            self._set_rank(writer.host, value["pid"], ended_ms=time_ms, **_known(value, "exit_code"))
+            self._set_rank(writer.host, value["pid"], ended_ms=time_ms, **_pick(value, "exit_code"))
         elif what == "exit":
-            how = _known(value, "exit_code", "signal", "out_of_memory")
+            how = _pick(value, "exit_code", "signal", "out_of_memory")
             self._set_rank(writer.host, value["pid"], ended_ms=time_ms, **how)
         elif what == "gap":
             since = int(value["since"])
@@ -198,7 +198,7 @@ class RunBuilder:
             text = f"no samples for {silent_s:.1f} s: the monitor was restarted"
             self.events.append(Event(time_ms, "gap", "warning", text, writer.host, None, {"since": since}))
         elif what == "end":
-            writer.ending = Ending(value["state"], **_known(value, "exit_code", "signal", "out_of_memory"))
+            writer.ending = Ending(value["state"], **_pick(value, "exit_code", "signal", "out_of_memory"))
 
     def _set_rank(self, host: str, pid: int, **facts: Any) -> None:
         rank = self._ranks.get((host, pid)) or Rank(host, pid)
@@ -272,7 +272,7 @@ def _this_boot() -> str:
     return boot_id()
 
 
-def _known(value: dict[str, Any], *names: str) -> dict[str, Any]:
+def _pick(value: dict[str, Any], *names: str) -> dict[str, Any]:
     """The fields of a record that are set. A missing field does not overwrite a known value."""
     return {name: value[name] for name in names if value.get(name) is not None}
 

@@ -85,7 +85,7 @@ def _holds_of(run: Run, condition: Any, statistics: SystemStatistics) -> bool:
     if isinstance(condition, HasField):
         return _has_field(run, condition.field, statistics)
     if isinstance(condition, Words):
-        return condition.text.casefold().strip() in _searched(run)
+        return condition.text.casefold().strip() in _text_of(run)
     if isinstance(condition, Labelled):
         folds = condition.label in ("name", "note")
         return any(
@@ -161,11 +161,11 @@ def _devices(run: Run) -> list[str]:
 
 
 def _has_words(run: Run, words: Sequence[str]) -> bool:
-    text = _searched(run)
+    text = _text_of(run)
     return all(word in text for word in words)
 
 
-def _searched(run: Run) -> str:
+def _text_of(run: Run) -> str:
     about = {
         "name": run.name,
         "group": run.group,
@@ -202,7 +202,7 @@ def value_of(run: Run, name: str, statistics: SystemStatistics) -> Scalar | None
     return fields.scalar(getattr(run, name))
 
 
-def ordered(
+def sort_runs(
     runs: Iterable[Run], sort: RunSort, statistics: SystemStatistics = _NONE
 ) -> list[tuple[_SortKey, Run]]:
     """The runs in a sort order, each with its sort key: numbers before texts, missing values last."""

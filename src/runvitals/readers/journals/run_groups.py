@@ -41,11 +41,11 @@ def _values(run: Run, name: str, statistics: SystemStatistics) -> Sequence[Group
     if name == "host":
         return sorted({host.name for host in run.hosts}) or [None]
     value = value_of(run, "author" if name == "user" else name, statistics)
-    shown = _shown(value)
+    shown = _group_value(value)
     return [shown if is_field(name) else shown or None]
 
 
-def _shown(value: Scalar | None) -> GroupValue:
+def _group_value(value: Scalar | None) -> GroupValue:
     if value is None:
         return None
     return value.number if value.kind == NUMBER else value.text
@@ -88,11 +88,11 @@ def choices_of(runs: Sequence[Run]) -> list[FieldChoice]:
         "tag": Counter(tag for run in runs for tag in run.tags),
         "host": Counter(host.name for run in runs for host in run.hosts),
     }
-    labels = [FieldChoice(name, "text", _frequent(counter)) for name, counter in texts.items()]
+    labels = [FieldChoice(name, "text", _most_frequent(counter)) for name, counter in texts.items()]
     return [*labels, *_field_choices(runs)]
 
 
-def _frequent(counter: Counter[str]) -> tuple[str, ...]:
+def _most_frequent(counter: Counter[str]) -> tuple[str, ...]:
     return tuple(text for text, _ in counter.most_common(MAX_VALUES))
 
 
@@ -107,6 +107,6 @@ def _field_choices(runs: Iterable[Run]) -> list[FieldChoice]:
         kinds = Counter(leaf.kind for leaf in counter.elements())
         common = kinds.most_common(1)[0][0]
         kind: FieldKind = "number" if common == NUMBER else "text"
-        shown = [_shown(leaf) for leaf, _ in counter.most_common() if leaf.kind == common][:MAX_VALUES]
+        shown = [_group_value(leaf) for leaf, _ in counter.most_common() if leaf.kind == common][:MAX_VALUES]
         choices.append(FieldChoice(name, kind, tuple(value for value in shown if value is not None)))
     return choices

@@ -132,7 +132,7 @@ class _RunFolder:
         for writer in segments.keys() - self._writers.keys():
             self._writers[writer] = WriterFileEnds(self._path, writer)
         if self._builder is None or any(
-            self._writers[writer].changed(numbers) for writer, numbers in segments.items()
+            self._writers[writer].has_changed(numbers) for writer, numbers in segments.items()
         ):
             self._builder = self._read(segments)
             self._read_ms = now_ms

@@ -123,7 +123,7 @@ class Columns(Mapping[str, Series]):
         keys_by_host: dict[str, set[str]] = {}
         for item in self.series:
             keys_by_host.setdefault(item.host, set()).add(item.key)
-        names = {host: mlflow.renamed(keys) for host, keys in keys_by_host.items()}
+        names = {host: mlflow.rename_all(keys) for host, keys in keys_by_host.items()}
         return Columns(
             renamed_series(item, *names[item.host].get(item.key, (item.key, 1.0))) for item in self.series
         )
@@ -273,7 +273,7 @@ def _ends(times: array[int]) -> tuple[int, ...]:
     return (*sorted(times)[:2], max(times))
 
 
-def _joined(series: Sequence[tuple[Column, Column]]) -> tuple[Column, Column]:
+def _join(series: Sequence[tuple[Column, Column]]) -> tuple[Column, Column]:
     """Join the series of successive monitors of a host, with a NaN in the middle of each interruption."""
     pieces = [piece for piece in series if len(piece[0])]
     if len(pieces) < 2:
@@ -319,9 +319,9 @@ class RunSamples:
             groups: the writers of each (host, role), oldest first.
             selects: returns whether a key is selected.
         """
-        for host, role, writers, selected in self._selected(groups, selects):
+        for host, role, writers, selected in self._select(groups, selects):
             for key, wants_values, rate in selected:
-                t, values = _joined([writer.column(key) for writer in writers])
+                t, values = _join([writer.column(key) for writer in writers])
                 if wants_values:
                     yield Series(key, host, role, t, values)
                 if rate is not None and len(t) > 1:
@@ -331,7 +331,7 @@ class RunSamples:
         """Times of the first and the last sample of the selected series; None without samples."""
         first: list[int] = []
         last: list[int] = []
-        for _, _, writers, selected in self._selected(groups, selects):
+        for _, _, writers, selected in self._select(groups, selects):
             extents: dict[tuple[int, ...], tuple[int, int, int]] = {}
             for key, wants_values, rate in selected:
                 tables = [table for writer in writers for table in writer.tables_of(key) if table.times]
@@ -346,7 +346,7 @@ class RunSamples:
                     last.append(extents[table_ids][2])
         return (min(first), max(last)) if first else None
 
-    def _selected(
+    def _select(
         self, groups: Groups, selects: Callable[[str], bool]
     ) -> Iterator[tuple[str, str, list[WriterSamples], list[tuple[str, bool, Rate | None]]]]:
         """Return (host, role, writers, keys) of each group.

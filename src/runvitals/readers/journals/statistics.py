@@ -63,7 +63,7 @@ def of_series(series: Series) -> Statistics:
         p50=percentile(ordered, 50),
         p95=percentile(ordered, 95),
         last=float(values[-1]),
-        total=grown(values) if match is not None and match.metric.kind == "counter" else None,
+        total=total_increase(values) if match is not None and match.metric.kind == "counter" else None,
     )
 
 
@@ -86,7 +86,7 @@ def percentile(ordered: Any, percent: float) -> float:
     return low if low == high else low + (high - low) * (position - floor(position))
 
 
-def grown(values: Any) -> float:
+def total_increase(values: Any) -> float:
     """Return a counter's total increase.
 
     A decrease is a reset; the increase between the last sample before the reset and the reset itself is

@@ -50,7 +50,7 @@ class ServerArtifacts:
             ServerError: the server rejected the request or is unreachable.
         """
         path = f"{_path(address)}/{quote(address.alias, safe='')}"
-        version = responses.known(ArtifactVersion, _get(self._connection, path, address))
+        version = responses.to_dataclass(ArtifactVersion, _get(self._connection, path, address))
         return ServerArtifact(self._connection, version)
 
     def with_digest(self, address: ArtifactAddress, digest: str) -> ServerArtifact | None:
@@ -60,7 +60,11 @@ class ServerArtifacts:
         except UnknownArtifact:
             return None
         rows = page["artifacts"]
-        return ServerArtifact(self._connection, responses.known(ArtifactVersion, rows[0])) if rows else None
+        return (
+            ServerArtifact(self._connection, responses.to_dataclass(ArtifactVersion, rows[0]))
+            if rows
+            else None
+        )
 
     def names(self, project: str, entity: str | None = None) -> Iterator[dict[str, Any]]:
         """The artifacts of a project: name, type and how many versions.
@@ -78,7 +82,7 @@ class ServerArtifacts:
             UnknownArtifact: there is no such artifact.
         """
         for row in _rows(self._connection, _path(address), address, "artifacts"):
-            yield responses.known(ArtifactVersion, row)
+            yield responses.to_dataclass(ArtifactVersion, row)
 
 
 class ServerArtifact:
@@ -104,12 +108,12 @@ class ServerArtifact:
             UnknownArtifact: it was deleted.
         """
         row = _get(self._connection, self._own_path, self._address)
-        self.version = responses.known(ArtifactVersion, row)
+        self.version = responses.to_dataclass(ArtifactVersion, row)
 
     def entries(self) -> list[ArtifactEntry]:
         """Its files and references, by path."""
         rows = _rows(self._connection, f"{self._own_path}/files", self._address, "files")
-        return [responses.known(ArtifactEntry, row) for row in rows]
+        return [responses.to_dataclass(ArtifactEntry, row) for row in rows]
 
     def copy(self, entry: ArtifactEntry, path: str) -> None:
         """Write the content of a file to a path.

@@ -79,8 +79,8 @@ class ApiConnection:
         path = _with_query(_of_run(run_id, path), parameters)
         response = self._request("GET", path, None, {**self._headers, "Accept": "*/*"})
         if response.status == 200:
-            return _unpacked(response)
-        raise _unknown(self._refusal("GET", path, response))
+            return _unpack(response)
+        raise _to_unknown_run(self._refusal("GET", path, response))
 
     def get_range_of_run(self, run_id: str, path: str, first: int, end: int) -> bytes:
         """Some bytes of a file of a run: from `first` to before `end`.
@@ -92,7 +92,7 @@ class ApiConnection:
         try:
             return self.get_range(_of_run(run_id, path), (), first, end)
         except ServerError as error:
-            raise _unknown(error) from None
+            raise _to_unknown_run(error) from None
 
     def get_range(self, path: str, parameters: Parameters, first: int, end: int) -> bytes:
         """Some bytes of a file: from `first` to before `end`.
@@ -142,14 +142,14 @@ class ApiConnection:
         try:
             return self.get(_of_run(run_id, path), parameters)
         except ServerError as error:
-            raise _unknown(error) from None
+            raise _to_unknown_run(error) from None
 
     def post_to_run(self, run_id: str, path: str) -> Any:
         """See `get_of_run`."""
         try:
             return self.post(_of_run(run_id, path))
         except ServerError as error:
-            raise _unknown(error) from None
+            raise _to_unknown_run(error) from None
 
     def close(self) -> None:
         """Close the connection to the server."""
@@ -174,7 +174,7 @@ class ApiConnection:
 
     def _content(self, path: str, response: ServerResponse) -> Any:
         try:
-            return json.loads(_unpacked(response))
+            return json.loads(_unpack(response))
         except (ValueError, ServerError, RecursionError):  # not JSON; not unpacked; nested too deeply
             raise ServerError(
                 f"{self.url}{PREFIX}{path} returned {response.status} with invalid JSON: "
@@ -209,11 +209,11 @@ def _of_run(run_id: str, path: str) -> str:
     return f"/runs/{quote(run_id, safe='')}{path}"
 
 
-def _unknown(error: ServerError) -> Exception:
+def _to_unknown_run(error: ServerError) -> Exception:
     return UnknownRun(str(error)) if error.status == 404 else error
 
 
-def _unpacked(response: ServerResponse) -> bytes:
+def _unpack(response: ServerResponse) -> bytes:
     """The body without compression.
 
     Raises:

@@ -29,17 +29,17 @@ class RemoteFiles:
 
     def media_keys(self) -> list[MediaKey]:
         """See `RemoteRun.media_keys`."""
-        return [responses.known(MediaKey, row) for row in self._pages("/media", "media", [])]
+        return [responses.to_dataclass(MediaKey, row) for row in self._pages("/media", "media", [])]
 
     def media(self, key: str, first_step: float | None, last_step: float | None) -> Iterator[LoggedMedia]:
         """See `RemoteRun.media`."""
         parameters = [("key", key), ("first_step", first_step), ("last_step", last_step)]
         for row in self._pages("/media/records", "records", parameters):
-            yield responses.known(LoggedMedia, row)
+            yield responses.to_dataclass(LoggedMedia, row)
 
-    def saved(self) -> list[SavedFile]:
+    def list_saved(self) -> list[SavedFile]:
         """See `RemoteRun.files`."""
-        return [responses.known(SavedFile, row) for row in self._pages("/files", "files", [])]
+        return [responses.to_dataclass(SavedFile, row) for row in self._pages("/files", "files", [])]
 
     def _pages(self, path: str, field: str, query: list[tuple[str, Any]]) -> Iterator[Mapping[str, Any]]:
         after = None
@@ -58,7 +58,7 @@ class RemoteFiles:
             ValueError: it names no file.
             ServerError: it could not be fetched, or is not what the record names.
         """
-        sha256, size = _named(content)
+        sha256, size = _identify(content)
         digest = hashlib.sha256()
         first = 0
         while first < size:
@@ -84,7 +84,7 @@ class RemoteFiles:
             raise
 
 
-def _named(content: NamedContent) -> tuple[str, int]:
+def _identify(content: NamedContent) -> tuple[str, int]:
     if isinstance(content, SavedFile):
         return content.sha256, content.bytes
     sha256, size = content.get("sha256"), content.get("bytes")

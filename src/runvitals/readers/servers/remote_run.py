@@ -124,7 +124,7 @@ class RemoteRun:
             Series by key: times in ms UTC (int64) and values (float64, NaN is a gap), as numpy arrays, or as
             lists without numpy.
         """
-        parameters = _wanted(patterns, max_points, resolution, host, rank, device, t0, t1)
+        parameters = _query_parameters(patterns, max_points, resolution, host, rank, device, t0, t1)
         parameters += _names(names)
         return responses.columns(self._connection.get_of_run(self.id, "/metrics", parameters))
 
@@ -153,7 +153,7 @@ class RemoteRun:
         Example:
             >>> run.table("gpu.*").to_pandas().set_index("t")["gpu.0.powerWatts"].plot()
         """
-        parameters = _wanted(patterns, max_points, None, host, rank, device, t0, t1)
+        parameters = _query_parameters(patterns, max_points, None, host, rank, device, t0, t1)
         parameters += _names(names)
         return self._table("/metrics", parameters)
 
@@ -227,7 +227,7 @@ class RemoteRun:
 
     def files(self) -> list[SavedFile]:
         """The files that were saved with `save`, by name, each as it was last saved."""
-        return self._files.saved()
+        return self._files.list_saved()
 
     def content(self, file: NamedContent) -> bytes:
         """The content of a saved file or of an item of `media`, in memory.
@@ -275,7 +275,7 @@ def _names(names: str) -> list[tuple[str, Any]]:
     return [] if checked_names(names) == "runvitals" else [("names", names)]
 
 
-def _wanted(
+def _query_parameters(
     patterns: Sequence[str],
     max_points: int | None,
     resolution: str | None,

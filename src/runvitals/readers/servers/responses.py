@@ -54,13 +54,13 @@ def run(body: Mapping[str, Any]) -> Run:
     spread = {
         **body,
         "ending": _ending(body),
-        "hosts": [known(Host, {**host, "ending": _ending(host)}) for host in body["hosts"]],
-        "ranks": [known(Rank, rank) for rank in body["ranks"]],
+        "hosts": [to_dataclass(Host, {**host, "ending": _ending(host)}) for host in body["hosts"]],
+        "ranks": [to_dataclass(Rank, rank) for rank in body["ranks"]],
         "events": events(body["events"]),
         "author": _optional(RunAuthor, body.get("author")),
         "service_account": _optional(RunServiceAccount, body.get("service_account")),
     }
-    return known(Run, spread)
+    return to_dataclass(Run, spread)
 
 
 def _ending(body: Mapping[str, Any]) -> Ending:
@@ -70,7 +70,7 @@ def _ending(body: Mapping[str, Any]) -> Ending:
 def events(rows: Iterable[Mapping[str, Any]]) -> list[Event]:
     """The response of `/runs/{run}/events`."""
     return [
-        known(
+        to_dataclass(
             Event,
             {
                 **event,
@@ -84,12 +84,12 @@ def events(rows: Iterable[Mapping[str, Any]]) -> list[Event]:
 
 def statistics(rows: Iterable[Mapping[str, Any]]) -> list[Statistics]:
     """The response of `/runs/{run}/statistics`."""
-    return [known(Statistics, entry) for entry in rows]
+    return [to_dataclass(Statistics, entry) for entry in rows]
 
 
 def latest(rows: Iterable[Mapping[str, Any]]) -> list[Latest]:
     """The response of `/latest`."""
-    return [known(Latest, entry) for entry in rows]
+    return [to_dataclass(Latest, entry) for entry in rows]
 
 
 def columns(body: Mapping[str, Any]) -> Columns:
@@ -140,14 +140,14 @@ def calls(body: Mapping[str, Any]) -> list[LoggedRow]:
     return sorted(logged.values(), key=lambda call: call.time_ms)
 
 
-def known(kind: type[T], body: Mapping[str, Any]) -> T:
+def to_dataclass(kind: type[T], body: Mapping[str, Any]) -> T:
     """A dataclass from the fields it knows; a newer server may send more."""
     names = (field.name for field in fields(kind))  # type: ignore[arg-type]  # all of them are dataclasses
     return kind(**{name: body[name] for name in names if name in body})
 
 
 def _optional(kind: type[T], body: Mapping[str, Any] | None) -> T | None:
-    return None if body is None else known(kind, body)
+    return None if body is None else to_dataclass(kind, body)
 
 
 def _whole(values: list[int]) -> Column:

@@ -70,7 +70,7 @@ def output(time_ms: int, error: bool, line: str) -> bytes:
     return text(13, uint(1, 0 if error else 1) + _timestamp(2, time_ms) + text(3, line))
 
 
-def exited(exit_code: int, runtime_s: int) -> bytes:
+def exit_record(exit_code: int, runtime_s: int) -> bytes:
     """How the run ended, and after how many seconds."""
     return text(18, uint(1, exit_code) + uint(2, runtime_s))
 
@@ -83,7 +83,7 @@ def _timestamp(number: int, time_ms: int) -> bytes:
     return text(number, uint(1, time_ms // 1000) + uint(2, time_ms % 1000 * 1_000_000))
 
 
-def framed(records: Iterable[bytes], length: int, first_number: int) -> tuple[bytes, int]:
+def frame(records: Iterable[bytes], length: int, first_number: int) -> tuple[bytes, int]:
     """Frame records to be appended to a file.
 
     Args:

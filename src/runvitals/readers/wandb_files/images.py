@@ -37,12 +37,12 @@ class WandbImages:
 
     def take(self, row: HistoryRow) -> HistoryRow:
         """Remember the images of a row. Returns the row without them: their sizes are no metrics."""
-        data = _gathered(row.data)
+        data = _gather(row.data)
         if not any(isinstance(value, dict) for value in data.values()):
             return row
         seconds = data.get("_timestamp")
         time_ms = round(seconds * 1000) if isinstance(seconds, int | float) and isfinite(seconds) else 0
-        for key, items in _found(data, "", _DEEPEST):
+        for key, items in _find_images(data, "", _DEEPEST):
             if self._count < _MAX_RECORDS:
                 record = LoggedMedia(key, media.IMAGE, row.step, time_ms, None, self._host, items)
                 self._records.setdefault(key, []).append(record)
@@ -74,7 +74,7 @@ class WandbImages:
             return file.read(most_bytes)
 
 
-def _gathered(data: dict[str, Any]) -> dict[str, Any]:
+def _gather(data: dict[str, Any]) -> dict[str, Any]:
     """The entries of a row, with those of an image in one: newer versions write `img.path` and others."""
     types = (key for key, value in data.items() if key.endswith(_TYPE) and value in _KINDS)
     names = [key.removesuffix(_TYPE) for key in types]
@@ -87,7 +87,9 @@ def _gathered(data: dict[str, Any]) -> dict[str, Any]:
     return gathered
 
 
-def _found(values: Mapping[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def _find_images(
+    values: Mapping[str, Any], prefix: str, depth: int
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """The images among values, also those in nested ones, under dotted names."""
     for key, value in values.items():
         if not isinstance(value, dict):
@@ -95,7 +97,7 @@ def _found(values: Mapping[str, Any], prefix: str, depth: int) -> Iterator[tuple
         if items := _items(value):
             yield prefix + key, items
         elif depth and not _is_image(value):
-            yield from _found(value, f"{prefix}{key}.", depth - 1)
+            yield from _find_images(value, f"{prefix}{key}.", depth - 1)
 
 
 def _without(values: Mapping[str, Any], depth: int) -> dict[str, Any]:
@@ -115,7 +117,7 @@ def _items(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     if value.get("_type") == _IMAGE:
         names, captions = [value.get("path")], [value.get("caption")]
     elif value.get("_type") == _IMAGES:
-        names, captions = _listed(value.get("filenames")), _listed(value.get("captions"))
+        names, captions = _to_list(value.get("filenames")), _to_list(value.get("captions"))
     else:
         return []
     captions += [None] * len(names)
@@ -123,5 +125,5 @@ def _items(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"file": str(name), "caption": str(text or "")} for name, text in pairs if name]
 
 
-def _listed(value: object) -> list[Any]:
+def _to_list(value: object) -> list[Any]:
     return list(value) if isinstance(value, list) else []

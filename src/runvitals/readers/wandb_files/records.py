@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from runvitals.base.protobuf import Malformed, fields, read_double, signed, unzigzag
+from runvitals.base.protobuf import Malformed, fields, read_double, to_signed, unzigzag
 
 _KEY_TAG = 0x0A
 _JSON_TAG = b"\x82\x01"
@@ -153,7 +153,7 @@ def _text(message: Message, number: int) -> str:
 
 
 def _int(message: Message, number: int, default: int = 0) -> int:
-    values = [signed(v) for v in message.get(number, ()) if isinstance(v, int)]
+    values = [to_signed(v) for v in message.get(number, ()) if isinstance(v, int)]
     return values[-1] if values else default
 
 
@@ -179,7 +179,7 @@ def _items(message: Message, number: int) -> dict[str, Any]:
 
 def _item(data: bytes) -> tuple[str, Any]:
     item = _message(data)
-    return _text(item, 1) or ".".join(_texts(item, 2)), _typed(item)
+    return _text(item, 1) or ".".join(_texts(item, 2)), _read_value(item)
 
 
 def _short_item(data: bytes) -> tuple[str, Any] | None:
@@ -201,7 +201,7 @@ def _short_item(data: bytes) -> tuple[str, Any] | None:
         return None
 
 
-def _typed(item: Message) -> Any:
+def _read_value(item: Message) -> Any:
     if 16 in item or 8 in item:
         text = _text(item, 16) or _text(item, 8)
         try:
@@ -218,7 +218,7 @@ def _typed(item: Message) -> Any:
     return _text(item, 7) if 7 in item else None
 
 
-def _started(data: bytes) -> RunStart:
+def _read_start(data: bytes) -> RunStart:
     message = _message(data)
     config: dict[str, Any] = {}
     for entries in _messages(message, 4):
@@ -238,7 +238,7 @@ def _started(data: bytes) -> RunStart:
     )
 
 
-def _changed(of: str) -> Callable[[bytes], EntriesChange]:
+def _change_reader(of: str) -> Callable[[bytes], EntriesChange]:
     def read(data: bytes) -> EntriesChange:
         message = _message(data)
         removed = tuple(_items(message, 2))
@@ -279,7 +279,7 @@ _GOALS = {1: "minimize", 2: "maximize"}
 _INTERNAL = frozenset({"_step", "_runtime", "_timestamp"})
 
 
-def _defined(data: bytes) -> WandbMetric:
+def _read_definition(data: bytes) -> WandbMetric:
     message = _message(data)
     definition: dict[str, Any] = {}
     for summary in _messages(message, 7):
@@ -323,16 +323,16 @@ def _exit(data: bytes) -> RunExit:
 
 _READERS: dict[int, Callable[[bytes], Record]] = {
     2: _history,
-    3: _changed("summary"),
+    3: _change_reader("summary"),
     4: _output,
-    5: _changed("config"),
+    5: _change_reader("config"),
     7: _stats,
     10: _alert,
-    12: _defined,
+    12: _read_definition,
     13: _output,
-    17: _started,
+    17: _read_start,
     18: _exit,
     26: _environment,
 }
-END_READERS: Mapping[int, Callable[[bytes], Record]] = {3: _changed("summary"), 7: _stats, 18: _exit}
+END_READERS: Mapping[int, Callable[[bytes], Record]] = {3: _change_reader("summary"), 7: _stats, 18: _exit}
 """Of what a list shows of the end of a file: samples, the summary, and how the run ended."""

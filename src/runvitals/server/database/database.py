@@ -174,7 +174,7 @@ class Database:
         try:
             written = self._write_with_retries(work, durable)
         except MetadataStoreUnavailable as error:
-            if not deadline.passed():  # what took too long is no problem of the database
+            if not deadline.has_passed():  # what took too long is no problem of the database
                 self._failed = time.monotonic(), str(error)
             raise
         self._failed = None
@@ -345,7 +345,7 @@ def _prepare(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
     connection.isolation_level = None  # `_begin` starts transactions explicitly
     for pragma in ("journal_mode = WAL", "foreign_keys = ON", f"cache_size = -{_PAGES_KIB}"):
         connection.execute(f"PRAGMA {pragma}").close()
-    connection.set_progress_handler(deadline.passed, _STEPS_PER_CHECK)
+    connection.set_progress_handler(deadline.has_passed, _STEPS_PER_CHECK)
 
 
 def _begin(connection: Connection) -> None:

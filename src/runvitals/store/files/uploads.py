@@ -74,7 +74,7 @@ class Uploads:
             raise ValueError(f"a piece of {len(piece)} bytes at byte {offset} of a file of {size} bytes")
         path = self._path(run_id, sha256)
         with self._exclusive(path):
-            fd = _opened(path, offset)
+            fd = _open(path, offset)
             try:
                 there = os.fstat(fd).st_size
                 if offset != there:
@@ -144,7 +144,7 @@ class Uploads:
                     self._locks[path] = lock, users - 1
 
 
-def _opened(path: str, offset: int) -> int:
+def _open(path: str, offset: int) -> int:
     """The file of an upload, created for its first piece.
 
     Raises:

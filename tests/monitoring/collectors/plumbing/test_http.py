@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.monitoring.collectors.plumbing.http import HttpAddress, HttpError, get, unquoted
+from runvitals.monitoring.collectors.plumbing.http import HttpAddress, HttpError, get, unquote
 from tests.monitoring.collectors.exporters import Exporter, ok
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -204,9 +204,9 @@ def test_a_header_cannot_smuggle_another(header: dict[str, str]) -> None:
 
 
 def test_unquoted() -> None:
-    assert unquoted("a%20b%2fc%C3%A4") == "a b/cä"
+    assert unquote("a%20b%2fc%C3%A4") == "a b/cä"
     with pytest.raises(ValueError, match="hexadecimal"):
-        unquoted("100%")
+        unquote("100%")
 
 
 def test_tls_is_loaded_only_for_https() -> None:

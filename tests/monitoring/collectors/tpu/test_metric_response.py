@@ -56,7 +56,7 @@ def test_a_counter() -> None:
 
 
 def test_names_of_supported_metrics() -> None:
-    assert metric_response.supported(messages.supported(["a.b", "c"])) == ["a.b", "c"]
+    assert metric_response.supported_metrics(messages.supported(["a.b", "c"])) == ["a.b", "c"]
 
 
 def distribution_of(options: bytes, counts: list[int], largest: float = 0.0) -> TpuDistribution:
@@ -138,7 +138,7 @@ def test_readings_with_the_same_label_are_added() -> None:
 @example(b"\x03")
 @example(b"\x00\x00")
 def test_any_bytes_are_decoded_or_rejected(message: bytes) -> None:
-    for read in (metric_response.readings, metric_response.supported):
+    for read in (metric_response.readings, metric_response.supported_metrics):
         try:
             found = read(message)
         except protobuf.Malformed:

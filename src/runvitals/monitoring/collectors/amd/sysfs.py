@@ -148,12 +148,12 @@ class CardFile:
             self.close()
             self._value = None
             self.works = False
-            self._backoff.failed(mono_s)
+            self._backoff.note_failure(mono_s)
             self._next_s = self._backoff.until_s
             return None
         if not self.works:
             self.works = True
-            self._backoff.worked()
+            self._backoff.note_success()
         self._next_s = mono_s + self._every_s * 0.995
         return self._value
 
@@ -207,8 +207,8 @@ def _files(folder: str) -> list[CardFile]:
         CardFile("gttTotalBytes", device + "mem_info_gtt_total", _number, SELDOM_S),
         CardFile("memoryOverDrive", device + "pp_mclk_od", _number, SELDOM_S),
         CardFile("pcieReplays", device + "pcie_replay_count", _number, SELDOM_S),
-        CardFile("correctedMemoryErrors", device + "ras/umc_err_count", _corrected, SELDOM_S),
-        CardFile("unCorrectedMemoryErrors", device + "ras/umc_err_count", _uncorrected, SELDOM_S),
+        CardFile("correctedMemoryErrors", device + "ras/umc_err_count", _count_corrected, SELDOM_S),
+        CardFile("unCorrectedMemoryErrors", device + "ras/umc_err_count", _count_uncorrected, SELDOM_S),
     ]
     for monitor in _monitors(folder):
         files += _sensors(monitor + "/")
@@ -300,11 +300,11 @@ def _active_clock(text: bytes) -> float | None:
     return None
 
 
-def _corrected(text: bytes) -> float | None:
+def _count_corrected(text: bytes) -> float | None:
     return _error_count(text, b"ce")
 
 
-def _uncorrected(text: bytes) -> float | None:
+def _count_uncorrected(text: bytes) -> float | None:
     return _error_count(text, b"ue")
 
 

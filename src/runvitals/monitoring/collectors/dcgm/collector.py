@@ -310,7 +310,7 @@ def _query_urls(url: str) -> list[str]:
     if not queries and "/api/v1/query" not in path:
         return [url]
     base = path.partition("/api/v1/query")[0].rstrip("/")
-    return [f"{base}/api/v1/query?query={_quote(http.unquoted(query))}" for query in queries or [ALL_FIELDS]]
+    return [f"{base}/api/v1/query?query={_quote(http.unquote(query))}" for query in queries or [ALL_FIELDS]]
 
 
 def _quote(text: str) -> str:

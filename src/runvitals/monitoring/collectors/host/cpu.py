@@ -164,9 +164,9 @@ class Cpu:
 
     def _sample_total(self, tick: Tick, words: Sequence[bytes]) -> None:
         now = self._total_of(words)
-        spent = self._spent(self._total, self._total_s, now, tick.mono_s)
+        spent = self._ticks_between(self._total, self._total_s, now, tick.mono_s)
         if spent is None and self._jumped is not None:
-            spent = self._spent(self._jumped, self._jumped_s, now, tick.mono_s)
+            spent = self._ticks_between(self._jumped, self._jumped_s, now, tick.mono_s)
         if spent is None:
             self._jumped, self._jumped_s = now, tick.mono_s
             self._report_jump(tick)
@@ -178,7 +178,7 @@ class Cpu:
         self._jumped = None
         _write_shares(tick.gauges, spent, total)
 
-    def _spent(
+    def _ticks_between(
         self, before: Sequence[int], before_s: float | None, now: Sequence[int], now_s: float
     ) -> list[int] | None:
         """The ticks by state between two readings; None if the counts jumped."""

@@ -115,8 +115,8 @@ class Nvidia:
             )
         self._errors.note(tick, event_count)
         if lost:
-            self._look.worked()
-            self._look.failed(tick.mono_s)
+            self._look.note_success()
+            self._look.note_failure(tick.mono_s)
         # At the second reading everything has had a value that will have one.
         self._reads += 1
         if lost or self._reads == 2 or self._refresh.due(tick.mono_s):
@@ -142,9 +142,9 @@ class Nvidia:
             raise NoGpu("the driver responds, but lists no GPU")
         self._session = session
         if self._missing_uuids(session) or session.problems:
-            self._look.failed(tick.mono_s)
+            self._look.note_failure(tick.mono_s)
         else:
-            self._look.worked()
+            self._look.note_success()
         for device in session.devices:
             self._about[device.uuid] = device.facts()
             if device.uuid in before:

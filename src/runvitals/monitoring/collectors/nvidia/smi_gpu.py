@@ -213,7 +213,7 @@ class SmiGpu:
         self.missing.update((key_of(name), UNREPORTED) for name in REASONS if name not in reasons)
         seconds = self._throttled.seconds()
         self.counters.update((key, seconds[key]) for name in reasons if (key := key_of(name)) in seconds)
-        if sampled := [name for name in self._throttled.sampled() if name in reasons]:
+        if sampled := [name for name in self._throttled.sampled_reasons() if name in reasons]:
             self.about["throttle_sampled"] = sampled
 
     def _note_memory(self, gpu: SmiGpuLog, members: RunGpuProcesses) -> None:

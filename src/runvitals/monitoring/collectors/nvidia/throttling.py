@@ -101,7 +101,7 @@ class ThrottledTime:
             self._ahead_s[name] = self._seen_s[name] - seconds
         self._counted[name] = seconds + self._ahead_s.get(name, 0.0)
 
-    def sampled(self) -> list[str]:
+    def sampled_reasons(self) -> list[str]:
         """The reasons without a counter."""
         return [] if self._read_s is None else [name for name in self._seen_s if name not in self._counted]
 

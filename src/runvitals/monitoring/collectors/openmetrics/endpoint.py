@@ -253,11 +253,11 @@ class ExporterEndpoint:
         try:
             self._scrape(scrape)
         except (http.HttpError, ValueError) as error:
-            self._backoff.failed(tick.mono_s)
+            self._backoff.note_failure(tick.mono_s)
             self._next_s = self._backoff.until_s
             self._fault = str(error)
             return
-        self._backoff.worked()
+        self._backoff.note_success()
         tick.gauges.update(scrape.gauges)
         tick.counters.update(scrape.counters)
         self._fault = "; ".join(self._notes(scrape))

@@ -63,7 +63,7 @@ class Child:
         except OSError as error:
             raise ToolFailed(f"{argv[0]} could not be started: {error.strerror}") from None
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the program has ended. Processes that it started may still hold the pipe."""
         if not self.pid:
             return True
@@ -112,7 +112,7 @@ class Child:
         """Kill it, and wait up to 0.2 s for its end, so that no zombie is left."""
         self.kill(self.started_s)
         until_s = time.monotonic() + _REAP_S
-        while not self.ended() and time.monotonic() < until_s:
+        while not self.has_ended() and time.monotonic() < until_s:
             time.sleep(0.001)
 
     def _kill_group(self) -> None:

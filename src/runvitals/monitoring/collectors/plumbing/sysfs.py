@@ -78,7 +78,7 @@ def hwmon(device: str) -> str | None:
     return f"{device}/hwmon/hwmon{min(numbers_of_folders)}" if numbers_of_folders else None
 
 
-def labelled(sensors: str, kind: str, label: str) -> str | None:
+def find_labelled(sensors: str, kind: str, label: str) -> str | None:
     """The sensor of a kind ("temp", "energy") with this label, as the prefix of its file names: "temp2"."""
     for name in names(sensors):
         if name.startswith(kind) and name.endswith("_label") and read_text(f"{sensors}/{name}") == label:

@@ -102,7 +102,7 @@ class Tool:
 
     def _collect(self, child: Child, mono_s: float) -> bytes | None:
         # In this order, so that output printed between the two calls is read as well.
-        ended = child.ended()
+        ended = child.has_ended()
         self._output += child.read(self.limit_bytes + 1 - len(self._output))
         output = bytes(self._output)
         if len(output) > self.limit_bytes:
@@ -196,7 +196,7 @@ class StreamingTool:
                 self._start(mono_s)
             return []
         child = self._child
-        ended = child.ended()
+        ended = child.has_ended()
         lines = self._complete(child.read(self.limit_bytes))
         if len(self._rest) > self.limit_bytes:
             child.kill(mono_s)
@@ -230,13 +230,13 @@ class StreamingTool:
     def _pause(self, mono_s: float, child: Child | None) -> None:
         self._child = None
         if child is not None and mono_s - child.started_s > LONG_LIFE_S:
-            self._backoff.worked()
-        self._backoff.failed(mono_s)
+            self._backoff.note_success()
+        self._backoff.note_failure(mono_s)
 
 
 def _has_ended(killed: Child | None, mono_s: float, program: str) -> bool:
     """Whether a killed child has ended. While one is stuck in a driver, another would get stuck too."""
-    if killed is None or killed.killed_s is None or killed.ended():
+    if killed is None or killed.killed_s is None or killed.has_ended():
         return True
     waited_s = mono_s - killed.killed_s
     if waited_s > DYING_S:

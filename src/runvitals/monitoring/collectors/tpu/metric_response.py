@@ -122,7 +122,7 @@ class TpuDistribution:
         return lower, lower if self.largest is None else max(lower, self.largest)
 
 
-def supported(message: bytes) -> list[str]:
+def supported_metrics(message: bytes) -> list[str]:
     """The metric names in a response of ListSupportedMetrics.
 
     Raises:
@@ -196,7 +196,7 @@ def _scalar(field: Field) -> LabelValue | None:
     if (number, kind) == (1, protobuf.LENGTH):
         return _text(content)
     if isinstance(content, int) and number in (2, 3):
-        return bool(content) if number == 2 else protobuf.signed(content)
+        return bool(content) if number == 2 else protobuf.to_signed(content)
     if (number, kind) == (4, protobuf.FIXED64):
         return protobuf.read_double(_bytes(content))
     return None
@@ -209,7 +209,7 @@ def _value(message: bytes) -> float | None:
         if (number, kind) == (1, protobuf.FIXED64):
             value = protobuf.read_double(_bytes(content))
         elif isinstance(content, int) and number == 2:
-            value = float(protobuf.signed(content))
+            value = float(protobuf.to_signed(content))
     return value if value is not None and value - value == 0.0 else None
 
 
@@ -220,9 +220,9 @@ def _distribution(message: bytes) -> TpuDistribution:
     for number, kind, content in protobuf.fields(message):
         if isinstance(content, int):
             if number == 1:
-                count = protobuf.signed(content)
+                count = protobuf.to_signed(content)
             elif number == 7:
-                counts.append(protobuf.signed(content))
+                counts.append(protobuf.to_signed(content))
         elif kind == protobuf.FIXED64 and number == 2:
             mean = protobuf.read_double(content)
         elif kind == protobuf.FIXED64 and number == 4:

@@ -64,7 +64,7 @@ class TpuRuntime:
         except (GrpcError, GrpcRejected, protobuf.Malformed) as error:
             self._fail(error, mono_s)
             return {}
-        self._backoff.worked()
+        self._backoff.note_success()
         self.failure = ""
         return by_metric
 
@@ -76,7 +76,7 @@ class TpuRuntime:
             self._retry_at_s = mono_s + RETRY_S
         else:
             # A timeout delays the other programs' readings by two seconds.
-            self._backoff.failed(mono_s)
+            self._backoff.note_failure(mono_s)
             self._retry_at_s = self._backoff.until_s
 
     def close(self) -> None:
@@ -87,7 +87,9 @@ class TpuRuntime:
         """The names of its metrics; None if an older runtime does not list them."""
         try:
             return frozenset(
-                metric_response.supported(self._connection.call(SERVICE + "ListSupportedMetrics", b""))
+                metric_response.supported_metrics(
+                    self._connection.call(SERVICE + "ListSupportedMetrics", b"")
+                )
             )
         except GrpcRejected as refused:
             if refused.status in (UNIMPLEMENTED, NOT_FOUND):

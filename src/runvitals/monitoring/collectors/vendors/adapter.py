@@ -29,7 +29,7 @@ from runvitals.monitoring.collectors.vendors.devices import (
     DeviceGaps,
     KnownDevices,
     VendorDevice,
-    derived,
+    derived_keys,
     write,
 )
 from runvitals.monitoring.collectors.vendors.devices import Reading as Reading
@@ -157,7 +157,7 @@ class Smi:
         self._worked = False
         readings = (reading.key for reading in vendor.readings if reading.key not in (TOTAL, *vendor.missing))
         self._gaps = DeviceGaps(
-            (*readings, *derived(vendor.readings)), f"not reported by {vendor.programs[0]}"
+            (*readings, *derived_keys(vendor.readings)), f"not reported by {vendor.programs[0]}"
         )
         self._devices = KnownDevices(vendor.name, path)
 

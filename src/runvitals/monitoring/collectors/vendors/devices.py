@@ -220,7 +220,7 @@ def complete(device: VendorDevice) -> None:
         gauges[POWER_SHARE] = gauges[POWER] * 100.0 / limit
 
 
-def derived(readings: Iterable[Reading]) -> list[str]:
+def derived_keys(readings: Iterable[Reading]) -> list[str]:
     """The keys that `complete` may add to these readings."""
     keys = {reading.key for reading in readings}
     needs = ((SHARE, {TOTAL, USED}), (POWER_SHARE, {LIMIT, POWER}))

@@ -92,9 +92,9 @@ class IntelGpu:
             self._find_sensors(sensors)
 
     def _find_sensors(self, sensors: str) -> None:
-        energy = sysfs.labelled(sensors, "energy", "card") or "energy1"
-        heat = sysfs.labelled(sensors, "temp", "pkg") or "temp1"
-        memory = sysfs.labelled(sensors, "temp", "vram")
+        energy = sysfs.find_labelled(sensors, "energy", "card") or "energy1"
+        heat = sysfs.find_labelled(sensors, "temp", "pkg") or "temp1"
+        memory = sysfs.find_labelled(sensors, "temp", "vram")
         joules = sysfs.first(sensors, (f"{energy}_input", "energy2_input"), 1e-6)
         self._energy = None if joules is None else sysfs.SysfsRate(joules)
         self._levels["temp"] = sysfs.first(sensors, (f"{heat}_input",), 1e-3)

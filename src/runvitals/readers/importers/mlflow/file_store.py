@@ -38,11 +38,11 @@ class MlflowFileStore:
             for run in _folders(experiment)
         )
         for path in _folders(self._folder):
-            experiment = _described(path)
+            experiment = _read_description(path)
             if experiment is None:
                 continue
             for folder in _folders(path):
-                about = _described(folder)
+                about = _read_description(folder)
                 if about is None or ("run_id" not in about and "run_uuid" not in about):
                     continue
                 if "deleted" in (about.get("lifecycle_stage"), experiment.get("lifecycle_stage")):
@@ -123,7 +123,7 @@ def _text(path: str) -> str:
         return file.read()
 
 
-def _described(folder: str) -> dict[str, str] | None:
+def _read_description(folder: str) -> dict[str, str] | None:
     """The entries of a `meta.yaml`, which are texts and numbers on one level; None if there is none."""
     try:
         content = _text(os.path.join(folder, _DESCRIPTION))
@@ -133,11 +133,11 @@ def _described(folder: str) -> dict[str, str] | None:
     for line in content.splitlines():
         name, colon, value = line.partition(":")
         if colon and name and not name[0].isspace():
-            fields[name.strip()] = _unquoted(value.strip())
+            fields[name.strip()] = _unquote(value.strip())
     return fields
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     """A scalar of YAML."""
     if len(value) >= 2 and value[0] == value[-1] == "'":
         return value[1:-1].replace("''", "'")

@@ -149,7 +149,7 @@ def rows(metrics: Iterable[MlflowMetric]) -> Iterator[tuple[int, int, dict[str, 
             row = {}
         if not row:
             time_ms, step = metric.time_ms, metric.step
-        row[metric.key] = _unbounded(metric.value)
+        row[metric.key] = _restore_infinity(metric.value)
     if row:
         yield time_ms, step, row
 
@@ -171,7 +171,7 @@ def _is_system(key: str) -> bool:
     return key.startswith(PREFIX) and from_mlflow(key) is not None
 
 
-def _unbounded(value: float) -> float:
+def _restore_infinity(value: float) -> float:
     """A value; MLflow stores an infinite one in a database as the largest number."""
     if abs(value) >= 1.7976931348623157e308:
         return float("inf") if value > 0 else float("-inf")

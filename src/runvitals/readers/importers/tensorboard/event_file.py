@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from runvitals.base.protobuf import Malformed, fields, read_double, read_doubles, signed
+from runvitals.base.protobuf import Malformed, fields, read_double, read_doubles, to_signed
 from runvitals.relay.destinations.tensorboard.tfrecords import masked_sum
 
 _HEAD = struct.Struct("<QI")
@@ -112,7 +112,7 @@ def read_event(payload: bytes) -> LoggedEvent | None:
     if 5 not in message and not begins:
         return None
     time_s = read_double(message[1][-1]) if 1 in message else 0.0
-    step = signed(message.get(2, [0])[-1])
+    step = to_signed(message.get(2, [0])[-1])
     event = LoggedEvent(round(time_s * 1000), step, begins, step if is_start else None)
     for value in _message(message[5][-1]).get(1, ()) if 5 in message else ():
         _read_value(_message(value), event)

@@ -14,7 +14,7 @@ from runvitals.model.run_state import State
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft
 from runvitals.readers.importers.tensorboard.event_file import EventFile, LoggedEvent, LoggedValue
-from runvitals.readers.importers.tensorboard.sessions import Sessions, numbered
+from runvitals.readers.importers.tensorboard.sessions import Sessions, number_sessions
 
 _MARK = "tfevents"
 _RUNNING_S = 600.0
@@ -141,7 +141,7 @@ class _Importer:
 
     def _write_file(self, draft: RunDraft, path: str, sessions: Sessions) -> None:
         file = EventFile(path)
-        for number, event in numbered(file.events()):
+        for number, event in number_sessions(file.events()):
             event.values = sessions.current(path, number, event)
             self._keep(draft, event)
             if not event.begins:

@@ -117,7 +117,7 @@ def read_sessions(path: str) -> list[Session]:
     """The sessions in a file that have values."""
     sessions: dict[int, Session] = {}
     start_step = None
-    for number, event in numbered(EventFile(path).events()):
+    for number, event in number_sessions(EventFile(path).events()):
         if event.start_step is not None:
             start_step = event.start_step
         if not event.values:
@@ -133,7 +133,7 @@ def read_sessions(path: str) -> list[Session]:
     return list(sessions.values())
 
 
-def numbered(events: Iterable[LoggedEvent]) -> Iterator[tuple[int, LoggedEvent]]:
+def number_sessions(events: Iterable[LoggedEvent]) -> Iterator[tuple[int, LoggedEvent]]:
     """Events with the number of their session: one begins where a writer says so after values."""
     number, has_values = 0, False
     for event in events:

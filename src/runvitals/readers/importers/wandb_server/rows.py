@@ -94,9 +94,9 @@ def _files(
 
 def without_internals(values: Mapping[str, Any]) -> dict[str, Any]:
     """A configuration or summary without W&B's own entries, and with `{"value": …}` unwrapped."""
-    return {key: _unwrapped(value) for key, value in values.items() if not key.startswith("_")}
+    return {key: _unwrap(value) for key, value in values.items() if not key.startswith("_")}
 
 
-def _unwrapped(value: Any) -> Any:
+def _unwrap(value: Any) -> Any:
     is_wrapped = isinstance(value, dict) and "value" in value and value.keys() <= {"value", "desc"}
     return value["value"] if is_wrapped else value

@@ -87,7 +87,7 @@ class AgentLoop:
             assigned = self._next(agent)
             if assigned is None:
                 break
-            succeeded = self._executed(agent, assigned)
+            succeeded = self._execute(agent, assigned)
             runs += 1
             has_succeeded = has_succeeded or succeeded
             failures = 0 if has_succeeded else failures + 1
@@ -99,7 +99,7 @@ class AgentLoop:
     def _next(self, agent: str) -> AssignedRun | None:
         """The next run; None: the sweep is over. Waits while the sweep is paused."""
         while True:
-            for command in self._reported(agent, []):
+            for command in self._report(agent, []):
                 if command.do == "exit":
                     return None
                 if command.do == "run":
@@ -109,7 +109,7 @@ class AgentLoop:
                     )
             self._pause(self._report_s)
 
-    def _executed(self, agent: str, assigned: AssignedRun) -> bool:
+    def _execute(self, agent: str, assigned: AssignedRun) -> bool:
         """Run one; whether it has succeeded."""
         ended = threading.Event()
         watch = threading.Thread(target=self._watch, args=(agent, assigned, ended), daemon=True)
@@ -146,12 +146,12 @@ class AgentLoop:
                 notify(f"run {assigned.run_id} is not fully delivered yet; see `runvitals relay status`")
             self._pause(self._report_s / _CHECKS)
             if waited % _CHECKS == _CHECKS - 1:
-                self._reported(agent, [assigned.run_id])
+                self._report(agent, [assigned.run_id])
 
     def _state(self, assigned: AssignedRun) -> str | None:
         return _patiently(self._pause, lambda: self._sweeps.run_state(self._address.entity, assigned.run_id))
 
-    def _reported(self, agent: str, running: Sequence[str]) -> list[Command]:
+    def _report(self, agent: str, running: Sequence[str]) -> list[Command]:
         return _patiently(self._pause, lambda: self._sweeps.report(self._address, agent, running))
 
     def _is_recorded(self, assigned: AssignedRun) -> bool:

@@ -31,7 +31,7 @@ class Command(NamedTuple):
     parameters: Mapping[str, Any]
 
 
-def named(body: Any) -> Mapping[str, Any]:
+def check_id(body: Any) -> Mapping[str, Any]:
     """What the API says of something that has an id.
 
     Raises:

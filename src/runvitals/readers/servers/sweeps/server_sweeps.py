@@ -99,7 +99,7 @@ class ServerSweeps:
                 raise
             self._connection.send("POST", f"/entities/{quote(entity, safe='')}/projects", {"name": project})
             response = self._connection.send("POST", path, body)
-        return answers.named(response)
+        return answers.check_id(response)
 
     def read(self, address: SweepAddress) -> Mapping[str, Any]:
         """What the API says of a sweep.
@@ -109,7 +109,7 @@ class ServerSweeps:
             ServerError: the server rejected the request, is unreachable or sent something else.
         """
         try:
-            return answers.named(self._connection.get(_path(address)))
+            return answers.check_id(self._connection.get(_path(address)))
         except ServerError as error:
             if error.status == 404:
                 raise LookupError(str(error)) from None
@@ -117,12 +117,12 @@ class ServerSweeps:
 
     def control(self, address: SweepAddress, order: str) -> Mapping[str, Any]:
         """Pause, resume, stop or cancel a sweep; returns what the API says of it."""
-        return answers.named(self._connection.send("POST", f"{_path(address)}/{order}", {}))
+        return answers.check_id(self._connection.send("POST", f"{_path(address)}/{order}", {}))
 
     def add_agent(self, address: SweepAddress, host: str) -> str:
         """Register an agent; returns its id."""
         return str(
-            answers.named(self._connection.send("POST", f"{_path(address)}/agents", {"host": host}))["id"]
+            answers.check_id(self._connection.send("POST", f"{_path(address)}/agents", {"host": host}))["id"]
         )
 
     def report(self, address: SweepAddress, agent: str, running: Sequence[str]) -> list[Command]:

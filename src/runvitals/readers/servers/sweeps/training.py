@@ -138,7 +138,7 @@ class ProgramTraining:
             json.dump(dict(assigned.parameters), file)
             file.flush()
             command = command_line(self._configuration, assigned.parameters, file.name)
-            notify(f"run {assigned.run_id}: {self._shown(assigned.parameters, file.name)}")
+            notify(f"run {assigned.run_id}: {self._redacted_command(assigned.parameters, file.name)}")
             self._stops = 0
             self._process = subprocess.Popen(command, env={**os.environ, **assigned.environ})
             try:
@@ -147,7 +147,7 @@ class ProgramTraining:
                 self._end()
                 raise
 
-    def _shown(self, parameters: Mapping[str, Any], parameters_file: str) -> str:
+    def _redacted_command(self, parameters: Mapping[str, Any], parameters_file: str) -> str:
         """The command without secrets: the values of variables may be some."""
         words = command_line(self._configuration, parameters, parameters_file, shows_variables=False)
         return shlex.join(redaction.command(words, os.environ))
@@ -215,11 +215,11 @@ def command_line(
     arguments = []
     for word in map(str, template):
         is_variable = word.startswith(_VARIABLE) and word.endswith("}")
-        arguments += [word] if is_variable and not shows_variables else _replaced(word, words)
+        arguments += [word] if is_variable and not shows_variables else _replace(word, words)
     return arguments
 
 
-def _replaced(word: str, words: Mapping[str, Sequence[str]]) -> list[str]:
+def _replace(word: str, words: Mapping[str, Sequence[str]]) -> list[str]:
     if not (word.startswith("${") and word.endswith("}")):
         return [word]
     if word.startswith(_VARIABLE):

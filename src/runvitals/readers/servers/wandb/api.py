@@ -149,12 +149,12 @@ class ApiRuns:
             yield from self._runs
             return
         runs = []
-        for run in self._fetched():
+        for run in self._fetch():
             runs.append(run)
             yield run
         self._runs = runs
 
-    def _fetched(self) -> Iterator[ApiRun]:
+    def _fetch(self) -> Iterator[ApiRun]:
         sort = _sort_key(self._order.lstrip("+-"))
         descending = self._order.startswith("-")
         for run in self._client.runs(
@@ -166,7 +166,7 @@ class ApiRuns:
     def _all(self) -> list[ApiRun]:
         # Not list(self): that asks for the length first.
         if self._runs is None:
-            self._runs = list(self._fetched())
+            self._runs = list(self._fetch())
         return self._runs
 
     def __len__(self) -> int:

@@ -52,7 +52,7 @@ class Insertion:
             raise StoreUnavailable("ClickHouse takes too long to store earlier batches")
         try:
             self._until_s = until_s
-            stored = self._stored([identity(batch) for _, batch in accepted])
+            stored = self._find_stored([identity(batch) for _, batch in accepted])
             fresh: list[AcceptedBatch] = []
             flags = []
             for entry in accepted:
@@ -76,7 +76,7 @@ class Insertion:
         with self._lock:
             self._hints.forget(runs)
 
-    def _stored(self, identities: Sequence[Identity]) -> set[Identity]:
+    def _find_stored(self, identities: Sequence[Identity]) -> set[Identity]:
         """Those of the batches that are stored."""
         listed = ",".join(f"({run},{writer},{seq})" for run, writer, seq in identities)
         sql = f"SELECT run, writer, seq FROM batches WHERE (run, writer, seq) IN ({listed})"
@@ -94,7 +94,7 @@ class Insertion:
         if len(hints):
             self._put("series", hints)
         self._put("batches", rows.batch_rows(fresh))
-        self._hints.written(fresh, hints)
+        self._hints.note_written(fresh, hints)
 
     def _put(self, table: str, table_rows: Rows) -> None:
         self._clickhouse.insert(table, table_rows, timeout_s=self._left_s())

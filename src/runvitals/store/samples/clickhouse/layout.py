@@ -65,11 +65,11 @@ class Layout:
         """Settings of every request."""
         return _IN_CLUSTER if self.cluster else {}
 
-    def stored(self, table: str) -> str:
+    def storage_table(self, table: str) -> str:
         """The table that holds the rows of a table."""
         return f"{table}_local" if self.cluster else table
 
-    def altered(self, table: str) -> str:
+    def altered_table(self, table: str) -> str:
         """What to name in ALTER TABLE."""
         return f"{table}_local ON CLUSTER '{self.cluster}'" if self.cluster else table
 
@@ -79,7 +79,7 @@ class Layout:
 
     def parts(self, *tables: str) -> str:
         """FROM … WHERE for the rows of `system.parts` about tables."""
-        names = ",".join(f"'{self.stored(table)}'" for table in tables)
+        names = ",".join(f"'{self.storage_table(table)}'" for table in tables)
         where = f"active AND database = '{self.database}' AND table IN ({names})"
         return f"FROM {self.of_system('parts')} WHERE {where}"
 
@@ -95,10 +95,10 @@ class Layout:
             return (f"CREATE TABLE IF NOT EXISTS {table.name} {columns} ENGINE = {engine} {more}",)
         path = f"/clickhouse/tables/{{shard}}/{self.database}/{table.name}"
         arguments = f"'{path}', '{{replica}}'" + (f", {version}" if version else "")
-        local = self.stored(table.name)
+        local = self.storage_table(table.name)
         distributed = f"{_DISTRIBUTED}('{self.cluster}', '{self.database}', '{local}', {table.shard_by})"
         return (
-            f"CREATE TABLE IF NOT EXISTS {self.altered(table.name)} {columns} "
+            f"CREATE TABLE IF NOT EXISTS {self.altered_table(table.name)} {columns} "
             f"ENGINE = ReplicatedReplacingMergeTree({arguments}) {more}",
             f"CREATE TABLE IF NOT EXISTS {table.name} ON CLUSTER '{self.cluster}' "
             f"AS {self.database}.{local} ENGINE = {distributed}",

@@ -90,5 +90,5 @@ class Preparation:
             if not isinstance(error, StoreUnavailable):
                 self.refusal = str(error)
             raise
-        self._others.settings = self._features.known(do_not_merge_across_partitions_select_final="1")
+        self._others.settings = self._features.supported(do_not_merge_across_partitions_select_final="1")
         self.pending = self.refusal = self._others.withheld = None

@@ -12,7 +12,7 @@ from runvitals.base import deadline
 from runvitals.base.buckets import Buckets, Floats, Grid, Integers, reduce
 from runvitals.store.samples.clickhouse.connection import ClickHouse, Rows
 from runvitals.store.samples.clickhouse.rows import month_number
-from runvitals.store.samples.clickhouse.selection import SAMPLES, in_range, listed, of_series
+from runvitals.store.samples.clickhouse.selection import SAMPLES, id_list, in_range, of_series
 from runvitals.store.samples.interface import (
     LatestSample,
     ReadResult,
@@ -122,7 +122,7 @@ class ClickHouseReader:
         times: dict[int, int] = {}
         for some in _parts(runs):
             rows = self._clickhouse.select(
-                f"SELECT run, max(last) AS t FROM extents WHERE run IN ({listed(some)}) GROUP BY run", _TIME
+                f"SELECT run, max(last) AS t FROM extents WHERE run IN ({id_list(some)}) GROUP BY run", _TIME
             )
             times.update(rows.tolist())
         return times

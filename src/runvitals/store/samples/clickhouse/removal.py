@@ -12,7 +12,7 @@ from runvitals.store.samples.clickhouse.connection import ClickHouse
 from runvitals.store.samples.clickhouse.preparation import Preparation
 from runvitals.store.samples.clickhouse.rows import month_end_ms, month_number
 from runvitals.store.samples.clickhouse.schema import TABLES
-from runvitals.store.samples.clickhouse.selection import listed
+from runvitals.store.samples.clickhouse.selection import id_list
 from runvitals.store.samples.clickhouse.series_hints import HINTS_APART_MS
 from runvitals.store.samples.interface import StoreUnavailable
 
@@ -37,7 +37,7 @@ class Removal:
     def delete(self, runs: Sequence[int]) -> None:
         """Delete everything about runs. If it fails, part is left; delete them again."""
         for table in TABLES:  # `batches` is not the first: an acknowledged batch is complete, or not listed
-            self._delete(table, f"run IN ({listed(runs)})")
+            self._delete(table, f"run IN ({id_list(runs)})")
 
     def drop_before(self, t_ms: int) -> None:
         """Delete older samples: whole months, and of the month that is cut once a quarter of it is older."""
@@ -135,7 +135,7 @@ class Removal:
         Nodes of a cluster that are away do it when they are back.
         """
         layout = self._clickhouse.layout
-        statement = f"ALTER TABLE {layout.altered(table)} {change}"
+        statement = f"ALTER TABLE {layout.altered_table(table)} {change}"
         if layout.cluster is None:
             self._clickhouse.command(statement)
             return
@@ -152,4 +152,4 @@ class Removal:
         while int(self._clickhouse.command(count)):
             if time.monotonic() > until_s:
                 raise StoreUnavailable(f"ClickHouse at {self._clickhouse.address} still deletes from {table}")
-            time.sleep(pause.failed(time.monotonic()))
+            time.sleep(pause.note_failure(time.monotonic()))

@@ -58,7 +58,7 @@ class Features:
     lightweight_deletes: bool
     settings: frozenset[str]
 
-    def known(self, **settings: str) -> dict[str, str]:
+    def supported(self, **settings: str) -> dict[str, str]:
         """Those of the settings that this server knows."""
         return {name: value for name, value in settings.items() if name in self.settings}
 

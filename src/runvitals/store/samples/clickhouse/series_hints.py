@@ -49,7 +49,7 @@ class SeriesHints:
         listed = [(run, metric, t) for (run, metric), t in sorted(newest.items())]
         return np.array(listed, SERIES)
 
-    def written(self, accepted: Sequence[AcceptedBatch], rows: Rows) -> None:
+    def note_written(self, accepted: Sequence[AcceptedBatch], rows: Rows) -> None:
         """Note that the rows of these batches were written."""
         times = {(run, metric): t for run, metric, t in rows.tolist()}
         if not times:

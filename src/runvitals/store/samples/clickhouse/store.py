@@ -26,7 +26,7 @@ from runvitals.store.samples.clickhouse.insertion import Insertion
 from runvitals.store.samples.clickhouse.preparation import Preparation
 from runvitals.store.samples.clickhouse.reader import ClickHouseReader
 from runvitals.store.samples.clickhouse.removal import Removal
-from runvitals.store.samples.clickhouse.selection import listed
+from runvitals.store.samples.clickhouse.selection import id_list
 from runvitals.store.samples.clickhouse.settings import ClickHouseSettings
 from runvitals.store.samples.clickhouse.waiting_batches import NAME, WaitingBatches
 from runvitals.store.samples.interface import (
@@ -264,7 +264,7 @@ class ClickHouseStore:
         stored = self._removal.size_bytes()
         rows = self._rows()
         of_runs = self.clickhouse.select(
-            f"SELECT run, count() AS n FROM samples WHERE run IN ({listed(runs)}) GROUP BY run", _SIZE
+            f"SELECT run, count() AS n FROM samples WHERE run IN ({id_list(runs)}) GROUP BY run", _SIZE
         )
         return {run: max(1, stored * count // max(rows, 1)) for run, count in of_runs.tolist()}
 

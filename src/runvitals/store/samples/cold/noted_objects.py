@@ -41,7 +41,7 @@ def record_address(log: Log, address: str) -> None:
         log.connection.execute("INSERT INTO cold_address VALUES (?)", (address,))
 
 
-def noted(log: Log) -> list[str]:
+def read_all(log: Log) -> list[str]:
     """The objects that may not be needed."""
     with database.store_errors(log.path):
         return [sha256 for (sha256,) in log.connection.execute("SELECT sha256 FROM noted_object")]

@@ -38,7 +38,7 @@ class ObjectCheck:
         Raises:
             ColdUnavailable: they cannot be listed at present.
         """
-        stored = self._storage.stored()
+        stored = self._storage.sizes()
         for sha256, size in self._sizes.items():
             if sha256 not in stored:
                 self.lost[sha256] = _MISSING

@@ -153,7 +153,7 @@ class ColdStorage:
             self.fetch(sha256)
 
     @contextmanager
-    def opened(self, sha256: str) -> Iterator[BinaryIO]:
+    def open(self, sha256: str) -> Iterator[BinaryIO]:
         """A whole object.
 
         Raises:
@@ -208,7 +208,7 @@ class ColdStorage:
         try:
             yield
         except _LostObject as error:
-            pause.failed(self._clock_s())
+            pause.note_failure(self._clock_s())
             self._lost[sha256] = pause, str(error)
             raise
         self._lost.pop(sha256, None)
@@ -225,7 +225,7 @@ class ColdStorage:
             raise _LostObject(f"the object {sha256} does not have the content that was put there")
 
     def _reading(self, sha256: str) -> BinaryIO:
-        objects = self._opened()
+        objects = self._file_store()
         try:
             return objects.open(sha256)
         except FileNotFoundError:
@@ -263,7 +263,7 @@ class ColdStorage:
             ColdUnavailable: it cannot be stored at present.
         """
         with self._using_bucket(f"could not move samples to {self.settings.address}"):
-            objects = self._opened()
+            objects = self._file_store()
             if not is_bucket(self.settings.address):
                 path = self._moved_to_its_disk(path)
             objects.take(sha256, path)
@@ -291,7 +291,7 @@ class ColdStorage:
             ColdUnavailable: they cannot be removed at present.
         """
         with self._using_bucket(f"could not remove samples from {self.settings.address}"):
-            self._opened().remove(digests)
+            self._file_store().remove(digests)
 
     def check(self) -> None:
         """Find out whether it can be used again, after a failure.
@@ -302,14 +302,14 @@ class ColdStorage:
         with self._using_bucket(f"could not use {self.settings.address}"):
             self._objects = self._open_objects(self.settings.address)
 
-    def stored(self) -> dict[str, int]:
+    def sizes(self) -> dict[str, int]:
         """The sizes of all objects that are there, by their SHA-256.
 
         Raises:
             ColdUnavailable: they cannot be listed at present.
         """
         with self._using_bucket(f"could not list {self.settings.address}"):
-            return {content.sha256: content.bytes for content in self._opened().contents()}
+            return {content.sha256: content.bytes for content in self._file_store().contents()}
 
     def remove_leftovers(self) -> None:
         """Remove unfinished files of a process that was killed."""
@@ -324,7 +324,7 @@ class ColdStorage:
     def _path(self, sha256: str) -> str:
         return os.path.join(self._cache, sha256)
 
-    def _opened(self) -> FileStore:
+    def _file_store(self) -> FileStore:
         if self._objects is None:
             self._objects = self._open_objects(self.settings.address)
         return self._objects
@@ -343,11 +343,11 @@ class ColdStorage:
         except (OSError, ValueError) as error:
             self.problem = f"{what}: {error}"
             with self._lock:
-                self._backoff.failed(self._clock_s())
+                self._backoff.note_failure(self._clock_s())
             self.wake()
             raise ColdUnavailable(self.problem) from error
         with self._lock:
-            self._backoff.worked()
+            self._backoff.note_success()
         self.problem = None
 
     @contextmanager

@@ -70,7 +70,7 @@ def open_for_writing(path: str, file_format: Format) -> FileConnection:
         if not os.path.exists(path):
             _create(path, file_format)
         private_files.restrict(path)
-        connection = _connect(f"file:{_quoted(path)}?mode=rw")
+        connection = _connect(f"file:{_quote_path(path)}?mode=rw")
         try:
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute(f"PRAGMA journal_size_limit={_WAL_LIMIT}")
@@ -97,7 +97,7 @@ def _create(path: str, file_format: Format) -> None:
         private_files.create(new)
     except OSError as error:
         raise StoreUnavailable(f"{path}: {error.strerror}") from error
-    connection = _connect(f"file:{_quoted(new)}?mode=rw")
+    connection = _connect(f"file:{_quote_path(new)}?mode=rw")
     try:
         # These must be set before the first page is written.
         connection.execute(f"PRAGMA page_size={_PAGE_BYTES}")
@@ -133,7 +133,7 @@ def open_for_reading(path: str, file_format: Format) -> FileConnection:
     Raises:
         StoreError: it is of another version or not a file of this format, or could not be opened.
     """
-    uri = f"file:{_quoted(path)}?mode=ro"
+    uri = f"file:{_quote_path(path)}?mode=ro"
     _check_kind(path)
     with store_errors(path):
         try:
@@ -187,7 +187,7 @@ def open_read_only(path: str) -> sqlite3.Connection:
     obstacle = companion_files.obstacle(path)
     if obstacle is not None:
         raise OSError(obstacle)
-    uri = f"file:{_quoted(path)}?mode=ro"
+    uri = f"file:{_quote_path(path)}?mode=ro"
     try:
         return _open_and_read(uri)
     except sqlite3.OperationalError:
@@ -243,7 +243,7 @@ def _connect(uri: str) -> FileConnection:
     return connection
 
 
-def _quoted(path: str) -> str:
+def _quote_path(path: str) -> str:
     return os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 

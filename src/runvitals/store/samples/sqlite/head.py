@@ -189,7 +189,7 @@ class Heads:
                 self._sealing[run] = self._growing.pop(run)
             return self._sealing.get(run)
 
-    def sealed(self, runs: Iterable[int]) -> None:
+    def release_sealed(self, runs: Iterable[int]) -> None:
         """Release detached heads: their samples are in chunks."""
         with self._lock:
             for run in runs:

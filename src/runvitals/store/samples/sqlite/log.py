@@ -269,7 +269,7 @@ class Log:
             self.connection.execute("DELETE FROM sealed WHERE seq < ?", (first,))
             self.connection.execute("DELETE FROM deleted WHERE seq < ? AND done", (first,))
         self._sealed.clear()
-        self.stored_batches.written()
+        self.stored_batches.note_written()
         for _ in range(rows):
             self._rows.popleft()
         self.bytes -= bytes_freed
@@ -283,7 +283,7 @@ class Log:
         self.stored_batches.put(run, stored)
         with database.store_errors(self.path), database.transaction(self.connection):
             self.stored_batches.write()
-        self.stored_batches.written()
+        self.stored_batches.note_written()
 
     def delete(self, run: int) -> None:
         """Delete a run's batches. The deletion of its chunks is pending until `delete_done`."""
@@ -291,7 +291,7 @@ class Log:
             self.connection.execute("REPLACE INTO deleted VALUES (?, ?, 0)", (run, self.last_seq))
             self.connection.execute("DELETE FROM sealed WHERE run=?", (run,))
             self.stored_batches.delete(run)
-        self.stored_batches.deleted(run)
+        self.stored_batches.note_deleted(run)
         self._sealed.pop(run, None)
 
     def delete_done(self, run: int) -> None:

@@ -162,14 +162,14 @@ class MonthFiles:
         self._written |= recorded.written - aside
         self._lost |= recorded.lost
 
-    def recorded(self) -> RecordedMonths:
+    def recorded_months(self) -> RecordedMonths:
         """The months that have or had files, to be recorded in the log."""
         with self._lock:
             return RecordedMonths(frozenset(self._written | self._existing), frozenset(self._lost))
 
     def missing(self) -> list[tuple[Month, str]]:
         """The months whose files were deleted by another program, with the paths of the files."""
-        recorded = self.recorded()
+        recorded = self.recorded_months()
         return [
             (month, self.path(month))
             for month in sorted(recorded.written | recorded.lost)

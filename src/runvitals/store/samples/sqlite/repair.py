@@ -197,10 +197,10 @@ def restore_from_cold_storage(store: SqliteChunks, should_restore: Callable[[int
         return
     samples = 0
     restored = []
-    for sha256 in sorted(cold.stored().keys() - store.known_objects()):
+    for sha256 in sorted(cold.sizes().keys() - store.known_objects()):
         by_run: dict[int, list[Block]] = {}
         try:
-            with cold.opened(sha256) as file:
+            with cold.open(sha256) as file:
                 listed = objects.read_list(file)
                 if listed["store"] != store.store_id:
                     continue

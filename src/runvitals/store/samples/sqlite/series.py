@@ -121,7 +121,7 @@ class RunMonth:
 
     def samples(self, metrics: Collection[int]) -> Iterator[tuple[int, Integers, Floats]]:
         """Yield (metric, times, values) of the metrics that have samples in the range."""
-        unchunked = self._unchunked(metrics)
+        unchunked = self._find_unchunked(metrics)
         for metric in metrics:
             deadline.check()
             samples = self._samples(metric, self._chunks(metric), *unchunked.get(metric, _NOTHING))
@@ -133,7 +133,7 @@ class RunMonth:
 
         The buckets are in parts, in order of time, to be combined.
         """
-        unchunked = self._unchunked(metrics)
+        unchunked = self._find_unchunked(metrics)
         for metric in metrics:
             deadline.check()
             parts = self._parts(metric, on, *unchunked.get(metric, _NOTHING))
@@ -145,7 +145,7 @@ class RunMonth:
             return []
         return chunks.in_range(self._connection, self.run, metric, self._t0, self._t1)
 
-    def _unchunked(self, metrics: Collection[int]) -> dict[int, tuple[int, Group | None, int]]:
+    def _find_unchunked(self, metrics: Collection[int]) -> dict[int, tuple[int, Group | None, int]]:
         """Metric → (number of its group, group of its unchunked samples, column in the group)."""
         by_metric: dict[int, tuple[int, Group | None, int]] = {}
         for number, group in enumerate(groups(self.blocks, frozenset(metrics))):

@@ -405,7 +405,7 @@ class SqliteChunks:
 
     def known_objects(self) -> set[str]:
         """The objects of cold storage that month files refer to, or that may not be needed any more."""
-        digests = set(self._commit_thread.call(noted_objects.noted))
+        digests = set(self._commit_thread.call(noted_objects.read_all))
         for month in self._months.existing():
             with self._months.reader(month) as connection, database.store_errors(self._months.path(month)):
                 digests.update(cold_rows.objects(connection))

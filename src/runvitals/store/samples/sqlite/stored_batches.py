@@ -70,7 +70,7 @@ class SequenceRanges:
         """The ranges that are not stored as they are."""
         return [self.ranges[bisect_right(self.ranges, [first, 1 << 63]) - 1] for first in self.changed]
 
-    def written(self) -> None:
+    def note_written(self) -> None:
         """The ranges are stored as they are."""
         self.changed.clear()
         self.removed.clear()
@@ -115,14 +115,14 @@ class StoredBatches:
 
     def contains(self, run: int, writer: int, number: int) -> bool:
         """Whether a batch was stored."""
-        batches = self._known(run, writer)
+        batches = self._load(run, writer)
         if number >= batches.begins:
             return number in batches.newest
         return number in batches.late or self._in_table(run, writer, number)
 
     def add(self, run: int, writer: int, number: int) -> None:
         """Add a batch that is durable in the log."""
-        batches = self._known(run, writer)
+        batches = self._load(run, writer)
         if number >= batches.begins:
             batches.newest.add(number)
         elif not self._in_table(run, writer, number):
@@ -160,7 +160,7 @@ class StoredBatches:
             ((*key, *batch_range) for key, part in parts for batch_range in part.changed_ranges()),
         )
 
-    def written(self) -> None:
+    def note_written(self) -> None:
         """The transaction of `write` is durable."""
         for key in self._changed:
             batches = self._writers[key]
@@ -168,7 +168,7 @@ class StoredBatches:
             if len(ranges) > 2 * KEPT_RANGES:
                 del ranges[:-KEPT_RANGES]
                 batches.begins = ranges[0][0]
-            batches.newest.written()
+            batches.newest.note_written()
             batches.late = SequenceRanges()
             batches.replaces = False
         self._changed.clear()
@@ -179,13 +179,13 @@ class StoredBatches:
         """Delete a run's writers from the table, inside a transaction."""
         self._connection.execute("DELETE FROM mark WHERE run=?", (run,))
 
-    def deleted(self, run: int) -> None:
+    def note_deleted(self, run: int) -> None:
         """The transaction of `delete` is durable."""
         for key in [key for key in self._writers if key[0] == run]:
             del self._writers[key]
             self._changed.discard(key)
 
-    def _known(self, run: int, writer: int) -> _Writer:
+    def _load(self, run: int, writer: int) -> _Writer:
         key = (run, writer)
         batches = self._writers.get(key)
         if batches is None:
@@ -216,10 +216,10 @@ class StoredBatches:
             ranges += [
                 (first, last) for part in (batches.newest, batches.late) for first, last in part.ranges
             ]
-        return _joined(ranges)
+        return _join(ranges)
 
 
-def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _join(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Ranges in order, those that overlap or adjoin as one."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
