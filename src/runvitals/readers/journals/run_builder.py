@@ -12,10 +12,9 @@ from runvitals.journal.paths import role_and_host
 from runvitals.journal.records import Record
 from runvitals.model.defined_metrics import defined_metrics
 from runvitals.model.ending import Ending
-from runvitals.model.event import Event
 from runvitals.model.host import Host, hosts_of
 from runvitals.model.records import LOST, lost_records
-from runvitals.model.run import Rank, Run
+from runvitals.model.run import Event, Rank, Run
 from runvitals.model.state import MONITOR, RUNNING, TRAIN, silence_ms, worst
 from runvitals.model.summary import SummaryRules, WriterSummary, combined_summary
 

@@ -12,9 +12,8 @@ from typing import Any, Literal, get_args
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import read_run
 from runvitals.model.errors import UnknownRun
-from runvitals.model.event import Event
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
-from runvitals.model.run import Run
+from runvitals.model.run import Event, Run
 from runvitals.model.run_state import State
 from runvitals.readers.journals import console
 from runvitals.readers.journals.console import ConsoleText

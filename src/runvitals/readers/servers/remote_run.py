@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from runvitals.model.event import Event
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
-from runvitals.model.run import Run
+from runvitals.model.run import Event, Run
 from runvitals.model.run_state import State
 from runvitals.readers.journals.run_handle import LoggedRow, Names, checked_names
 from runvitals.readers.journals.series import Columns

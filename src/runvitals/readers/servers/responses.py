@@ -7,10 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from runvitals.model.ending import Ending
-from runvitals.model.event import Event
 from runvitals.model.host import Host
-from runvitals.model.run import Rank, Run
-from runvitals.model.run_author import RunAuthor, RunServiceAccount
+from runvitals.model.run import Event, Rank, Run, RunAuthor, RunServiceAccount
 from runvitals.readers.journals.arrays import numpy_or_none
 from runvitals.readers.journals.run_handle import LoggedRow
 from runvitals.readers.journals.series import NAN, Column, Columns, Series

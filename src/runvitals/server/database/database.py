@@ -46,9 +46,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
 
 from runvitals.base import deadline
-from runvitals.store import companion_files, private_files
+from runvitals.store import database_files, private_files
+from runvitals.store.database_files import OpenedFile
 from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable, QueryFailed
-from runvitals.store.open_file_identity import OpenedFile
 from runvitals.store.samples.sqlite.database import open_read_only
 
 if TYPE_CHECKING:
@@ -325,7 +325,7 @@ def _sqlite(url: URL) -> Engine:
             "use another Python, or PostgreSQL"
         )
     path = url.database or ""
-    obstacle = companion_files.obstacle(path)
+    obstacle = database_files.obstacle(path)
     if obstacle is not None:
         raise MetadataStoreError(f"could not open the metadata store: {obstacle}")
     try:

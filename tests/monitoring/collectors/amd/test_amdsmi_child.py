@@ -338,5 +338,5 @@ def test_the_child_exits_when_the_pipe_is_closed(site: Path) -> None:
     child = library._stream._child
     assert child is not None
     child.close()  # our ends of the pipes
-    soon(child.ended)
+    soon(child.has_ended)
     assert child.exit_code == 0

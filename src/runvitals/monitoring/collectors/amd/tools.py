@@ -15,7 +15,7 @@ from runvitals.monitoring.collectors.amd.readings import AmdGpuReport
 from runvitals.monitoring.collectors.amd.rocm_programs import find_rocm_program
 from runvitals.monitoring.collectors.base import Every
 from runvitals.monitoring.collectors.plumbing import lenient_json
-from runvitals.monitoring.collectors.plumbing.excerpt import first_lines
+from runvitals.monitoring.collectors.plumbing.plain_text import first_lines
 from runvitals.monitoring.collectors.plumbing.tool import StreamingTool, Tool, ToolFailed
 
 TYPE_CHECKING = False

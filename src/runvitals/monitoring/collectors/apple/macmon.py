@@ -12,7 +12,7 @@ import sys
 from runvitals.base import json_codec
 from runvitals.monitoring.collectors.apple.chip import UNKNOWN_WATTS
 from runvitals.monitoring.collectors.apple.macmon_output import MacmonSample, elapsed_s, mean
-from runvitals.monitoring.collectors.plumbing.excerpt import MAX_LINES, first_lines
+from runvitals.monitoring.collectors.plumbing.plain_text import MAX_LINES, first_lines
 from runvitals.monitoring.collectors.plumbing.tool import StillFailing, StreamingTool, ToolFailed, find
 
 TYPE_CHECKING = False

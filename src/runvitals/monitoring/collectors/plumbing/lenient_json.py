@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from runvitals.base import json_codec
-from runvitals.monitoring.collectors.plumbing.excerpt import first_lines
-from runvitals.monitoring.collectors.plumbing.plain_text import text_of
+from runvitals.monitoring.collectors.plumbing.plain_text import first_lines, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from runvitals.base.backoff import Backoff
 from runvitals.monitoring.collectors.base import Every
 from runvitals.monitoring.collectors.plumbing.child import Child, ToolFailed
-from runvitals.monitoring.collectors.plumbing.excerpt import MAX_LINES, first_lines
 from runvitals.monitoring.collectors.plumbing.executables import find
+from runvitals.monitoring.collectors.plumbing.plain_text import MAX_LINES, first_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runvitals.monitoring.collectors.plumbing import lenient_json, pci
-from runvitals.monitoring.collectors.plumbing.excerpt import first_lines
+from runvitals.monitoring.collectors.plumbing.plain_text import first_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

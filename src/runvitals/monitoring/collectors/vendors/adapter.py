@@ -21,7 +21,7 @@ way::
 from __future__ import annotations
 
 from runvitals.monitoring.collectors.base import Absent, Every
-from runvitals.monitoring.collectors.plumbing.excerpt import first_lines
+from runvitals.monitoring.collectors.plumbing.plain_text import first_lines
 from runvitals.monitoring.collectors.plumbing.tool import Tool, ToolFailed, find
 from runvitals.monitoring.collectors.vendors.devices import (
     MAX_DEVICES,

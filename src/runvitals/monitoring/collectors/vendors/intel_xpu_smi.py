@@ -6,8 +6,8 @@ Columns are identified by the header. Release 2.0 has other names than 1.x, and 
 
 from __future__ import annotations
 
-from runvitals.monitoring.collectors.plumbing.excerpt import MAX_LINES
 from runvitals.monitoring.collectors.plumbing.missing_readings import ExpectedReadings, explain
+from runvitals.monitoring.collectors.plumbing.plain_text import MAX_LINES
 from runvitals.monitoring.collectors.plumbing.quantity import heading
 from runvitals.monitoring.collectors.plumbing.tool import StillFailing, StreamingTool, ToolFailed
 from runvitals.monitoring.collectors.vendors.adapter import Reading

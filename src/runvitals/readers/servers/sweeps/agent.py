@@ -13,7 +13,7 @@ from runvitals.journal import paths
 from runvitals.model.state import RUNNING
 from runvitals.monitoring.settings.messages import notify
 from runvitals.readers.servers.connection import ServerError
-from runvitals.readers.servers.sweeps.answers import Command
+from runvitals.readers.servers.sweeps.responses import Command
 from runvitals.readers.servers.sweeps.server_sweeps import ServerSweeps, SweepAddress
 from runvitals.readers.servers.sweeps.training import AssignedRun, Training
 from runvitals.sdk.attachment import host_name

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from runvitals.monitoring.settings.messages import notify
-from runvitals.readers.servers.sweeps import answers
+from runvitals.readers.servers.sweeps import responses
 from runvitals.readers.servers.sweeps.agent import AgentLoop
 from runvitals.readers.servers.sweeps.server_sweeps import ServerSweeps, SweepAddress
 from runvitals.readers.servers.sweeps.training import FunctionTraining, ProgramTraining
@@ -93,7 +93,7 @@ def agent(
     address = SweepAddress.parsed(sweep_id, entity or settings["entity"], project or settings["project"])
     sweeps = ServerSweeps.of(_server(settings))
     try:
-        configuration = answers.configuration(sweeps.read(address))
+        configuration = responses.configuration(sweeps.read(address))
         training = ProgramTraining(configuration) if function is None else FunctionTraining(function)
         AgentLoop(sweeps, address, training, settings["dir"]).run(count)
     finally:

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from runvitals.base import stored_keys
 from runvitals.readers.servers.connection import ApiConnection, ServerError
-from runvitals.readers.servers.sweeps import answers
-from runvitals.readers.servers.sweeps.answers import Command
+from runvitals.readers.servers.sweeps import responses
+from runvitals.readers.servers.sweeps.responses import Command
 
 _TIMEOUT_S: Final = 30.0
 
@@ -99,7 +99,7 @@ class ServerSweeps:
                 raise
             self._connection.send("POST", f"/entities/{quote(entity, safe='')}/projects", {"name": project})
             response = self._connection.send("POST", path, body)
-        return answers.check_id(response)
+        return responses.check_id(response)
 
     def read(self, address: SweepAddress) -> Mapping[str, Any]:
         """What the API says of a sweep.
@@ -109,7 +109,7 @@ class ServerSweeps:
             ServerError: the server rejected the request, is unreachable or sent something else.
         """
         try:
-            return answers.check_id(self._connection.get(_path(address)))
+            return responses.check_id(self._connection.get(_path(address)))
         except ServerError as error:
             if error.status == 404:
                 raise LookupError(str(error)) from None
@@ -117,18 +117,17 @@ class ServerSweeps:
 
     def control(self, address: SweepAddress, order: str) -> Mapping[str, Any]:
         """Pause, resume, stop or cancel a sweep; returns what the API says of it."""
-        return answers.check_id(self._connection.send("POST", f"{_path(address)}/{order}", {}))
+        return responses.check_id(self._connection.send("POST", f"{_path(address)}/{order}", {}))
 
     def add_agent(self, address: SweepAddress, host: str) -> str:
         """Register an agent; returns its id."""
-        return str(
-            answers.check_id(self._connection.send("POST", f"{_path(address)}/agents", {"host": host}))["id"]
-        )
+        response = self._connection.send("POST", f"{_path(address)}/agents", {"host": host})
+        return str(responses.check_id(response)["id"])
 
     def report(self, address: SweepAddress, agent: str, running: Sequence[str]) -> list[Command]:
         """Tell the server which runs an agent has; returns what the agent is to do."""
         path = f"{_path(address)}/agents/{agent}/report"
-        return answers.commands(self._connection.send("POST", path, {"running": list(running)}))
+        return responses.commands(self._connection.send("POST", path, {"running": list(running)}))
 
     def leave(self, address: SweepAddress, agent: str) -> None:
         """Tell the server that an agent wants no more runs."""
@@ -143,7 +142,7 @@ class ServerSweeps:
             if error.status == 404:
                 return None
             raise
-        return answers.state(row)
+        return responses.state(row)
 
     def close(self) -> None:
         """Close the connection to the server."""

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from runvitals.model import batch_body
-from runvitals.store.open_file_identity import OpenedFile
+from runvitals.store.database_files import OpenedFile
 from runvitals.store.samples.clickhouse.rows import AcceptedBatch
 from runvitals.store.samples.interface import SampleBatch, StoreError, StoreUnavailable
 from runvitals.store.samples.sqlite import database

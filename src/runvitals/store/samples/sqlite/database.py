@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from runvitals.store import companion_files, private_files
+from runvitals.store import database_files, private_files
 from runvitals.store.samples.cold.reading import ColdReader
 from runvitals.store.samples.interface import StoreError, StoreUnavailable
 
@@ -157,7 +157,7 @@ def _check_kind(path: str) -> None:
     """
     if os.path.lexists(path) and not os.path.isfile(path):
         raise DamagedFile(f"{path} is not a file")
-    obstacle = companion_files.obstacle(path)
+    obstacle = database_files.obstacle(path)
     if obstacle is not None:
         raise StoreError(obstacle)
 
@@ -184,7 +184,7 @@ def open_read_only(path: str) -> sqlite3.Connection:
     os.stat(path)
     if not os.path.isfile(path):
         raise OSError(f"{path} is not a file")  # SQLite would wait for a pipe
-    obstacle = companion_files.obstacle(path)
+    obstacle = database_files.obstacle(path)
     if obstacle is not None:
         raise OSError(obstacle)
     uri = f"file:{_quote_path(path)}?mode=ro"

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from runvitals.model import batch_body
-from runvitals.store.open_file_identity import OpenedFile
+from runvitals.store.database_files import OpenedFile
 from runvitals.store.samples.interface import SampleBatch, StoreError, StoreUnavailable
 from runvitals.store.samples.sqlite import database
 from runvitals.store.samples.sqlite.column_sets import Columns, add_columns, read_columns

@@ -1,4 +1,4 @@
-"""Checks what a server answers to agents, before any of it is used: it names files and starts programs."""
+"""Checks a response to a sweep's agent, before any of it is used: it names files and starts programs."""
 
 from __future__ import annotations
 
