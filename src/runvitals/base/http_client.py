@@ -27,8 +27,8 @@ TIMEOUT_S = 30.0
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 _MAX_RETRY_AFTER_S = 1e9
 _WHOLE_RESPONSE = 10
-"""How many times as long as the timeout a whole response may take. A server that sends a byte at a time would
-otherwise occupy the thread of its destination for ever."""
+"""A whole response may take this many times the timeout. A server that sends a byte at a time would otherwise
+occupy the thread of its destination for ever."""
 _TEMPORARY = frozenset({408, 425, 429})
 _FIRST_FINAL = 200
 

@@ -58,7 +58,7 @@ def _server_of_variable(environ: Mapping[str, str], saved: list[str]) -> str | N
 
 
 def remedy(url: str, environ: Mapping[str, str]) -> str:
-    """What the user can do about a server that rejected the credentials."""
+    """Return what the user can do about a server that rejected the credentials."""
     text = f"`runvitals login {url}` asks for another token"
     if not environ.get(VARIABLE):
         return text

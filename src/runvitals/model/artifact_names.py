@@ -1,4 +1,4 @@
-"""What names, paths and texts of artifacts may be."""
+"""Checks of the names, paths and texts of artifacts."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MAX_EXTRA_BYTES: Final = 16 * 1024
 MAX_DESCRIPTION: Final = 64 * 1024
 MAX_METADATA_BYTES: Final = 1024 * 1024
 MAX_ENTRIES: Final = 250_000
-"""Of one version."""
+"""Entries of one version."""
 MAX_VERSION_BYTES: Final = 1 << 53
-"""Of all entries of a version, as their manifest says; float64 represents every integer up to it."""
+"""Bytes of all entries of a version, as their manifest says; float64 represents every integer up to it."""
 LATEST: Final = "latest"
 
 _CONTROL = re.compile("[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")

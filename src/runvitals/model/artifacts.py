@@ -61,7 +61,7 @@ class ArtifactVersion:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactAddress:
-    """What `entity/project/name:alias` names. `alias`: an alias, or a version such as `v3`."""
+    """The address `entity/project/name:alias` in parts. `alias`: an alias, or a version such as `v3`."""
 
     entity: str | None
     project: str | None

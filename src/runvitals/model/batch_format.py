@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 NONE, ZSTD, ZLIB = 0, 1, 2
-"""How times and values are packed."""
+"""Packing of times and values."""
 HEADER = struct.Struct("<BI")
 """Packing, and number of rows."""
 GAP_BITS = 0x7FF8_0000_0067_6170

@@ -1,4 +1,4 @@
-"""How metrics are shown, as a run chose it with `define_metric`."""
+"""Options of metrics that a run set with `define_metric`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def defined_metrics(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def definition_of(defined: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, Any]:
-    """The definition of a metric: its own, and in what that leaves out the longest pattern that matches.
+    """Return the options of a metric: its own, and otherwise those of the longest pattern that matches.
 
     Example:
         >>> definition_of({"val/*": {"x": "epoch", "hidden": True}, "val/a": {"hidden": False}}, "val/a")

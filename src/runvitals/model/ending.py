@@ -1,4 +1,4 @@
-"""How a run ended, and which state follows from how a process ended.
+"""The ending of a run, and the state that follows from the exit of a process.
 
 The monitor imports this module: it loads nothing.
 """
@@ -66,7 +66,7 @@ class Ending:
 
 
 class ProcessExit:
-    """How a process ended: with an exit code or by a signal. Both are None if nothing recorded it.
+    """The exit of a process: an exit code or a signal. Both are None if nothing recorded it.
 
     Attributes:
         out_of_memory: whether the kernel killed it for memory.

@@ -12,9 +12,9 @@ from runvitals.model.names import plain_text, shorten
 
 SECTIONS = ("config", "summary")
 MAX_TEXT = 200
-"""How many characters of a text are compared when sorting or filtering."""
+"""Characters of a text that are compared when sorting or filtering."""
 MAX_FIELDS = 1000
-"""How many leaves of a section can be sorted and filtered by. The section itself keeps all of them."""
+"""Leaves of a section that can be sorted and filtered by. The section itself keeps all of them."""
 MAX_DEPTH = 8
 _MAX_NAME = 300
 

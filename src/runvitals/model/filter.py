@@ -146,12 +146,12 @@ Label = Literal[
     "device",
     "sweep",
 ]
-"""What `name:value` in a filter text compares with texts of the run."""
+"""Names that `name:value` in a filter text compares with texts of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextPattern:
-    """What a text is compared with.
+    """A pattern that a text is compared with.
 
     Args:
         text: what it must be; or what it must contain, if it is a substring.

@@ -1,4 +1,4 @@
-"""What values of JSON may be, wherever they come from: requests, texts within requests, and databases."""
+"""Checks of JSON values, wherever they come from: requests, texts within requests, and databases."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def check(value: object, levels: int = DEPTH) -> None:
 
 
 def damage_of(value: Any) -> str | None:
-    """Why a stored object could not be read, if this one stands for it; else None."""
+    """Return why a stored object could not be read, if this one stands for it; else None."""
     fault = value.get(DAMAGED) if isinstance(value, dict) and len(value) == 1 else None
     return fault if isinstance(fault, str) else None
 

@@ -9,7 +9,7 @@ BINARY: Final = "application/octet-stream"
 PLAIN_TEXT: Final = "text/plain"
 SVG: Final = "image/svg+xml"
 HEAD_BYTES: Final = 4096
-"""How many bytes `media_type` looks at."""
+"""Bytes at the start of a file that `media_type` looks at."""
 _SVG: Final = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(?:<!DOCTYPE svg[^>]*>\s*)?<svg[\s>]", re.DOTALL
 )

@@ -92,7 +92,7 @@ _OWN_SUMMARY: Final[Mapping[str, str]] = {
     "_wandb.runtime": "duration",
     "_timestamp": "heartbeatAt",
 }
-"""What wandb's own names in a summary are here."""
+"""Our fields for wandb's own names in a summary."""
 _COMPARISONS: Final[Mapping[str, str]] = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _OPERATORS: Final = "$eq, $ne, $gt, $gte, $lt, $lte, $in, $nin, $exists, $regex, $not"
 _ORDERED_BY: Final[Mapping[str, str]] = {

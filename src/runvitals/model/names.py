@@ -19,7 +19,7 @@ _KEPT = NAME_CHARACTERS - _CHECKSUM_CHARACTERS
 
 
 def name_fault(name: str) -> str | None:
-    """Why a metric's name is invalid and what is allowed; None if it is valid.
+    """Return why a metric's name is invalid and what is allowed; None if it is valid.
 
     Example:
         >>> name_fault("train/loss"), name_fault("")

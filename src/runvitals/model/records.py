@@ -270,7 +270,7 @@ def schema(value: object) -> tuple[int, list[str]]:
 
 
 def lost_records(event: Mapping[str, Any]) -> int:
-    """How many records a `records_lost` event reports: at least one."""
+    """Return the number of records that a `records_lost` event reports: at least one."""
     count = event.get("count")
     return count if isinstance(count, int) and _is_count(count) and count else 1
 

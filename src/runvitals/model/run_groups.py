@@ -19,7 +19,7 @@ GROUPED_COLUMNS: Final = (
     "tag",
     "host",
 )
-"""What runs can be grouped by besides fields. A run with several tags or hosts is in several groups."""
+"""Columns that runs can be grouped by. A run with several tags or hosts is in several groups."""
 MAX_BY: Final = 4
 MAX_COLUMNS: Final = 50
 MAX_GROUPS: Final = 10_000
@@ -84,7 +84,7 @@ def field_named(name: str) -> str:
 
 
 def grouped_by(name: str) -> str:
-    """What runs are grouped by, by the name that a user wrote.
+    """Return the column or field that a user's name to group by stands for.
 
     Raises:
         ValueError: runs cannot be grouped by it.

@@ -27,7 +27,7 @@ SORTED_COLUMNS = (
 
 
 MAX_PARTS = 4
-"""How many columns and fields a list can be sorted by."""
+"""Columns and fields that a list can be sorted by at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from runvitals.model.names import shorten
 
 MAX_NOTES = 2000
 MAX_SEARCHED = 8000
-"""How many characters of the notes, and of all text of a run, are searched."""
+"""Characters of the notes, and of all text of a run, that are searched."""
 # Searches for one or two letters match the start of trigrams; so the last letters need a trigram too.
 _AFTER_LAST = "\n\n"
 

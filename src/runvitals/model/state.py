@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from runvitals.model.run_state import State
 
     class StateWriter(Protocol):
-        """What the rule needs to know about a writer; `ending` is None until it has recorded its end."""
+        """A writer as far as the rule needs it; `ending` is None until it has recorded its end."""
 
         @property
         def role(self) -> str:
-            """What writes: a monitor, a training process or a client."""
+            """Its kind: a monitor, a training process or a client."""
 
         @property
         def host(self) -> str:
@@ -79,7 +79,7 @@ def is_ended(state: object) -> TypeGuard[State]:
 
 
 def silence_ms(interval_s: float | None) -> int:
-    """How long a monitor that samples every `interval_s` seconds may be silent and still count as running.
+    """Return how long a monitor that samples every `interval_s` seconds may be silent and count as running.
 
     Example:
         >>> silence_ms(1.0), silence_ms(15.0)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeGuard
 
 KINDS = ("last", "min", "max", "mean", "none")
-"""Which of a metric's values the summary holds: `define_metric(name, summary=…)`."""
+"""Kinds of a metric's value in the summary: `define_metric(name, summary=…)`."""
 MAX_NAMES = 10_000
 """Maximum number of metrics in a writer's summary; metrics logged later are left out."""
 _BYTES_PER_VALUE = 45  # with its time, as JSON
@@ -42,7 +42,7 @@ def matches(pattern: str, name: str) -> bool:
 
 
 class SummaryRules:
-    """Which value of each metric the summary holds, from `define_metric()`; by default the last one.
+    """The kind of value that the summary holds of each metric, from `define_metric()`; by default the last.
 
     An exact name takes precedence over patterns, a longer pattern over shorter ones.
 

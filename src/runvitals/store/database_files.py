@@ -6,7 +6,7 @@ import os
 
 
 def obstacle(path: str) -> str | None:
-    """Why SQLite cannot open a database: what has the name of one of its companion files is no file.
+    """Return why SQLite cannot open a database: something else has the name of one of its companion files.
 
     Example:
         >>> obstacle("/var/lib/runvitals/log.db")  # None if the two are files, or do not exist
@@ -30,7 +30,7 @@ class OpenedFile:
         self._identity = _identity(path)
 
     def problem(self) -> str | None:
-        """Why the file must not be written to, or None. Asks the file system each time."""
+        """Return why the file must not be written to, or None. Asks the file system each time."""
         try:
             identity = _identity(self.path)
         except FileNotFoundError:

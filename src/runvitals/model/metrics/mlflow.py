@@ -27,7 +27,7 @@ _UNITS = {"percentage": "%", "megabytes": "MB", "gigabytes": "GB", "watts": "W"}
 
 
 class MlflowColumn(NamedTuple):
-    """How a metric of MLflow is computed from a sample.
+    """The computation of a metric of MLflow from a sample.
 
     Attributes:
         name: MLflow's, without `system/`.

@@ -19,7 +19,7 @@ from runvitals.model.metrics.unit import UNITS
 
 Attributes = Mapping[str, str]
 PREFIX: Final = "runvitals."
-"""Of names and attributes that the conventions do not have."""
+"""Prefix of names and attributes that the conventions do not have."""
 
 
 def attribute_templates(metric: Metric) -> dict[str, str]:

@@ -70,7 +70,7 @@ RARE = {
     # Last: it may wait a moment for responses, which must not delay the others.
     "openmetrics": "runvitals.monitoring.collectors.openmetrics.collector:probe",
 }
-"""Those that most machines lack. The monitor probes them in a forked child, and those that are there again:
+"""Sources that most machines lack. The monitor probes them in a forked child, and those that are there again:
 a probe is cheap, and starts nothing that it does not end.
 """
 LINUX = {**_USUAL, **RARE}

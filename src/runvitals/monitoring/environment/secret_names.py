@@ -1,4 +1,4 @@
-"""Whether a value has to be hidden because of its name: `--api-key`, `HF_TOKEN`, `password`.
+"""Names whose values must be hidden: `--api-key`, `HF_TOKEN`, `password`.
 
 Names are judged by their words: `--tokenizer` and `--key-size` are not secrets.
 """

@@ -32,7 +32,7 @@ def _any(rest: str) -> bool:
 
 
 def _digit_or_mixed_case(rest: str) -> bool:
-    """Of random tokens of 20 characters, one in thirty has no digit."""
+    """Whether a token looks random. Of random tokens of 20 characters, one in thirty has no digit."""
     return any(map(str.isdigit, rest)) or _is_mixed_case(rest)
 
 

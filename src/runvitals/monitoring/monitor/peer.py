@@ -1,4 +1,4 @@
-"""Who is at the other end of a local socket.
+"""The process and the user at the other end of a local socket.
 
 The monitor imports this alone: the rest of `socket_address` would cost it 0.05 MB.
 """

@@ -42,8 +42,9 @@ def _may_hold_a_secret(text: str) -> bool:
 
 
 def _is_open(stream: TextIO) -> bool:
-    """Whether the stream can be written. Text left in the buffer of a stream without a descriptor would make
-    Python exit with code 120.
+    """Whether the stream can be written.
+
+    Text left in the buffer of a stream without a descriptor would make Python exit with code 120.
     """
     try:
         os.fstat(stream.fileno())

@@ -306,8 +306,9 @@ def _default(setting: Setting, environ: Mapping[str, str]) -> tuple[Any, str]:
 
 
 def _bind_headers(values: dict[str, tuple[Any, str]], project: str, environ: Mapping[str, str]) -> None:
-    """Send headers only to exporters that the same source or the user configured, and never to exporters from
-    a project file that sets no headers itself, trusted or not.
+    """Send headers only to exporters that the same source or the user configured.
+
+    Exporters of a project file that sets no headers itself never get any, trusted or not.
     """
     headers, origin = values["openmetrics_headers"]
     named = [name for name in ("openmetrics_endpoints", "dcgm_exporter") if values[name][1] == project]

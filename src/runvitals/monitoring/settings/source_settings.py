@@ -52,8 +52,10 @@ def headers(value: Any) -> dict[str, str]:
 
 
 def filters(value: Any) -> list[str] | dict[str, dict[str, str]]:
-    """Which scraped metrics to keep: regular expressions for ``endpoint.metric``, or a table that maps them
-    to expressions for labels. A string is JSON or one expression.
+    """Check the filters of scraped metrics.
+
+    They are regular expressions for ``endpoint.metric``, or a table that maps those to expressions for
+    labels. A string is JSON or one expression.
 
     Example:
         >>> filters('{"dcgm.*TEMP": {"gpu": "^[01]$"}}')

@@ -1,4 +1,4 @@
-"""Which project files the user trusts.
+"""The project files that the user trusts.
 
 A `runvitals.toml` can come with a cloned repository, so its author need not be the user. Untrusted,
 it may only change harmless settings. Settings that name servers, destinations, endpoints, paths or headers
@@ -30,7 +30,7 @@ def trust_file(environ: Mapping[str, str]) -> str:
 
 
 def reason_untrusted(path: str, content: bytes, environ: Mapping[str, str]) -> str:
-    """Why a project file with this content is not trusted; "" if it is."""
+    """Return why a project file with this content is not trusted; "" if it is."""
     try:
         checksum = trusted_files(environ).get(os.path.realpath(path))
     except ValueError as error:

@@ -16,9 +16,9 @@ _ABSENT_OF_INIT = {
     "resume_from": "resume continues a run at its end; start a run with init() to go back",
 }
 RESUMES: dict[Any, str | None] = {True: "allow", False: None, "auto": "allow"}
-"""What W&B's values of `resume` mean here, besides those that are ours too."""
+"""Our values of `resume` for W&B's, without those that are the same."""
 MODES = {"shared": "online", "dryrun": "offline", "run": "online"}
-"""What W&B's modes mean here. Processes with one run id share a run in every mode."""
+"""Our modes for W&B's. Processes with one run id share a run in every mode."""
 _REINIT = {
     None: "return", "default": "return", False: "return", "return_previous": "return",
     True: "finish", "finish_previous": "finish",

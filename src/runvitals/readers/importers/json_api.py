@@ -15,7 +15,7 @@ _FIRST_WAIT_S = 1.0
 _MAX_WAIT_S = 120.0
 _TIMEOUT_S = 120.0
 MAX_BYTES = 256 * 1024 * 1024
-"""Of a response, and of a file that is downloaded."""
+"""Bytes of a response, and of a downloaded file."""
 
 
 class ApiError(ValueError):

@@ -28,7 +28,7 @@ _EXIT_CODES = {"finished": 0, "failed": 1}
 
 @dataclass(slots=True)
 class RunDescription:
-    """What a run is called, and when it started.
+    """The names of a run, and its start.
 
     Args:
         id: its id in the other system, which it keeps.
@@ -111,7 +111,7 @@ class RunDraft:
 
     @property
     def faults(self) -> Mapping[str, int]:
-        """What had to be changed to be recorded, with how often."""
+        """The kinds of values that had to be changed to be recorded, with how often."""
         return self._values.faults
 
     def __enter__(self) -> RunDraft:

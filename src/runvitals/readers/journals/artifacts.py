@@ -67,7 +67,7 @@ class UsedArtifact:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactRecords:
-    """What a run recorded about artifacts."""
+    """The records of a run about artifacts."""
 
     logged: list[LoggedArtifact]
     used: list[UsedArtifact]
@@ -205,7 +205,7 @@ class LocalVersion:
 
 
 def _read(run_id: str, folder: str) -> ArtifactRecords:
-    """What a run recorded about artifacts. Only the files of writers that record such are read."""
+    """Read the records of a run about artifacts. Only the files of writers that record such are read."""
     project, entity = "", None
     records: list[Record] = []
     for writer, segments in paths.segments(folder).items():

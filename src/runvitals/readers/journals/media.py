@@ -12,7 +12,7 @@ from runvitals.model import media
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
 
 KEPT_BYTES = 64 * 1024 * 1024
-"""Of records, in memory. Of a run with more, the oldest are left out."""
+"""Bytes of a run's records in memory. Of a run with more, the oldest are left out."""
 
 
 class MediaLog:
@@ -82,7 +82,7 @@ class MediaLog:
 
 
 def logged_media(record: Record, rank: int | None, host: str) -> LoggedMedia:
-    """What a MEDIA record of a process recorded."""
+    """Read a MEDIA record of a process."""
     value = record.value
     return LoggedMedia(value["key"], value["kind"], value["step"], record.time_ms, rank, host, value["items"])
 

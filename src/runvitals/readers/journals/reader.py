@@ -115,7 +115,7 @@ class RunReader:
         return groups
 
     def logged_media(self, key: str) -> list[LoggedMedia]:
-        """What was logged under a name, by step."""
+        """Return the media logged under a name, by step."""
         logged = []
         for record in self.media.of(key):
             writer = self.facts.writer(record.writer)

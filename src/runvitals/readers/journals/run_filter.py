@@ -230,7 +230,7 @@ class _Reversed:
 
 
 def _in_order(part: tuple[int, Any], descending: bool) -> tuple[int, Any]:
-    """What one part of a sort key is ordered by; without a value, the newest first."""
+    """Return the key that orders one part of a sort key; without a value, the newest first."""
     kind, value = part
     return kind, _Reversed(value) if descending or kind == _MISSING else value
 
@@ -257,7 +257,7 @@ def runs_after(runs: Sequence[tuple[_SortKey, Run]], sort: RunSort, after: str) 
 
 
 def _place(key: _SortKey, sort: RunSort) -> tuple[Any, ...]:
-    """What a sort key is ordered by."""
+    """Return the key that orders a sort key."""
     *parts, run_id = key
     order = [_in_order(part, criterion.descending) for part, criterion in zip(parts, sort.parts, strict=True)]
     return (*order, run_id)

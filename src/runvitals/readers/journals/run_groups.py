@@ -79,7 +79,7 @@ def _summary(numbers: Sequence[float]) -> ColumnSummary:
 
 
 def choices_of(runs: Sequence[Run]) -> list[FieldChoice]:
-    """What a filter can name, with the most frequent values."""
+    """Return the names that a filter can have, with their most frequent values."""
     texts: dict[str, Counter[str]] = {
         "project": Counter(run.project for run in runs),
         "group": Counter(run.group for run in runs if run.group),

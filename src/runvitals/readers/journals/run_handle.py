@@ -179,7 +179,7 @@ class OpenRun:
         return self._reader.media.keys()
 
     def media(self, key: str) -> list[LoggedMedia]:
-        """What was logged under a name, by step, from all processes.
+        """Return what was logged under a name, by step, from all processes.
 
         Example:
             >>> [(each.step, run.path_of(each.items[0])) for each in run.media("samples")]

@@ -17,7 +17,7 @@ _PAGE = 200
 _PART_BYTES = 8 * 1024 * 1024
 
 NamedContent = SavedFile | Mapping[str, Any]
-"""What names a content: a saved file, or an item of `LoggedMedia.items`."""
+"""A name of a content: a saved file, or an item of `LoggedMedia.items`."""
 
 
 class RemoteFiles:

@@ -71,7 +71,7 @@ def output(time_ms: int, error: bool, line: str) -> bytes:
 
 
 def exit_record(exit_code: int, runtime_s: int) -> bytes:
-    """How the run ended, and after how many seconds."""
+    """Encode the exit code of the run, and its duration in seconds."""
     return text(18, uint(1, exit_code) + uint(2, runtime_s))
 
 

@@ -18,7 +18,7 @@ _KINDS = (_IMAGE, _IMAGES)
 _TYPE = "._type"
 _DEEPEST = 10
 _MAX_RECORDS = 100_000
-"""Of more, the later ones are left out."""
+"""Records in memory; later ones are left out."""
 
 
 class WandbImages:
@@ -57,7 +57,7 @@ class WandbImages:
         ]
 
     def of(self, key: str) -> list[LoggedMedia]:
-        """What was logged under a name, by step."""
+        """Return the images logged under a name, by step."""
         return sorted(self._records.get(key, ()), key=lambda record: record.order)
 
     def content(self, item: Mapping[str, Any], most_bytes: int) -> bytes:

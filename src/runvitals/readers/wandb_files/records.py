@@ -90,7 +90,7 @@ class MachineInfo:
 
 @dataclass(frozen=True, slots=True)
 class WandbMetric:
-    """What `define_metric` chose for a metric, or for those that match a pattern.
+    """The options from `define_metric` of a metric, or of those that match a pattern.
 
     The fields are as in the section `metrics` of a journal.
     """
@@ -101,7 +101,7 @@ class WandbMetric:
 
 @dataclass(frozen=True, slots=True)
 class RunExit:
-    """How the run ended: the exit code, and the duration in seconds."""
+    """The end of the run: the exit code, and the duration in seconds."""
 
     exit_code: int
     runtime_s: int
@@ -335,4 +335,4 @@ _READERS: dict[int, Callable[[bytes], Record]] = {
     26: _environment,
 }
 END_READERS: Mapping[int, Callable[[bytes], Record]] = {3: _change_reader("summary"), 7: _stats, 18: _exit}
-"""Of what a list shows of the end of a file: samples, the summary, and how the run ended."""
+"""Readers for the end of a file, as far as a list shows it: samples, the summary, and the exit."""

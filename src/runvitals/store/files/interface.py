@@ -1,4 +1,4 @@
-"""What keeps the contents of files: a folder, or a bucket."""
+"""Stores of the contents of files: a folder, or a bucket."""
 
 from __future__ import annotations
 

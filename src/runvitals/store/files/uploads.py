@@ -25,7 +25,7 @@ class WrongOffset(Exception):
 
 
 class ContentDiffers(Exception):
-    """What has arrived does not have the SHA-256 that was announced; all of it was dropped."""
+    """The content received does not have the announced SHA-256; all of it was dropped."""
 
 
 class Uploads:
@@ -45,7 +45,7 @@ class Uploads:
         self._guard = threading.Lock()
 
     def offset(self, run_id: int, sha256: str) -> int:
-        """How much of a file has arrived."""
+        """The bytes of a file that have arrived."""
         try:
             return os.stat(self._path(run_id, sha256)).st_size
         except FileNotFoundError:

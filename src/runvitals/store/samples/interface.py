@@ -207,7 +207,7 @@ class ReadResult(Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Which of the rules a store guarantees.
+    """The rules that a store guarantees.
 
     Args:
         durable_ack: an acknowledged batch survives a power failure.
@@ -255,7 +255,7 @@ class SampleStore(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Which of the rules this store guarantees."""
+        """The rules that this store guarantees."""
 
     def append(self, batches: Sequence[SampleBatch]) -> CommitAck:
         """Store batches. When this returns they are durable and visible to all readers.
@@ -296,7 +296,7 @@ class SampleStore(Protocol):
         """
 
     def stored_batches(self, run: int) -> Mapping[int, Sequence[tuple[int, int]]]:
-        """Which batches of a run were stored: ranges of their numbers, by writer, ascending."""
+        """The batches of a run that were stored: ranges of their numbers, by writer, ascending."""
 
     def last_times(self, runs: Sequence[int]) -> dict[int, int]:
         """The time of the last sample of each of these runs that has any, ms UTC; gaps count."""

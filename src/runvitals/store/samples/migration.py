@@ -22,7 +22,7 @@ _DAYS_AT_ONCE: Final = 1
 
 
 class MigratableStore(Protocol):
-    """What both stores can do, beside what every sample store can."""
+    """A store that can be migrated: more than every sample store can do."""
 
     @property
     def name(self) -> str:
@@ -57,7 +57,7 @@ class MigratableStore(Protocol):
         """The days since 1970, UTC, on which a run may have samples, ascending."""
 
     def stored_batches(self, run: int) -> Ranges:
-        """Which batches of a run were stored."""
+        """The batches of a run that were stored."""
 
     def put(self, run: int, series: Sequence[SeriesSamples]) -> None:
         """Store samples of a run durably. They replace none that are there."""
@@ -68,7 +68,7 @@ class MigratableStore(Protocol):
 
 @dataclass(slots=True)
 class MigrationTotals:
-    """How many runs were copied.
+    """Numbers of runs, by what became of them.
 
     Args:
         unchanged: the target had already.

@@ -44,7 +44,7 @@ class MlflowStoreRun:
 
 
 class MlflowStore(Protocol):
-    """Where MLflow keeps runs.
+    """A store of MLflow's runs.
 
     Attributes:
         deleted: number of runs that were deleted and are left out; known when `runs` is exhausted.

@@ -1,4 +1,4 @@
-"""Which kind of store an MLflow URI names."""
+"""Opens the kind of store that an MLflow URI names."""
 
 from __future__ import annotations
 

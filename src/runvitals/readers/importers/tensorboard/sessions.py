@@ -16,7 +16,7 @@ from runvitals.readers.importers.tensorboard.event_file import EventFile, Logged
 
 @dataclass(slots=True)
 class Session:
-    """What one process wrote from its start to its end, or until it was restarted.
+    """A session: what one process wrote from its start to its end, or until it was restarted.
 
     Args:
         path, number: its file, and its place among the sessions of that file.
@@ -44,7 +44,7 @@ class Session:
 
 @dataclass(slots=True)
 class Restart:
-    """What a session replaced.
+    """The rows that a session replaced.
 
     Args:
         rows: rows of earlier sessions.

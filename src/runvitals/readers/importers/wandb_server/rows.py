@@ -1,4 +1,4 @@
-"""What is in W&B's rows and configuration besides numbers."""
+"""Media and other values in W&B's rows and configuration."""
 
 from __future__ import annotations
 

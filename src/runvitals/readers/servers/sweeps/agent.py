@@ -23,11 +23,11 @@ REPORT_S: Final = 5.0
 _FAILURES: Final = 3
 """If so many runs fail and none succeeded before, the program is at fault and not the parameters."""
 _CHECKS: Final = 5
-"""How often an agent looks between two reports whether a run has arrived."""
+"""Times that an agent looks between two reports whether a run has arrived."""
 _ARRIVAL_TRIES: Final = 15
-"""How often the server may not know a run of which this machine has no record either."""
+"""Times that the server may not know a run of which this machine has no record either."""
 _MAX_SILENCE_S: Final = 600.0
-"""How long the server may be unreachable."""
+"""The server may be unreachable this long."""
 
 
 class SweepFailed(RuntimeError):
@@ -160,7 +160,7 @@ class AgentLoop:
 
 
 def _patiently(pause: Callable[[float], object], ask: Callable[[], T]) -> T:
-    """What `ask` returns, tried again while the server is unreachable.
+    """Call `ask`, again and again while the server is unreachable.
 
     Raises:
         ServerError: the server rejected the request, or is unreachable for too long.

@@ -18,7 +18,7 @@ _OK: Final = 200
 
 
 class Command(NamedTuple):
-    """What an agent is to do.
+    """A command to an agent.
 
     Args:
         do: `run`, `stop` or `exit`.
@@ -32,7 +32,7 @@ class Command(NamedTuple):
 
 
 def check_id(body: Any) -> Mapping[str, Any]:
-    """What the API says of something that has an id.
+    """Return the object in a response, with its id checked.
 
     Raises:
         ServerError: it has none.
@@ -46,7 +46,7 @@ def check_id(body: Any) -> Mapping[str, Any]:
 
 
 def configuration(body: Any) -> Mapping[str, Any]:
-    """The configuration in what the API says of a sweep. An agent uses `program` and `command`.
+    """Read the configuration of a sweep. An agent uses `program` and `command`.
 
     Raises:
         ServerError: they are invalid.
@@ -62,7 +62,7 @@ def configuration(body: Any) -> Mapping[str, Any]:
 
 
 def commands(body: Any) -> list[Command]:
-    """What an agent is to do; commands of kinds that it does not know are left out.
+    """Read the commands to an agent; those of unknown kinds are left out.
 
     Raises:
         ServerError: one is invalid.

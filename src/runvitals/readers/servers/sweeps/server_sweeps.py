@@ -16,7 +16,7 @@ _TIMEOUT_S: Final = 30.0
 
 
 class SweepAddress(NamedTuple):
-    """What `[[entity/]project/]sweep` names. `entity` None: on a server without accounts, or the user's."""
+    """The parts of `[[entity/]project/]sweep`. `entity` None: on a server without accounts, or the user's."""
 
     entity: str | None
     project: str
@@ -102,7 +102,7 @@ class ServerSweeps:
         return responses.check_id(response)
 
     def read(self, address: SweepAddress) -> Mapping[str, Any]:
-        """What the API says of a sweep.
+        """Read a sweep as the API returns it.
 
         Raises:
             LookupError: there is none.

@@ -20,7 +20,7 @@ from runvitals.sdk.sweep_parameters import PARAMETERS, RUN_ID, SWEEP
 
 _DEFAULT_COMMAND: Final = ("${env}", "python", "${program}", "${args}")
 _MAX_TEXT: Final = 100_000
-"""Of the parameters as JSON: Linux allows 131,072 bytes in a variable of the environment."""
+"""Bytes of the parameters as JSON: Linux allows 131,072 bytes in a variable of the environment."""
 _END_GRACE_S: Final = 30.0
 _VARIABLE: Final = "${envvar:"
 
@@ -59,7 +59,7 @@ class AssignedRun(NamedTuple):
 
 
 class Training(Protocol):
-    """What an agent starts."""
+    """A training that an agent starts."""
 
     def execute(self, assigned: AssignedRun) -> bool:
         """Run until it has ended; whether it has succeeded."""

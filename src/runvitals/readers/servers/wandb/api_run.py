@@ -62,7 +62,7 @@ class ApiRun:
 
     @property
     def created_at(self) -> str:
-        """When the run started, as ISO 8601 in UTC."""
+        """The time when the run started, as ISO 8601 in UTC."""
         started = datetime.fromtimestamp(self._run.facts.started_ms / 1000, timezone.utc)
         return started.strftime("%Y-%m-%dT%H:%M:%SZ")
 

@@ -21,7 +21,7 @@ _CLUSTER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class ClickHouseAddress:
-    """What the address says, and the password."""
+    """The parts of the address, and the password."""
 
     host: str
     port: int

@@ -24,7 +24,7 @@ from runvitals.store.samples.interface import StoreError, StoreUnavailable
 
 CONNECT_S = 10.0
 PROMPT_S = 5.0
-"""How long to wait for what takes a moment, unless ClickHouse hangs."""
+"""Timeout of requests that take a moment unless ClickHouse hangs."""
 _IDLE_CONNECTIONS = 16
 _SQL_BYTES = 256 << 20
 """Longest text of a query: thousands of ids of runs may be listed."""

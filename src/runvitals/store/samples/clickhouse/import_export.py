@@ -1,4 +1,4 @@
-"""What `store.samples.migration` needs of ClickHouse: runs, days, stored batches; samples without a batch."""
+"""Reads and writes for `store.samples.migration`: runs, days, stored batches; samples without a batch."""
 
 from __future__ import annotations
 

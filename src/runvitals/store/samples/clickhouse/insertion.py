@@ -68,7 +68,7 @@ class Insertion:
         return tuple(flags)
 
     def _left_s(self) -> float | None:
-        """How long the next request may take."""
+        """The seconds that the next request may take."""
         return None if self._until_s is None else max(0.001, self._until_s - time.monotonic())
 
     def forget(self, runs: Collection[int]) -> None:
@@ -77,7 +77,7 @@ class Insertion:
             self._hints.forget(runs)
 
     def _find_stored(self, identities: Sequence[Identity]) -> set[Identity]:
-        """Those of the batches that are stored."""
+        """Return the batches among these that are stored."""
         listed = ",".join(f"({run},{writer},{seq})" for run, writer, seq in identities)
         sql = f"SELECT run, writer, seq FROM batches WHERE (run, writer, seq) IN ({listed})"
         return set(self._clickhouse.select(sql, _IDENTITY, self._left_s()).tolist())

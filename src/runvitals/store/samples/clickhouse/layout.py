@@ -1,4 +1,4 @@
-"""Where rows are: in one table of one server, or in replicated tables on the nodes of a cluster.
+"""The tables that hold rows: one of one server, or replicated tables on the nodes of a cluster.
 
 In a cluster a table such as `samples` is of the engine Distributed and holds nothing. It passes rows to
 tables named `samples_local`: all of a run to the replicas of one shard, so that rows replace each other.
@@ -70,7 +70,7 @@ class Layout:
         return f"{table}_local" if self.cluster else table
 
     def altered_table(self, table: str) -> str:
-        """What to name in ALTER TABLE."""
+        """Return the table to name in ALTER TABLE, with its cluster."""
         return f"{table}_local ON CLUSTER '{self.cluster}'" if self.cluster else table
 
     def of_system(self, table: str) -> str:

@@ -1,4 +1,4 @@
-"""What is done before ClickHouse is used: when the store is opened, or once ClickHouse can be reached."""
+"""Prepares ClickHouse before it is used: when the store is opened, or once ClickHouse can be reached."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Preparation:
 
     @property
     def features(self) -> Features:
-        """What the server can do.
+        """The features of the server.
 
         Raises:
             StoreUnavailable: it was not reached yet.

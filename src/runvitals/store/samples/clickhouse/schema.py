@@ -43,7 +43,7 @@ _FSYNC = "fsync_after_insert"
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What a server can do.
+    """The features of a server.
 
     Args:
         codecs: columns may have codecs, such as ZSTD.
@@ -59,7 +59,7 @@ class Features:
     settings: frozenset[str]
 
     def supported(self, **settings: str) -> dict[str, str]:
-        """Those of the settings that this server knows."""
+        """Return the settings among these that this server knows."""
         return {name: value for name, value in settings.items() if name in self.settings}
 
 

@@ -1,4 +1,4 @@
-"""What the table `series` gets: now and then, a time at which each series had a value.
+"""Rows of the table `series`: now and then, a time at which each series had a value.
 
 Every batch would make as many rows as it has columns. So this process remembers what it wrote, and writes
 again once a series is `HINTS_APART_MS` further.
@@ -25,7 +25,7 @@ _Columns = tuple[int, tuple[int, ...]]
 
 
 class SeriesHints:
-    """Which times were written. For one thread at a time."""
+    """The times that were written. For one thread at a time."""
 
     def __init__(self) -> None:
         self._written: dict[_Columns, Integers] = {}

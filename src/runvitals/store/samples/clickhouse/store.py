@@ -336,7 +336,7 @@ class ClickHouseStore:
         )
 
     def _rows(self) -> int:
-        """How many samples are stored, also those that others replace."""
+        """Return the number of stored samples, also those that others replace."""
         parts = self.clickhouse.layout.parts("samples")
         return int(self.clickhouse.command(f"SELECT sum(rows) {parts}") or 0)
 

@@ -76,11 +76,11 @@ class WaitingBatches:
             return sum(self._sizes.values())
 
     def __len__(self) -> int:
-        """How many appends wait."""
+        """The number of appends that wait."""
         return len(self._sizes)
 
     def problem(self) -> str | None:
-        """Why batches would be lost: the file was deleted or replaced."""
+        """Return why batches would be lost: the file was deleted or replaced."""
         return self._file.problem()
 
     def claim(self, store_id: str) -> None:
@@ -168,7 +168,7 @@ class WaitingBatches:
 
 
 def count_waiting(path: str) -> int:
-    """How many appends wait in a file that no process has opened.
+    """Return the number of appends that wait in a file that no process has opened.
 
     Raises:
         StoreError: it cannot be read.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from runvitals.store.samples.sqlite.maintenance_thread import MaintenanceThread
 
 KEPT_MS = 7 * DAY_MS
-"""How long objects are kept that no chunk needs any more: a backup of this age can be restored."""
+"""Objects that no chunk needs any more are kept this long: a backup of this age can be restored."""
 _EVERY_S = 600.0
 _MAX_PAUSE_S = 60.0
 _CLOSE_WAIT_S = 5.0

@@ -1,4 +1,4 @@
-"""What the log knows of cold storage: its address, and objects that may be there without being needed.
+"""Notes in the log on cold storage: its address, and objects that may be there without being needed.
 
 An object is noted before it is put there, and when the last chunk that needed it is gone.
 """
@@ -26,7 +26,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
 
 
 def read_address(connection: sqlite3.Connection) -> str | None:
-    """Where cold chunks are; None if there are none."""
+    """Read the address of cold storage; None if there are no cold chunks."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='cold_address'").fetchone():
         return None
     row = connection.execute("SELECT address FROM cold_address").fetchone()

@@ -25,7 +25,7 @@ class ColdLost(ColdUnavailable):
 
 
 class ColdLocation(NamedTuple):
-    """Where the values of a chunk are: in the object with this SHA-256, `size` bytes from `offset`."""
+    """The location of a chunk's values: in the object with this SHA-256, `size` bytes from `offset`."""
 
     sha256: str
     offset: int

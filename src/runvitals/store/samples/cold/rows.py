@@ -138,7 +138,7 @@ def object_sizes(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 class ObjectValues(NamedTuple):
-    """How many values of a run are in some objects, of how many metrics, and their first and last times."""
+    """Numbers of a run's metrics and values in some objects, and their first and last times."""
 
     run: int
     metrics: int
@@ -148,7 +148,7 @@ class ObjectValues(NamedTuple):
 
 
 def values_in(connection: sqlite3.Connection, digests: Collection[str]) -> list[ObjectValues]:
-    """What chunks of a month file have in some objects, by run."""
+    """Return what the chunks of a month file have in these objects, by run."""
     rows = connection.execute(
         """SELECT run, count(DISTINCT metric), sum(ticks), min(t0), max(t1)
         FROM chunk JOIN cold ON cold.id = -chunk.data JOIN object ON object.id = cold.object

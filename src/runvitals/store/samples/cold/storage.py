@@ -33,7 +33,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class ColdSettings:
-    """Where cold storage is, and what is moved there.
+    """The address of cold storage, and its limits.
 
     Args:
         address: `s3://BUCKET/PREFIX`, `gs://…`, `az://…`, or the absolute path of an existing folder.
@@ -54,7 +54,7 @@ def is_bucket(address: str) -> bool:
 
 
 def open_cold(address: str) -> FileStore:
-    """What keeps the objects.
+    """Open the folder or bucket that keeps the objects.
 
     Raises:
         OSError: it cannot be used at present.

@@ -65,7 +65,7 @@ def copy_files(folder: str, into: str) -> int:
 
 
 def cold_of(copy: str) -> tuple[str | None, int]:
-    """Where the old samples of a copy are, if they are in cold storage, and their size.
+    """Return the cold storage with the old samples of a copy, None if there is none, and their size.
 
     No process may use the copy, which stays as it is.
     """

@@ -141,7 +141,7 @@ class Log:
         return not self.last_seq
 
     def problem(self) -> str | None:
-        """Why appended batches would be lost: the file was deleted or replaced. For use in any thread."""
+        """Return why batches would be lost: the file was deleted or replaced. For use in any thread."""
         return self._file.problem()
 
     @property

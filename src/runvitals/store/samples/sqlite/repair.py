@@ -26,7 +26,7 @@ _SKIPPED_ROWS = 1000
 _RECOVERED_SUFFIX = ".salvaged-"
 """Replaces `SET_ASIDE_SUFFIX` in the name of a damaged file whose samples were recovered."""
 _PARTS_SUFFIX = ".damaged-parts-"
-"""Of a file with damaged parts of another one."""
+"""In the name of a file with damaged parts of another one."""
 _FOREIGN_SUFFIX = ".of-another-store-"
 """Replaces it in the name of a file that belongs to another store."""
 

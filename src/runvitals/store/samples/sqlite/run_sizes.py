@@ -1,4 +1,4 @@
-"""How many bytes the samples of runs take."""
+"""The bytes that the samples of runs take."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ class RunMonth:
     def _within_one_bucket(
         self, run_chunks: Sequence[Chunk], on: Grid, unchunked: Group | None
     ) -> NDArray[np.bool_]:
-        """Which chunks need not be decoded: they are within one bucket, and no unchunked sample is in it."""
+        """Mark the chunks that need not be decoded: those within one bucket without unchunked samples."""
         if not run_chunks:
             return np.zeros(0, np.bool_)
         bounds = np.array([(chunk.t0, chunk.t1) for chunk in run_chunks])

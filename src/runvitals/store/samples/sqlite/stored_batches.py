@@ -1,4 +1,4 @@
-"""Which batches were stored: the sequence numbers of each writer of a run, as ranges without gaps."""
+"""The batches that were stored: the sequence numbers of each writer of a run, as ranges without gaps."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from runvitals.store.samples.sqlite.month_files import MonthFiles
 
 @dataclass(slots=True)
 class StoredIds:
-    """What a store holds, as ids of the metadata store.
+    """The ids of the metadata store that a store holds.
 
     Args:
         pairing: the pairing with a metadata store; None if there is none yet.
