@@ -24,7 +24,7 @@ _POLL_S = 0.02
 _WORTH_REWRITING = 0.25
 """Part of a month's samples that must be too old before the month is rewritten without them."""
 _SHRUNK_TO = 0.9
-"""Removal goes on until this part of the maximum size is left, so that months are not rewritten every time."""
+"""Removal goes on until this part of the maximum size is left, so that it does not run all the time."""
 
 
 class Removal:
