@@ -55,7 +55,7 @@ class Backoff:
         self.until_s = float("-inf")
 
     def due(self, now_s: float) -> bool:
-        """Whether the delay is over."""
+        """Return whether the delay is over."""
         return now_s >= self.until_s
 
     def note_failure(self, now_s: float, requested_s: float | None = None) -> float:

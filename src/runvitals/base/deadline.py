@@ -75,7 +75,7 @@ def check() -> None:
 
 
 def has_passed() -> bool:
-    """Whether the deadline has passed, or the client has left; False without a deadline."""
+    """Return whether the deadline has passed, or the client has left; False without a deadline."""
     until_s = _until_s.get()
     return until_s is not _NEVER and (time.monotonic() > until_s or _nobody_waits())
 
@@ -90,6 +90,6 @@ def _nobody_waits() -> bool:
 
 
 def left_s() -> float | None:
-    """The remaining time, at least a millisecond; None without a deadline."""
+    """Return the remaining time, at least a millisecond; None without a deadline."""
     until_s = _until_s.get()
     return None if until_s is _NEVER else max(0.001, until_s - time.monotonic())

@@ -69,12 +69,12 @@ class ServerResponse:
         return None if at_s is None else int(at_s * 1000)
 
     def text(self) -> str:
-        """The first 500 bytes of the body, on one line."""
+        """Return the first 500 bytes of the body, on one line."""
         return inert(" ".join(self.body[:500].decode("utf-8", "replace").split()))
 
 
 def _date_s(text: str) -> float | None:
-    """A date in a header, in seconds since 1970."""
+    """Return a date in a header, in seconds since 1970."""
     from email.utils import parsedate_to_datetime
 
     try:
@@ -210,7 +210,7 @@ class HttpClient:
         return secure
 
     def _proxy(self) -> Any:
-        """The proxy the environment sets for this host, or None."""
+        """Return the proxy the environment sets for this host, or None."""
         if urllib.request.proxy_bypass(f"{self._host}:{self._port}") or urllib.request.proxy_bypass(
             self._host
         ):
@@ -231,7 +231,7 @@ class HttpClient:
 def _timed_response(
     timeout_s: float, sock: socket.socket, *arguments: Any, **more: Any
 ) -> http.client.HTTPResponse:
-    """A response that is read from now on, within its time limit."""
+    """Return a response that is read from now on, within its time limit."""
     response = http.client.HTTPResponse(sock, *arguments, **more)
     until_s = time.monotonic() + _WHOLE_RESPONSE * timeout_s
     response.fp = io.BufferedReader(_TimedReader(response.fp.detach(), sock, timeout_s, until_s))

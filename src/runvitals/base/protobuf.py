@@ -27,7 +27,7 @@ _UINT64 = (1 << 64) - 1
 
 
 def varint(value: int) -> bytes:
-    """A 64-bit integer in 1 to 10 bytes; a negative one in 10, as its two's complement."""
+    """Return a 64-bit integer in 1 to 10 bytes; a negative one in 10, as its two's complement."""
     value &= _UINT64
     if value < 0x80:
         return bytes((value,))
@@ -40,7 +40,7 @@ def varint(value: int) -> bytes:
 
 
 def uint(number: int, value: int) -> bytes:
-    """A field of type int32, int64, uint32, uint64, bool or enum."""
+    """Return a field of type int32, int64, uint32, uint64, bool or enum."""
     return varint(number << 3 | VARINT) + varint(value)
 
 
@@ -51,19 +51,19 @@ def text(number: int, value: str | bytes) -> bytes:
 
 
 def double(number: int, value: float) -> bytes:
-    """A field of type double."""
+    """Return a field of type double."""
     return varint(number << 3 | FIXED64) + struct.pack("<d", value)
 
 
 def single(number: int, value: float) -> bytes:
-    """A field of type float; values that are too large become infinite."""
+    """Return a field of type float; values that are too large become infinite."""
     if abs(value) >= _HIGHEST_FLOAT:
         value = float("inf") if value > 0 else float("-inf") if value < 0 else value
     return varint(number << 3 | FIXED32) + struct.pack("<f", value)
 
 
 def fixed64(number: int, value: int) -> bytes:
-    """A field of type fixed64."""
+    """Return a field of type fixed64."""
     return varint(number << 3 | FIXED64) + struct.pack("<Q", value)
 
 
@@ -72,7 +72,7 @@ class Malformed(ValueError):
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int, int | bytes]]:
-    """The fields of a message in order, including unknown ones: (number, kind, value). 1 µs per field.
+    """Yield the fields of a message in order, including unknown ones: (number, kind, value). 1 µs per field.
 
     A value is an int for kind `VARINT`, else bytes: 8, 4, or any number (strings, bytes, messages, packed
     numbers).
@@ -126,7 +126,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def to_signed(value: int) -> int:
-    """A varint of type int32 or int64.
+    """Return a varint of type int32 or int64.
 
     >>> signed(0xFFFFFFFFFFFFFFFF)
     -1
@@ -135,7 +135,7 @@ def to_signed(value: int) -> int:
 
 
 def unzigzag(value: int) -> int:
-    """A varint of type sint32 or sint64."""
+    """Return a varint of type sint32 or sint64."""
     return value >> 1 ^ -(value & 1)
 
 
@@ -146,7 +146,7 @@ def read_double(eight: bytes) -> float:
 
 
 def read_doubles(packed: bytes) -> list[float]:
-    """A packed list of type double.
+    """Return a packed list of type double.
 
     Raises:
         Malformed: not a multiple of 8 bytes.
@@ -157,7 +157,7 @@ def read_doubles(packed: bytes) -> list[float]:
 
 
 def read_varints(packed: bytes) -> list[int]:
-    """A packed list of type int32 or int64.
+    """Return a packed list of type int32 or int64.
 
     Raises:
         Malformed: truncated.

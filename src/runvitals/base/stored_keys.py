@@ -26,12 +26,12 @@ _CHECK_TIMEOUT_S = 10.0
 
 
 def login_file(environ: Mapping[str, str]) -> str:
-    """The file that holds the tokens: `runvitals/login.toml` in the user's configuration folder."""
+    """Return the file that holds the tokens: `runvitals/login.toml` in the user's configuration folder."""
     return os.path.join(config_dir(environ), "login.toml")
 
 
 def token(url: str, environ: Mapping[str, str]) -> str | None:
-    """The token for a server, or None.
+    """Return the token for a server, or None.
 
     Raises:
         ValueError: the login file could not be read.
@@ -44,13 +44,13 @@ def token(url: str, environ: Mapping[str, str]) -> str | None:
 
 
 def _key_of_wandb(url: str, environ: Mapping[str, str]) -> str | None:
-    """The key in `WANDB_API_KEY`, if `WANDB_BASE_URL` names this server."""
+    """Return the key in `WANDB_API_KEY`, if `WANDB_BASE_URL` names this server."""
     named = environ.get("WANDB_BASE_URL")
     return environ.get("WANDB_API_KEY") or None if named and _key(named) == _key(url) else None
 
 
 def _server_of_variable(environ: Mapping[str, str], saved: list[str]) -> str | None:
-    """The server that `RUNVITALS_TOKEN` belongs to."""
+    """Return the server that `RUNVITALS_TOKEN` belongs to."""
     named = environ.get(SERVER_VARIABLE)
     if named:
         return _key(named)
@@ -113,7 +113,7 @@ def check(url: str, secret: str) -> None:
 
 
 def known_server(url: str | None, environ: Mapping[str, str]) -> str:
-    """The server of a URL, or the only one that a key is stored for.
+    """Return the server of a URL, or the only one that a key is stored for.
 
     Raises:
         ValueError: there is none, or there are several.
@@ -156,7 +156,7 @@ def account(url: str, environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def tokens(environ: Mapping[str, str]) -> list[str]:
-    """All saved tokens.
+    """Return all saved tokens.
 
     Raises:
         ValueError: the login file could not be read.
@@ -194,7 +194,7 @@ def delete(url: str | None, environ: Mapping[str, str]) -> list[str]:
 
 
 def _key(url: str) -> str:
-    """A server's URL in a normal form, for comparison."""
+    """Return a server's URL in a normal form, for comparison."""
     parts = urlsplit(url)
     try:
         port = parts.port
@@ -240,5 +240,5 @@ def _write(path: str, servers: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def _quote(text: str) -> str:
-    """A TOML basic string; its escapes are those of JSON."""
+    """Return a TOML basic string; its escapes are those of JSON."""
     return dumps(text).decode("ascii")

@@ -134,7 +134,7 @@ def _invalid_time(time_ms: int) -> ValueError:
 
 
 def json_records(data: bytes, types: tuple[int, ...]) -> list[dict[str, Any]]:
-    """The values of the records of these types in part of a file. Damaged records are skipped.
+    """Return the values of the records of these types in part of a file. Damaged records are skipped.
 
     Args:
         data: the part of the file.

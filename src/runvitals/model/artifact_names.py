@@ -60,7 +60,7 @@ def checked_alias(alias: str) -> str:
 
 
 def is_version(alias: str) -> bool:
-    """Whether an alias names a version by its number: `v7`.
+    """Return whether an alias names a version by its number: `v7`.
 
     Example:
         >>> is_version("v7"), is_version("latest")
@@ -152,7 +152,7 @@ def checked_description(text: str) -> str:
 
 
 def checked_metadata(text: str | None) -> dict[str, Any]:
-    """The metadata of a version, from JSON.
+    """Return the metadata of a version, from JSON.
 
     Raises:
         ValueError: it is no JSON object, or too large.

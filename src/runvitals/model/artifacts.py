@@ -96,7 +96,7 @@ class UnknownArtifact(LookupError):
 
 
 def manifest_digest(entries: Iterable[ArtifactEntry]) -> str:
-    """The digest of the files of a version: an MD5 of paths and digests, as W&B's clients compute it.
+    """Return the digest of the files of a version: an MD5 of paths and digests, as W&B's clients compute it.
 
     Example:
         >>> manifest_digest([])

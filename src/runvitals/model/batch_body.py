@@ -96,7 +96,7 @@ def unpack_column(
 
 
 def rows(body: bytes | memoryview) -> int:
-    """The number of rows that a body declares."""
+    """Return the number of rows that a body declares."""
     return int(HEADER.unpack_from(body)[1])
 
 

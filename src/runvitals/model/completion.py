@@ -37,5 +37,5 @@ FIXED_CHOICES = (
 
 
 def system_choices() -> list[FieldChoice]:
-    """The system statistics, also those that no run has yet."""
+    """Return the system statistics, also those that no run has yet."""
     return [FieldChoice(name, "number") for quantity in QUANTITIES for name in quantity.statistics]

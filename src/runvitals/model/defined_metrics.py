@@ -17,7 +17,7 @@ MAX_DEFINITIONS = 1000
 
 
 def defined_metrics(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The valid definitions in the section `metrics` of a run, by name or pattern.
+    """Return the valid definitions in the section `metrics` of a run, by name or pattern.
 
     Unknown fields, of newer versions, are left out.
 

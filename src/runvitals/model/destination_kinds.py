@@ -29,7 +29,7 @@ def check(kind: str) -> None:
 
 
 def find_added(kind: str) -> EntryPoint:
-    """The entry point of a kind that an installed package adds.
+    """Return the entry point of a kind that an installed package adds.
 
     Raises:
         UnknownDestination: no package adds it; the text lists the known kinds.

@@ -44,7 +44,7 @@ class Ending:
         self.out_of_memory = out_of_memory
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as they are in a journal's `end` record and in the API."""
+        """Return the fields as they are in a journal's `end` record and in the API."""
         return {
             "state": self.state,
             "exit_code": self.exit_code,
@@ -103,16 +103,16 @@ class ProcessExit:
         return "failed" if self.exit_code else "finished"
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as they are in a journal's `exit` record."""
+        """Return the fields as they are in a journal's `exit` record."""
         return {"exit_code": self.exit_code, "signal": self.signal, "out_of_memory": self.out_of_memory}
 
     def ending(self) -> Ending:
-        """The ending of a run whose only process ended like this."""
+        """Return the ending of a run whose only process ended like this."""
         return Ending(self.state, self.exit_code, self.signal, self.out_of_memory)
 
 
 def signal_name(number: int) -> str:
-    """The name of a signal; its number if this system has none for it.
+    """Return the name of a signal; its number if this system has none for it.
 
     Example:
         >>> signal_name(9), signal_name(99)

@@ -41,7 +41,7 @@ def of_text(text: str) -> Scalar:
 
 
 def scalar(value: object) -> Scalar | None:
-    """A JSON value in comparable form; None for null, which counts as absent.
+    """Return a JSON value in comparable form; None for null, which counts as absent.
 
     Booleans, NaN, lists and integers beyond the range of float64 are compared as text.
 
@@ -63,7 +63,7 @@ def scalar(value: object) -> Scalar | None:
 
 
 def leaves(section: str, values: dict[str, Any]) -> dict[str, Scalar]:
-    """The first `MAX_FIELDS` leaves of a section by dotted name.
+    """Return the first `MAX_FIELDS` leaves of a section by dotted name.
 
     Names too long for an index are left out. Objects deeper than `MAX_DEPTH` are one leaf, as text.
 

@@ -127,7 +127,7 @@ _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 def ascii_lower(text: str) -> str:
-    """A text with A to Z in lower case, which is what `lower` does in both databases."""
+    """Return a text with A to Z in lower case, which is what `lower` does in both databases."""
     return text.translate(_ASCII_LOWER)
 
 
@@ -283,7 +283,7 @@ class ReadableRuns:
     run_id: int | None = None
 
     def has(self, run: PlacedRun) -> bool:
-        """Whether a run may be read."""
+        """Return whether a run may be read."""
         if not run.deleted:
             return run.project_id in self.projects or run.run_id == self.run_id
         if run.project_id in self.trash:

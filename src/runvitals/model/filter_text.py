@@ -72,7 +72,7 @@ class _Value(NamedTuple):
 
 
 def parse(text: str) -> tuple[Term, ...]:
-    """The terms of a filter text.
+    """Return the terms of a filter text.
 
     Takes time proportional to the length of the text.
 
@@ -117,7 +117,7 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def _excerpt(text: str, start: int) -> str:
-    """The term that starts here, for an error: up to the next space."""
+    """Return the term that starts here, for an error: up to the next space."""
     term = text[start:].split(maxsplit=1)[0]
     return repr(term if len(term) <= _MAX_SHOWN else f"{term[:_MAX_SHOWN]}…")
 
@@ -152,7 +152,7 @@ def _term(text: str, at: int) -> tuple[Term, int]:
 
 
 def _name(text: str, at: int) -> tuple[str, bool, int]:
-    """A name, parts of which may be quoted: `config."my key"`; and whether one is."""
+    """Return a name, parts of which may be quoted: `config."my key"`; and whether one is."""
     parts: list[str] = []
     any_quoted = False
     while True:
@@ -188,7 +188,7 @@ def _check_end(text: str, at: int) -> None:
 
 
 def _values(text: str, at: int, name: str) -> tuple[list[_Value], int]:
-    """The values after an operator, separated by commas."""
+    """Return the values after an operator, separated by commas."""
     values: list[_Value] = []
     while True:
         if text[at : at + 1] == '"':
@@ -256,7 +256,7 @@ def _is_glob(value: _Value) -> bool:
 
 
 def _field(name: str) -> str:
-    """The field of a comparison, by the name that a user wrote."""
+    """Return the field of a comparison, by the name that a user wrote."""
     if name.startswith("cfg."):
         name = f"config.{name[len('cfg.') :]}"
     if name in TIMES or name in DURATIONS:

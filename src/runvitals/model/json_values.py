@@ -31,7 +31,7 @@ class InvalidValue(ValueError):
 
 
 def decode(text: bytes | str) -> Any:
-    """The value of a JSON text, checked.
+    """Return the value of a JSON text, checked.
 
     Raises:
         json.JSONDecodeError: it is not JSON.

@@ -27,7 +27,7 @@ _NOT_TEXT: Final = bytes(set(range(32)) - {7, 8, 9, 10, 12, 13, 27})
 
 
 def image_type(head: bytes) -> str | None:
-    """The media type of an image; None if browsers would not draw it.
+    """Return the media type of an image; None if browsers would not draw it.
 
     Example:
         >>> image_type(b"GIF89a...")

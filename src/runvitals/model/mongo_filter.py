@@ -116,7 +116,7 @@ class BadFilter(ValueError):
 
 
 def parse_filters(text: str | None, states: Mapping[str, tuple[str, ...]] = _OWN_STATES) -> tuple[Term, ...]:
-    """The terms of a filter, which all hold.
+    """Return the terms of a filter, which all hold.
 
     Args:
         text: JSON.
@@ -175,7 +175,7 @@ class _Translation:
         self._conditions = 0
 
     def terms(self, condition: Any, depth: int) -> tuple[Term, ...]:
-        """The terms of an object of the filter."""
+        """Return the terms of an object of the filter."""
         if depth > MAX_DEPTH:
             raise _too_deep()
         if not isinstance(condition, dict):
@@ -246,7 +246,7 @@ def _negate(term: Term) -> Term:
 
 
 def _compare(name: str, operator: str, operand: Any) -> Term:
-    """The term for one operator of `_OPERATORS`, without those that negate."""
+    """Return the term for one operator of `_OPERATORS`, without those that negate."""
     name = _known_name(name)
     try:
         if name in _LABELS:
@@ -267,7 +267,7 @@ def _compare(name: str, operator: str, operand: Any) -> Term:
 
 
 def _known_name(name: str) -> str:
-    """The field that a name means.
+    """Return the field that a name means.
 
     Raises:
         BadFilter: it is one of wandb's own names in a summary that runs cannot be compared by.
@@ -373,7 +373,7 @@ def _number_term(
 
 
 def time_ms(value: Any) -> float:
-    """A time as clients write it: an ISO date or time, in UTC unless it says otherwise; or seconds."""
+    """Return a time as clients write it: an ISO date or time, in UTC unless it says otherwise; or seconds."""
     if isinstance(value, str):
         try:
             moment = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
@@ -430,7 +430,7 @@ def _value(name: str, operand: Any) -> float | str | bool:
 
 
 def _expression(name: str, pattern: Any, options: Any) -> str:
-    """A regular expression with its options in it."""
+    """Return a regular expression with its options in it."""
     text = _text(f"{name[:60]}: $regex", pattern)
     flags = _text(f"{name[:60]}: $options", options) if options is not None else ""
     if not set(flags) <= set("ims"):

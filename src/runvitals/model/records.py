@@ -149,7 +149,7 @@ def check(kind: str, value: Mapping[str, Any]) -> None:
 
 
 def event_name(name: str) -> str:
-    """The present name of an event, which old journals may record under another one.
+    """Return the present name of an event, which old journals may record under another one.
 
     Example:
         >>> event_name("door_shut"), event_name("alert")
@@ -276,7 +276,7 @@ def lost_records(event: Mapping[str, Any]) -> int:
 
 
 def _describe(value: object) -> str:
-    """A value in the text of an error, however large or deep it is."""
+    """Return a value in the text of an error, however large or deep it is."""
     if value is None or isinstance(value, (bool, float)):
         return repr(value)
     if isinstance(value, int):

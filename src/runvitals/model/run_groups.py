@@ -70,7 +70,7 @@ class TooManyGroups(ValueError):
 
 
 def field_named(name: str) -> str:
-    """The field that a user means: `cfg.lr` is `config.lr`, `gpu.util` is `system.gpu`.
+    """Return the field that a user means: `cfg.lr` is `config.lr`, `gpu.util` is `system.gpu`.
 
     Raises:
         ValueError: there is no such field.

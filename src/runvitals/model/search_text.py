@@ -31,7 +31,7 @@ def search_text(run_id: str, about: Mapping[str, Any], config: dict[str, Any]) -
 
 
 def tags_of(about: Mapping[str, Any]) -> list[str]:
-    """The distinct tags in a `run` section, in their order."""
+    """Return the distinct tags in a `run` section, in their order."""
     tags = about.get("tags")
     if not isinstance(tags, list):
         return []
@@ -39,7 +39,7 @@ def tags_of(about: Mapping[str, Any]) -> list[str]:
 
 
 def _as_typed(leaf: Scalar) -> str:
-    """A value as users type it: 64, not 64.0."""
+    """Return a value as users type it: 64, not 64.0."""
     if leaf.kind != NUMBER:
         return leaf.text
     is_whole = abs(leaf.number) < 2**53 and leaf.number.is_integer()

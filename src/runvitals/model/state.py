@@ -74,7 +74,7 @@ SILENT_MS = 10_000
 
 
 def is_ended(state: object) -> TypeGuard[State]:
-    """Whether an `end` record may have this state."""
+    """Return whether an `end` record may have this state."""
     return state in ENDED_STATES
 
 
@@ -101,7 +101,7 @@ def worst(endings: Iterable[Ending]) -> Ending:
 def host_ending(
     exits: Iterable[ProcessExit], stop_requested: bool = False, workers: Iterable[ProcessExit] = ()
 ) -> Ending:
-    """The ending of a host whose processes are all over, as its monitor records it.
+    """Return the ending of a host whose processes are all over, as its monitor records it.
 
     Args:
         exits: how its processes ended. Without any, the host has finished.
@@ -131,7 +131,7 @@ def deciding_writers(writers: Iterable[Writer]) -> dict[str, list[Writer]]:
 
 
 def deciding_writer(writers: Sequence[Writer]) -> Writer:
-    """The one that determines a host's state.
+    """Return the one that determines a host's state.
 
     Args:
         writers: of one host, as `deciding_writers` returns them, oldest first.

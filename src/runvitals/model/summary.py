@@ -20,7 +20,7 @@ TEXT_CHARACTERS = 1000
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a name matches a pattern, in which `*` matches any text. Takes linear time.
+    """Return whether a name matches a pattern, in which `*` matches any text. Takes linear time.
 
     Example:
         >>> matches("val/*", "val/loss"), matches("*loss", "loss/a")
@@ -174,7 +174,7 @@ class WriterSummary:
         self.times[name] = max(last_ms, self.times.get(name, last_ms))
 
     def values_of(self, names: Iterable[str]) -> dict[str, Any]:
-        """The summary's values of some metrics."""
+        """Return the summary's values of some metrics."""
         summary = {}
         for name in names:
             if name in self.values and self.rules.kind(name) != "none":
@@ -213,14 +213,14 @@ class WriterSummary:
 
 
 def is_summary_state(value: object) -> bool:
-    """Whether a value has the form that `WriterSummary.state` returns."""
+    """Return whether a value has the form that `WriterSummary.state` returns."""
     return isinstance(value, dict) and all(
         isinstance(value.get(part), dict) for part in ("values", "times", "counts")
     )
 
 
 def combined_summary(writers: Iterable[WriterSummary], rules: SummaryRules) -> dict[str, Any]:
-    """The summary of a run: of the last values the newest, of the minima the least, and so on.
+    """Return the summary of a run: of the last values the newest, of the minima the least, and so on.
 
     Args:
         rules: of the whole run.
@@ -254,10 +254,10 @@ def combined_summary(writers: Iterable[WriterSummary], rules: SummaryRules) -> d
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value counts towards a minimum, maximum or mean."""
+    """Return whether a value counts towards a minimum, maximum or mean."""
     return isinstance(value, float) or (type(value) is int and value.bit_length() < 1024)
 
 
 def is_short(value: object) -> bool:
-    """Whether a value may be in a summary: a number, a boolean or a short string."""
+    """Return whether a value may be in a summary: a number, a boolean or a short string."""
     return isinstance(value, (int, float)) or (isinstance(value, str) and len(value) <= TEXT_CHARACTERS)

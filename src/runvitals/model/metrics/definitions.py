@@ -87,7 +87,7 @@ class MetricDefinitions:
         return [row for row in self.metrics if any(word in text.casefold() for text in _texts(row))]
 
     def _rates(self) -> Mapping[str, Metric]:
-        """The rate of each counter that has one, by the counter's template."""
+        """Return the rate of each counter that has one, by the counter's template."""
         rates: dict[str, Metric] = {}
         for metric in self.metrics:
             if metric.kind != "rate":

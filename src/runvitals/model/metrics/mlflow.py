@@ -76,7 +76,7 @@ def spellings(match: Match) -> tuple[str, ...]:
 
 
 def bare(name: str) -> str:
-    """An MLflow name without the node id, our host: `system/node-1/x` becomes `system/x`."""
+    """Return an MLflow name without the node id, our host: `system/node-1/x` becomes `system/x`."""
     return PREFIX + name.rpartition("/")[2] if name.startswith(PREFIX) else name
 
 
@@ -108,7 +108,7 @@ def rename_all(keys: Collection[str]) -> dict[str, tuple[str, float]]:
 
 
 def unit_of(name: str) -> str:
-    """The unit of an MLflow name, given by its last word.
+    """Return the unit of an MLflow name, given by its last word.
 
     >>> unit_of("system/gpu_0_memory_usage_megabytes")
     'MB'
@@ -133,7 +133,7 @@ def from_mlflow(name: str) -> Match | None:
 
 
 def columns(keys: Sequence[str], amd: Collection[int] = ()) -> list[MlflowColumn]:
-    """The metrics that MLflow's own monitor would log for a sample with these keys.
+    """Return the metrics that MLflow's own monitor would log for a sample with these keys.
 
     Besides the names with a GPU's index, this includes the documented ones without: percentages are averaged
     over all GPUs, megabytes and watts are summed.

@@ -23,7 +23,7 @@ PREFIX: Final = "runvitals."
 
 
 def attribute_templates(metric: Metric) -> dict[str, str]:
-    """The attributes of a metric, with the placeholders of its key in them.
+    """Return the attributes of a metric, with the placeholders of its key in them.
 
     Example:
         >>> attribute_templates(DEFINITIONS.by_template["network.{nic}.sent"])
@@ -35,7 +35,7 @@ def attribute_templates(metric: Metric) -> dict[str, str]:
 
 
 def attributes_of(match: Match) -> dict[str, str]:
-    """The attributes of a key."""
+    """Return the attributes of a key."""
     templates = attribute_templates(match.metric)
     return {name: text.format(**match.labels) for name, text in templates.items()}
 
@@ -143,7 +143,7 @@ _UNITS: Final[Mapping[str, tuple[str, float]]] = {
 
 
 def find(name: str, attributes: Attributes, unit: str, is_counter: bool) -> Found | None:
-    """The key of an instrument with attributes; None if none of ours has its meaning.
+    """Return the key of an instrument with attributes; None if none of ours has its meaning.
 
     Args:
         unit: in UCUM notation; "" is taken as the unit of the conventions.
@@ -169,7 +169,7 @@ def find(name: str, attributes: Attributes, unit: str, is_counter: bool) -> Foun
 
 @cache
 def _rows() -> Mapping[str, list[_Row]]:
-    """The metrics by name; of one name, those with the most attributes first."""
+    """Return the metrics by name; of one name, those with the most attributes first."""
     by_name: dict[str, list[_Row]] = {}
     for metric in DEFINITIONS.metrics:
         if metric.otel:
@@ -189,7 +189,7 @@ def _patterns(metric: Metric) -> dict[str, re.Pattern[str]]:
 
 
 def _rename_attributes(name: str, attributes: Attributes) -> Attributes:
-    """The attributes under the names of the conventions, with those that may be left out."""
+    """Return the attributes under the names of the conventions, with those that may be left out."""
     defaults = _DEFAULTS.get(name, {})
     for beginning, names in _OTHER_ATTRIBUTES.items():
         if name.startswith(beginning):
@@ -198,7 +198,7 @@ def _rename_attributes(name: str, attributes: Attributes) -> Attributes:
 
 
 def _labels(name: str, row: _Row, sent: Attributes) -> dict[str, str] | None:
-    """The placeholders of a metric; None if the attributes are not its."""
+    """Return the placeholders of a metric; None if the attributes are not its."""
     labels: dict[str, str] = {}
     for attribute, expected in row.attributes.items():
         match = expected.fullmatch(sent.get(attribute, ""))

@@ -44,7 +44,7 @@ OTHER = MetricFamily(
 
 @lru_cache(16_384)
 def to_prometheus(key: str) -> tuple[MetricFamily, Labels, float]:
-    """The family of a key, the labels from its placeholders, and the factor to the family's unit.
+    """Return the family of a key, the labels from its placeholders, and the factor to the family's unit.
 
     Example:
         >>> family, labels, factor = named("gpu.0.memoryAllocated")
@@ -73,5 +73,5 @@ def valid_name(name: str) -> str:
 
 
 def free_label(name: str) -> str:
-    """A label of a user, renamed if it is one of ours."""
+    """Return a label of a user, renamed if it is one of ours."""
     return f"label_{name}" if name in _OWN or name.startswith("__") else name

@@ -29,5 +29,5 @@ class Selection:
         return name not in self._disabled and (self._all or name in self._enabled)
 
     def unknown_names(self, names: Iterable[str]) -> list[str]:
-        """The selected words that are not in `names`, the names of all collectors."""
+        """Return the selected words that are not in `names`, the names of all collectors."""
         return sorted((self._disabled | self._enabled) - {"all"} - set(names))

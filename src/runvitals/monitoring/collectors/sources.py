@@ -111,7 +111,7 @@ class Sources:
         self.reasons = reasons
 
     def states(self, selection: Selection) -> dict[str, dict[str, str]]:
-        """The state of each collector.
+        """Return the state of each collector.
 
         ``on``, ``on`` with a reason (available in part), or ``absent`` with a reason. Names in `selection`
         that no collector has are absent as well.
@@ -216,7 +216,7 @@ def load(probe_path: str) -> Probe:
 
 
 def state(collector: Collector) -> dict[str, str]:
-    """The state of an available collector: ``on``, with the reasons for missing parts.
+    """Return the state of an available collector: ``on``, with the reasons for missing parts.
 
     Example:
         >>> state(filesystem)
@@ -227,7 +227,7 @@ def state(collector: Collector) -> dict[str, str]:
 
 
 def is_partial(state: Mapping[str, str]) -> bool:
-    """Whether an available collector lacks something that this machine has.
+    """Return whether an available collector lacks something that this machine has.
 
     Example:
         >>> is_partial({"state": "on", "reason": "swap.used: there is none: no swap"})

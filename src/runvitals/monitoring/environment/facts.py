@@ -85,7 +85,7 @@ def command_line(pid: int, environ: Mapping[str, str]) -> list[str] | None:
 
 
 def _os_name(scope: Scope) -> str | None:
-    """The name of the distribution, `Debian GNU/Linux 12 (bookworm)`; elsewhere of the system."""
+    """Return the name of the distribution, `Debian GNU/Linux 12 (bookworm)`; elsewhere of the system."""
     text = read_text(scope.path("/etc/os-release")) or read_text(scope.path("/usr/lib/os-release"))
     for line in (text or "").split("\n"):
         name, _, value = line.partition("=")
@@ -102,7 +102,7 @@ def _uptime_s(scope: Scope) -> float | None:
 
 
 def _user(pid: int, environ: Mapping[str, str]) -> str | None:
-    """The owner of the process according to /etc/passwd, else to the environment.
+    """Return the owner of the process according to /etc/passwd, else to the environment.
 
     Does not use getpwuid, which may query a directory server.
     """

@@ -37,7 +37,7 @@ class Unavailable(Exception):
 
 
 def address(run: str, directory: str) -> SocketAddress:
-    """The address of a run's monitor on this host."""
+    """Return the address of a run's monitor on this host."""
     return SocketAddress(f"{run[:48]}-{zlib.crc32(os.fsencode(f'{run}|{directory}')):08x}", directory)
 
 
@@ -60,7 +60,7 @@ class MonitorSocket:
         self._sock.setblocking(False)
 
     def is_alive(self) -> bool:
-        """Whether the monitor is still running; 1 µs.
+        """Return whether the monitor is still running; 1 µs.
 
         It never sends unrequested messages, so a readable socket means that it has ended. Not asked of
         `select`, which gevent and eventlet replace.
@@ -74,7 +74,7 @@ class MonitorSocket:
         return False
 
     def is_ours(self) -> bool:
-        """Whether the descriptor still is this connection."""
+        """Return whether the descriptor still is this connection."""
         return file_descriptor.is_still(self._sock.fileno(), self._identity)
 
     def send(self, message: Mapping[str, object]) -> bool:
@@ -263,7 +263,7 @@ def _command(run: str) -> list[str]:
 
 
 def python() -> str:
-    """The interpreter that runs the monitor.
+    """Return the interpreter that runs the monitor.
 
     This one, or the one of the same installation if Python is embedded in another program.
 

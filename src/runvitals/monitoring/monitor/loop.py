@@ -416,7 +416,7 @@ class Monitor:
 
 
 def _integer(message: dict[str, Any], name: str, least: int = -(1 << 63), most: int = 1 << 63) -> int | None:
-    """An integer field of a message; None if it is missing or null.
+    """Return an integer field of a message; None if it is missing or null.
 
     Raises:
         ValueError: it has another type or is out of range.

@@ -66,7 +66,7 @@ class OomKillDetector:
                     process.oom_killed = True
 
     def was_oom_killed(self, process: WatchedProcess) -> bool:
-        """Whether a process that SIGKILL has ended was killed for lack of memory."""
+        """Return whether a process that SIGKILL has ended was killed for lack of memory."""
         return process.oom_killed or _has_risen(self._last_count, self._read())
 
     def _read(self) -> int | None:

@@ -181,7 +181,7 @@ def codes() -> frozenset[float]:
 
 
 def with_reasons(state: dict[str, str], impossible: Mapping[str, str]) -> dict[str, str]:
-    """The state of a source, with what was left out and why.
+    """Return the state of a source, with what was left out and why.
 
     >>> with_reasons({"state": "on"}, {"gpu.0.gpu": "184213 is left out"})
     {'state': 'on', 'reason': 'gpu.0.gpu: 184213 is left out'}
@@ -192,12 +192,12 @@ def with_reasons(state: dict[str, str], impossible: Mapping[str, str]) -> dict[s
 
 
 def is_number(value: object) -> bool:
-    """Whether a value can be recorded. An int can be larger than the largest float64."""
+    """Return whether a value can be recorded. An int can be larger than the largest float64."""
     return isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 1023)
 
 
 def _derive(fault: Fault, gauges: Mapping[str, float], positions: Mapping[str, int]) -> Iterable[Fault]:
-    """The share of an impossible amount, and the amount of an impossible share."""
+    """Yield the share of an impossible amount, and the amount of an impossible share."""
     name = _DERIVED.get(name_of(fault.key), "")
     key = f"{fault.key.rpartition('.')[0]}.{name.partition('.')[2]}"
     if name and key in gauges:

@@ -49,7 +49,7 @@ _SERVER_VARIABLES = (
 
 
 def address(directory: str, python: str = "") -> SocketAddress:
-    """The address of the relay of a data folder.
+    """Return the address of the relay of a data folder.
 
     Args:
         directory: the data folder.
@@ -238,7 +238,7 @@ class RelayConnection:
             self.close()
 
     def messages(self) -> list[Mapping[str, Any]]:
-        """The messages received since the last call. If the relay has gone, `fd` is -1 afterwards.
+        """Return the messages received since the last call. If the relay has gone, `fd` is -1 afterwards.
 
         Raises:
             ValueError: the relay sent something other than one JSON object per line.

@@ -71,7 +71,7 @@ class SampledSource:
             self.impossible.setdefault(key, reason)
 
     def state(self) -> dict[str, str]:
-        """Its state, with the reasons for missing parts and impossible readings."""
+        """Return its state, with the reasons for missing parts and impossible readings."""
         return with_reasons(state(self.collector), self.impossible)
 
 
@@ -175,7 +175,7 @@ class Sampler:
         self._mono_s = mono_s
 
     def _due(self, mono_s: float) -> list[SampledSource]:
-        """The sources that are due, in order. Determines when the others are due."""
+        """Return the sources that are due, in order. Determines when the others are due."""
         due = [source for source in self.sources if source.next_s <= mono_s]
         for source in due:
             source.next_s = mono_s + source.every_s * EARLY

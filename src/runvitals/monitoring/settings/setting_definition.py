@@ -64,11 +64,11 @@ class Setting:
         self.fallback = fallback
 
     def redact(self, value: Any) -> Any:
-        """The value with secrets redacted."""
+        """Return the value with secrets redacted."""
         return value if self.hide is None or not value else self.hide(value)
 
     def is_harmless(self, value: Any) -> bool:
-        """Whether an untrusted project file may set this. It may turn things off, but not on."""
+        """Return whether an untrusted project file may set this. It may turn things off, but not on."""
         return self.name in _HARMLESS and value in HARMLESS_VALUES.get(self.name, (value,))
 
     @property
@@ -77,7 +77,7 @@ class Setting:
         return f"RUNVITALS_{self.name.upper()}"
 
     def parse(self, value: Any, where: str) -> Any:
-        """The validated value; `where` says where it was set.
+        """Return the validated value; `where` says where it was set.
 
         Raises:
             SettingError: invalid value.

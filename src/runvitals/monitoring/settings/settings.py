@@ -249,7 +249,7 @@ class Settings:
 
 
 def find(name: str, where: str) -> Setting:
-    """The setting with this name.
+    """Return the setting with this name.
 
     Raises:
         SettingError: unknown setting; the message suggests the closest name.
@@ -265,7 +265,7 @@ def find(name: str, where: str) -> Setting:
 
 
 def resolve(arguments: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dict[str, Any]:
-    """The value of every setting, from the source with the highest precedence that sets it.
+    """Return the value of every setting, from the source with the highest precedence that sets it.
 
     Args:
         arguments: values from code, already validated (`Settings.given`).
@@ -322,7 +322,7 @@ def _bind_headers(values: dict[str, tuple[Any, str]], project: str, environ: Map
 
 
 def needing_trust(table: Mapping[str, Any]) -> list[str]:
-    """The settings of a project file that apply only if the user trusts it."""
+    """Return the settings of a project file that apply only if the user trusts it."""
     return [
         name for name, value in table.items() if name in SETTINGS and not SETTINGS[name].is_harmless(value)
     ]

@@ -34,7 +34,7 @@ def endpoints(value: Any) -> dict[str, str]:
 
 
 def url(value: Any) -> str:
-    """A URL that the HTTP client supports."""
+    """Return a URL that the HTTP client supports."""
     from runvitals.monitoring.collectors.plumbing.http import HttpAddress
 
     if not isinstance(value, str):
@@ -71,7 +71,7 @@ def filters(value: Any) -> list[str] | dict[str, dict[str, str]]:
 
 
 def file(value: Any) -> str:
-    """The absolute path of a readable file."""
+    """Return the absolute path of a readable file."""
     path = os.path.expanduser(value) if isinstance(value, str) else ""
     if not os.path.isabs(path) or not os.access(path, os.R_OK):
         raise ValueError

@@ -25,7 +25,7 @@ def home(environ: Mapping[str, str]) -> str:
 
 
 def trust_file(environ: Mapping[str, str]) -> str:
-    """The file with the checksums."""
+    """Return the file with the checksums."""
     return os.path.join(home(environ), "trusted.json")
 
 
@@ -63,7 +63,7 @@ def remove(path: str, environ: Mapping[str, str]) -> bool:
 
 
 def trusted_files(environ: Mapping[str, str]) -> dict[str, str]:
-    """Path → SHA-256 of every trusted project file.
+    """Return path → SHA-256 of every trusted project file.
 
     Raises:
         ValueError: the trust file cannot be read, or other users can write to it.

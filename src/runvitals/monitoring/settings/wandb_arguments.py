@@ -79,7 +79,7 @@ def of_init(others: Mapping[str, Any]) -> None:
 
 
 def reinit(value: object) -> bool:
-    """Whether `init` finishes the open run instead of returning it.
+    """Return whether `init` finishes the open run instead of returning it.
 
     Raises:
         ValueError: several runs at once, which is not supported, or an unknown value.
@@ -97,7 +97,7 @@ def reinit(value: object) -> bool:
 def select_entries(
     config: Mapping[str, Any], without: Collection[str] | None, only: Collection[str] | None
 ) -> Any:
-    """The entries of a configuration that `config_exclude_keys` and `config_include_keys` leave."""
+    """Return the entries of a configuration that `config_exclude_keys` and `config_include_keys` leave."""
     return {
         name: value
         for name, value in config.items()
@@ -106,7 +106,7 @@ def select_entries(
 
 
 def step_metric(x: str | None, others: Mapping[str, Any]) -> str | None:
-    """The x-axis that `define_metric` was given, under our name or W&B's.
+    """Return the x-axis that `define_metric` was given, under our name or W&B's.
 
     Raises:
         TypeError: an unknown argument.

@@ -56,7 +56,7 @@ class JsonApi:
         self.url = self._http.url
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The JSON object that a GET returns.
+        """Return the JSON object that a GET returns.
 
         Raises:
             ApiError: the server rejected it.
@@ -67,11 +67,11 @@ class JsonApi:
         return self._object(path, self._request("GET", full, None))
 
     def post(self, path: str, value: Mapping[str, Any]) -> dict[str, Any]:
-        """The JSON object that a POST returns; see `get`."""
+        """Return the JSON object that a POST returns; see `get`."""
         return self._object(path, self._request("POST", path, dumps(value)))
 
     def content(self, path: str) -> bytes | None:
-        """The content of a file; None if it is too large.
+        """Return the content of a file; None if it is too large.
 
         Raises:
             ApiError, OSError: see `get`.

@@ -246,7 +246,7 @@ class RunDraft:
         self._monitor(self._host).json(type, {"t": time_ms, **value})
 
     def _time(self, time_ms: int) -> int:
-        """A valid time; the latest one is remembered."""
+        """Return a valid time; the latest one is remembered."""
         valid = min(max(int(time_ms), 0), TIME_MS - 1)
         self._last_ms = max(self._last_ms, valid)
         return valid

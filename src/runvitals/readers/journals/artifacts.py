@@ -42,7 +42,7 @@ class LoggedArtifact:
         return str(next(iter(self.parts.values()))["digest"])
 
     def entries(self) -> list[ArtifactEntry]:
-        """Its files and references, by path."""
+        """Return its files and references, by path."""
         entries = []
         for part in self.parts.values():
             entries += [
@@ -114,7 +114,7 @@ class LocalArtifacts:
         self._directory = directory
 
     def find(self, address: ArtifactAddress) -> LocalVersion:
-        """The version that an address names.
+        """Return the version that an address names.
 
         Raises:
             UnknownArtifact: there is none.
@@ -125,14 +125,14 @@ class LocalArtifacts:
         raise UnknownArtifact(f"there is no artifact {address} on this machine")
 
     def with_digest(self, address: ArtifactAddress, digest: str) -> LocalVersion | None:
-        """The version of a name with these files; None if there is none."""
+        """Return the version of a name with these files; None if there is none."""
         for version in self.versions(address.project, address.name):
             if version.version.digest == digest:
                 return version
         return None
 
     def versions(self, project: str | None = None, name: str | None = None) -> list[LocalVersion]:
-        """All versions, of a project or name if given: by project and name, the oldest first."""
+        """Return all versions, of a project or name if given: by project and name, the oldest first."""
         by_name: dict[tuple[str, str], list[LoggedArtifact]] = {}
         used: list[UsedArtifact] = []
         for of_run in self._of_runs():
@@ -179,7 +179,7 @@ class LocalVersion:
         self.version = version.version
 
     def entries(self) -> list[ArtifactEntry]:
-        """Its files and references, by path."""
+        """Return its files and references, by path."""
         return self._logged.entries()
 
     def copy(self, entry: ArtifactEntry, path: str) -> None:
@@ -200,7 +200,7 @@ class LocalVersion:
             raise
 
     def run(self, run_id: str) -> OpenRun:
-        """A run that logged or used it."""
+        """Return a run that logged or used it."""
         return open_run(run_id, self._directory)
 
 
@@ -224,7 +224,7 @@ def _read(run_id: str, folder: str) -> ArtifactRecords:
 def _number_versions(
     artifacts: list[LoggedArtifact], used: list[UsedArtifact], directory: str | None
 ) -> list[LocalVersion]:
-    """The versions of a name. What was logged again has one version."""
+    """Return the versions of a name. What was logged again has one version."""
     first: dict[str, LoggedArtifact] = {}
     aliases: dict[str, int] = {}
     for artifact in sorted(artifacts, key=lambda artifact: artifact.time_ms):

@@ -60,7 +60,7 @@ class WriterFileEnds:
         return paths.segment_path(self.folder, self.writer, segment)
 
     def records(self, segments: Sequence[int]) -> list[Record]:
-        """The records at the ends of the files, in order, including the newest sample.
+        """Return the records at the ends of the files, in order, including the newest sample.
 
         Raises:
             OSError: a file cannot be read.

@@ -47,11 +47,11 @@ class MediaLog:
         return keys
 
     def of(self, key: str) -> list[Record]:
-        """The records of a key, in the order of their journal."""
+        """Return the records of a key, in the order of their journal."""
         return [record for record in self._records.get(key, []) if record.value["kind"] != media.ARTIFACT]
 
     def files(self, folder: str) -> list[SavedFile]:
-        """The saved files, by name, each as it was last saved."""
+        """Return the saved files, by name, each as it was last saved."""
         newest: dict[str, Record] = {}
         for key, records in self._records.items():
             saved = [record for record in records if record.value["kind"] == media.FILE]
@@ -62,7 +62,7 @@ class MediaLog:
         return [file for file in files if file is not None]
 
     def artifacts(self) -> list[Record]:
-        """The records about artifacts, in the order of their times."""
+        """Return the records about artifacts, in the order of their times."""
         artifacts = [
             record
             for records in self._records.values()
@@ -72,7 +72,7 @@ class MediaLog:
         return sorted(artifacts, key=lambda record: record.time_ms)
 
     def names(self, sha256: str) -> bool:
-        """Whether a record names a file."""
+        """Return whether a record names a file."""
         return any(
             file["sha256"] == sha256
             for records in self._records.values()
@@ -103,7 +103,7 @@ def _saved_file(folder: str, record: Record) -> SavedFile | None:
 
 
 def saved_files(folder: str) -> list[SavedFile]:
-    """The files that a run has saved so far, by name; none if its folder was deleted or replaced."""
+    """Return the files that a run has saved so far, by name; none if its folder was deleted or replaced."""
     log = MediaLog()
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         for record in read_run(folder):

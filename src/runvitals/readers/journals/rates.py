@@ -30,7 +30,7 @@ class Rate:
 
 
 def rate_of(counter: str) -> Rate | None:
-    """The rate that is derived from a counter, or None.
+    """Return the rate that is derived from a counter, or None.
 
     Example:
         >>> rate_of("disk.in").key
@@ -44,7 +44,7 @@ def rate_of(counter: str) -> Rate | None:
 
 
 def rate_between(t0_ms: int, value0: float, t1_ms: int, value1: float, factor: float) -> float:
-    """The rate between two samples of a counter; NaN after a reset, at a gap, or if no time passed."""
+    """Return the rate between two samples of a counter; NaN after a reset, at a gap, or if no time passed."""
     growth = value1 - value0
     if isnan(growth) or growth < 0 or t1_ms <= t0_ms:
         return NAN

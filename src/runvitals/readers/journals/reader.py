@@ -99,13 +99,13 @@ class RunReader:
         return [*skipped, *damage, *empty, *cut, *self.facts.problems]
 
     def run(self, now_ms: int) -> Run:
-        """The run as of `now_ms` (ms UTC)."""
+        """Return the run as of `now_ms` (ms UTC)."""
         run = self.facts.run(now_ms)
         run.problems[:] = self.problems()
         return run
 
     def groups(self) -> dict[tuple[str, str], list[str]]:
-        """The writers of each (host, role), oldest first."""
+        """Return the writers of each (host, role), oldest first."""
         groups: dict[tuple[str, str], list[str]] = {}
         for writer in sorted(
             self.facts.writers.values(),

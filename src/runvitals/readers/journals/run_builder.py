@@ -50,7 +50,7 @@ class WriterStatus:
         return now_ms if self.clock is None else now_ms - self.clock.ahead_ms()
 
     def is_alive(self, now_ms: int) -> bool:
-        """Whether its newest record is recent enough for it to count as running."""
+        """Return whether its newest record is recent enough for it to count as running."""
         silent_ms = self.now_ms(now_ms) - self.last_ms
         return -_FUTURE_MS <= silent_ms <= silence_ms(self.interval_s)
 
@@ -117,7 +117,7 @@ class RunBuilder:
             fold(self, writer, record.time_ms, record.value)
 
     def writer(self, name: str) -> WriterStatus:
-        """A writer by name. Before its first record, role and host are taken from the name."""
+        """Return a writer by name. Before its first record, role and host are taken from the name."""
         writer = self.writers.get(name)
         if writer is None:
             writer = self.writers[name] = WriterStatus(name, *role_and_host(name))
@@ -166,7 +166,7 @@ class RunBuilder:
         return self._logged.setdefault(writer.name, WriterSummary())
 
     def _summary(self) -> dict[str, Any]:
-        """The aggregates of logged values, overridden by entries that were set by hand."""
+        """Return the aggregates of logged values, overridden by entries that were set by hand."""
         rules = SummaryRules()
         rules.define(self._section("metrics"))
         return {**combined_summary(self._logged.values(), rules), **self._section("summary")}
@@ -204,7 +204,7 @@ class RunBuilder:
         self._ranks[host, pid] = replace(rank, **facts)
 
     def _command(self) -> list[str]:
-        """The command line, from the first host that reports it."""
+        """Return the command line, from the first host that reports it."""
         machines = (merged.values.get("command") for merged in self._machines.values())
         return next((words for words in map(_texts, machines) if words), [])
 
@@ -213,12 +213,12 @@ class RunBuilder:
         return merged.values if merged is not None else {}
 
     def hosts(self, now_ms: int) -> list[Host]:
-        """All hosts, in the order they joined."""
+        """Return all hosts, in the order they joined."""
         writers = sorted(self.writers.values(), key=lambda writer: (writer.started_ms, writer.name))
         return hosts_of(writers, lambda writer: writer.is_alive(now_ms))
 
     def run(self, now_ms: int) -> Run:
-        """The run as it stands at `now_ms` (milliseconds UTC)."""
+        """Return the run as it stands at `now_ms` (milliseconds UTC)."""
         hosts = self.hosts(now_ms)
         ending = worst(host.ending for host in hosts)
         started_ms = min(
@@ -272,7 +272,7 @@ def _this_boot() -> str:
 
 
 def _pick(value: dict[str, Any], *names: str) -> dict[str, Any]:
-    """The fields of a record that are set. A missing field does not overwrite a known value."""
+    """Return the fields of a record that are set. A missing field does not overwrite a known value."""
     return {name: value[name] for name in names if value.get(name) is not None}
 
 

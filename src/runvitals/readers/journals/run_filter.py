@@ -49,7 +49,7 @@ SystemStatistics = Mapping[str, Mapping[str, float]]
 
 
 def matching(runs: Iterable[Run], run_filter: Filter, statistics: SystemStatistics = _NONE) -> list[Run]:
-    """The runs that match a filter, in the same order."""
+    """Return the runs that match a filter, in the same order."""
     return [run for run in runs if _matches(run, run_filter, statistics)]
 
 
@@ -73,7 +73,7 @@ def _matches(run: Run, run_filter: Filter, statistics: SystemStatistics) -> bool
 
 
 def _meets(run: Run, term: Term, statistics: SystemStatistics) -> bool:
-    """Whether a term holds."""
+    """Return whether a term holds."""
     return _holds_of(run, term.condition, statistics) != term.negated
 
 
@@ -101,7 +101,7 @@ def _holds_of(run: Run, condition: Any, statistics: SystemStatistics) -> bool:
 
 
 def _labels(run: Run, condition: Labelled) -> list[str]:
-    """The texts of a label of a run."""
+    """Return the texts of a label of a run."""
     of_run: dict[str, Callable[[], list[str]]] = {
         "state": lambda: [run.state],
         "tag": lambda: run.tags,
@@ -189,7 +189,7 @@ def _holds(run: Run, predicate: Predicate, statistics: SystemStatistics) -> bool
 
 
 def value_of(run: Run, name: str, statistics: SystemStatistics) -> Scalar | None:
-    """The value of a column or field of a run in comparable form; None if it is missing."""
+    """Return the value of a column or field of a run in comparable form; None if it is missing."""
     if is_statistic(name):
         return fields.scalar(statistics.get(run.id, {}).get(name))
     if is_field(name):
@@ -205,7 +205,7 @@ def value_of(run: Run, name: str, statistics: SystemStatistics) -> Scalar | None
 def sort_runs(
     runs: Iterable[Run], sort: RunSort, statistics: SystemStatistics = _NONE
 ) -> list[tuple[_SortKey, Run]]:
-    """The runs in a sort order, each with its sort key: numbers before texts, missing values last."""
+    """Return the runs in a sort order, each with its sort key: numbers before texts, missing values last."""
     placed = [(_sort_key(run, sort, statistics), run) for run in runs]
     placed.sort(key=lambda entry: entry[0][-1])
     for part, criterion in reversed(list(enumerate(sort.parts))):
@@ -247,7 +247,7 @@ def _sort_key(run: Run, sort: RunSort, statistics: SystemStatistics) -> _SortKey
 
 
 def runs_after(runs: Sequence[tuple[_SortKey, Run]], sort: RunSort, after: str) -> list[tuple[_SortKey, Run]]:
-    """The runs after the end of a page, whether or not its last run still exists.
+    """Return the runs after the end of a page, whether or not its last run still exists.
 
     Raises:
         ValueError: `after` is not the `next` of a page in this sort order.
@@ -264,7 +264,7 @@ def _place(key: _SortKey, sort: RunSort) -> tuple[Any, ...]:
 
 
 def cursor(sort: RunSort, key: _SortKey) -> str:
-    """The end of a page, for the `after` of the next one."""
+    """Return the end of a page, for the `after` of the next one."""
     return encode_cursor(sort, key)
 
 
@@ -276,7 +276,7 @@ def _read_cursor(sort: RunSort, after: str) -> _SortKey:
 
 
 def _is_part(part: object) -> bool:
-    """Whether a value of a cursor is a part of a sort key."""
+    """Return whether a value of a cursor is a part of a sort key."""
     if not isinstance(part, list) or len(part) != 2:
         return False
     kind, value = part

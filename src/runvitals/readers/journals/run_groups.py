@@ -18,7 +18,7 @@ from runvitals.readers.journals.run_filter import SystemStatistics, value_of
 def groups_of(
     runs: Sequence[Run], by: Sequence[str], columns: Sequence[str], statistics: SystemStatistics
 ) -> list[RunGroup]:
-    """The groups of runs, unordered; without `by` one group of all.
+    """Return the groups of runs, unordered; without `by` one group of all.
 
     Raises:
         TooManyGroups: there are too many.
@@ -35,7 +35,7 @@ def groups_of(
 
 
 def _values(run: Run, name: str, statistics: SystemStatistics) -> Sequence[GroupValue]:
-    """The values by which a run is grouped: several for tags and hosts, otherwise one."""
+    """Return the values by which a run is grouped: several for tags and hosts, otherwise one."""
     if name == "tag":
         return run.tags or [None]
     if name == "host":

@@ -116,7 +116,7 @@ class OpenRun:
         return self.facts.problems
 
     def metrics(self, *patterns: str, host: str | None = None, names: Names = "runvitals") -> Columns:
-        """The system metrics whose keys match a pattern, including rates derived from counters.
+        """Return the system metrics whose keys match a pattern, including rates derived from counters.
 
         Args:
             patterns: keys or globs: `"cpu"`, `"gpu.*"`, `"disk.*.usagePercent"`; without any, all keys. W&B's
@@ -149,7 +149,7 @@ class OpenRun:
         return of_columns(self.metrics(*patterns, names=names).series)
 
     def history(self) -> list[LoggedRow]:
-        """All rows of `log()`, from all ranks, ordered by time.
+        """Return all rows of `log()`, from all ranks, ordered by time.
 
         Example:
             >>> [(row.step, row.data["loss"]) for row in run.history()]
@@ -170,7 +170,7 @@ class OpenRun:
         return sorted(rows, key=lambda row: row.time_ms)
 
     def media_keys(self) -> list[MediaKey]:
-        """The names under which images, tables, histograms and so on were logged.
+        """Return the names under which images, tables, histograms and so on were logged.
 
         Example:
             >>> [(each.key, each.kind, each.count) for each in run.media_keys()]
@@ -188,11 +188,11 @@ class OpenRun:
         return self._reader.logged_media(key)
 
     def files(self) -> list[SavedFile]:
-        """The files that were saved with `save`, by name, each as it was last saved."""
+        """Return the files that were saved with `save`, by name, each as it was last saved."""
         return self._reader.media.files(self._reader.folder)
 
     def path_of(self, item: Mapping[str, Any]) -> str | None:
-        """The path of the file of an item of `media`; None if it has none, or if the file is gone."""
+        """Return the path of the file of an item of `media`; None if it has none, or if the file is gone."""
         if not item.get("sha256"):
             return None
         path = paths.content_path(self._reader.folder, item["sha256"])
@@ -226,7 +226,7 @@ def open_run(run_id: str, directory: str | None = None) -> OpenRun:
 
 
 def find_run(reference: str, directory: str | None = None) -> str:
-    """The id of the run with this id, unique id prefix or name; `latest` is the newest run.
+    """Return the id of the run with this id, unique id prefix or name; `latest` is the newest run.
 
     Raises:
         UnknownRun: no run matches, or several do.

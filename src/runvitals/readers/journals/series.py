@@ -81,7 +81,7 @@ class Columns(Mapping[str, Series]):
         return list(dict.fromkeys(item.host for item in self.series))
 
     def on(self, host: str) -> Columns:
-        """The series of one host.
+        """Return the series of one host.
 
         Raises:
             LookupError: no series of that host; the message lists the hosts.
@@ -106,7 +106,7 @@ class Columns(Mapping[str, Series]):
         return series[0]
 
     def _spelled_as(self, key: str) -> list[str]:
-        """The keys that match another spelling."""
+        """Return the keys that match another spelling."""
         matches = KeyFilter([key])
         return [
             spelling
@@ -136,7 +136,7 @@ class Columns(Mapping[str, Series]):
 
 
 def renamed_series(series: Series, name: str, factor: float) -> Series:
-    """A series with another name and its values scaled to another unit."""
+    """Return a series with another name and its values scaled to another unit."""
     values = series.values
     if factor != 1.0:
         values = [value * factor for value in values] if isinstance(values, list) else values * factor
@@ -159,7 +159,7 @@ class SampleTable:
         self._positions: dict[str, int] = {}
 
     def position(self, key: str) -> int:
-        """The number of the column that a key has."""
+        """Return the number of the column that a key has."""
         if not self._positions:
             self._positions = {key: position for position, key in enumerate(self.keys)}
         return self._positions[key]
@@ -208,7 +208,7 @@ class WriterSamples:
         return dict.fromkeys(self._of_key)
 
     def count_after(self, seq: int) -> int:
-        """The number of samples after a sequence number."""
+        """Return the number of samples after a sequence number."""
         return sum(len(table.seqs) - bisect_right(table.seqs, seq) for table in self.tables.values())
 
     def after(self, seq: int) -> list[tuple[int, dict[str, float]]]:
@@ -222,7 +222,7 @@ class WriterSamples:
         return [(time_ms, values) for _, time_ms, values in sorted(samples, key=lambda sample: sample[0])]
 
     def newest(self, seq: int) -> dict[str, tuple[int, float]]:
-        """The last (time, value) of each key up to a sequence number."""
+        """Return the last (time, value) of each key up to a sequence number."""
         newest: dict[str, tuple[int, int, float]] = {}
         for table in self.tables.values():
             row = bisect_right(table.seqs, seq) - 1
@@ -235,7 +235,7 @@ class WriterSamples:
         return {key: (time_ms, value) for key, (_, time_ms, value) in newest.items()}
 
     def tables_of(self, key: str) -> Sequence[SampleTable]:
-        """The tables that have a key."""
+        """Return the tables that have a key."""
         return self._of_key.get(key, ())
 
     def column(self, key: str) -> tuple[Column, Column]:
@@ -267,7 +267,7 @@ def _merged_arrays(tables: Sequence[SampleTable], key: str) -> tuple[Column, Col
 
 
 def _ends(times: array[int]) -> tuple[int, ...]:
-    """The two lowest times and the highest."""
+    """Return the two lowest times and the highest."""
     if all(map(le, times, islice(times, 1, None))):  # unless a clock was set back
         return (*times[:2], times[-1])
     return (*sorted(times)[:2], max(times))
@@ -309,11 +309,11 @@ class RunSamples:
         return sum(writer.nbytes for writer in self.writers.values())
 
     def columns(self, groups: Groups, selects: Callable[[str], bool]) -> Columns:
-        """The selected series and derived rates, as in `each`."""
+        """Return the selected series and derived rates, as in `each`."""
         return Columns(self.each(groups, selects))
 
     def each(self, groups: Groups, selects: Callable[[str], bool]) -> Iterator[Series]:
-        """The selected series and derived rates, one after the other: each is a copy of its values.
+        """Yield the selected series and derived rates, one after the other: each is a copy of its values.
 
         Args:
             groups: the writers of each (host, role), oldest first.

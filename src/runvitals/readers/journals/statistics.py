@@ -35,12 +35,12 @@ class Statistics:
 
 
 def of_columns(columns: Iterable[Series]) -> list[Statistics]:
-    """The statistics of each series, in order."""
+    """Return the statistics of each series, in order."""
     return [of_series(series) for series in columns]
 
 
 def of_series(series: Series) -> Statistics:
-    """The statistics of one series.
+    """Return the statistics of one series.
 
     Example:
         >>> of_series(Series("cpu", "node1", "monitor", [0, 1000], [1.0, 3.0])).mean
@@ -68,14 +68,14 @@ def of_series(series: Series) -> Statistics:
 
 
 def _present(values: Any) -> Any:
-    """The values that are not NaN, as a list or numpy array, like the input."""
+    """Return the values that are not NaN, as a list or numpy array, like the input."""
     if isinstance(values, list):
         return [value for value in values if not isnan(value)]
     return values[~numpy_or_none().isnan(values)]
 
 
 def percentile(ordered: Any, percent: float) -> float:
-    """A percentile of ascending values, interpolated linearly.
+    """Return a percentile of ascending values, interpolated linearly.
 
     Example:
         >>> percentile([1.0, 2.0, 3.0], 75)

@@ -34,7 +34,7 @@ class ServerArtifacts:
 
     @classmethod
     def of(cls, url: str) -> ServerArtifacts:
-        """The artifacts of a server, with the token that this machine has for it.
+        """Return the artifacts of a server, with the token that this machine has for it.
 
         Raises:
             ValueError: invalid URL, or the stored tokens cannot be read.
@@ -42,7 +42,7 @@ class ServerArtifacts:
         return cls(ApiConnection(url, stored_keys.token(url, os.environ), _TIMEOUT_S))
 
     def find(self, address: ArtifactAddress) -> ServerArtifact:
-        """The version that an address names.
+        """Return the version that an address names.
 
         Raises:
             UnknownArtifact: there is none.
@@ -54,7 +54,7 @@ class ServerArtifacts:
         return ServerArtifact(self._connection, version)
 
     def with_digest(self, address: ArtifactAddress, digest: str) -> ServerArtifact | None:
-        """The version of a name with these files; None if there is none."""
+        """Return the version of a name with these files; None if there is none."""
         try:
             page = _get(self._connection, _path(address), address, [("digest", digest)])
         except UnknownArtifact:
@@ -67,7 +67,7 @@ class ServerArtifacts:
         )
 
     def names(self, project: str, entity: str | None = None) -> Iterator[dict[str, Any]]:
-        """The artifacts of a project: name, type and how many versions.
+        """Yield the artifacts of a project: name, type and how many versions.
 
         Raises:
             UnknownArtifact: there is no such project.
@@ -76,7 +76,7 @@ class ServerArtifacts:
         yield from _rows(self._connection, _project_path(address), address, "collections")
 
     def versions(self, address: ArtifactAddress) -> Iterator[ArtifactVersion]:
-        """The versions of a name, the newest first.
+        """Yield the versions of a name, the newest first.
 
         Raises:
             UnknownArtifact: there is no such artifact.
@@ -111,7 +111,7 @@ class ServerArtifact:
         self.version = responses.to_dataclass(ArtifactVersion, row)
 
     def entries(self) -> list[ArtifactEntry]:
-        """Its files and references, by path."""
+        """Return its files and references, by path."""
         rows = _rows(self._connection, f"{self._own_path}/files", self._address, "files")
         return [responses.to_dataclass(ArtifactEntry, row) for row in rows]
 
@@ -142,7 +142,7 @@ class ServerArtifact:
             raise
 
     def run(self, run_id: str) -> RemoteRun:
-        """A run that logged or used it."""
+        """Return a run that logged or used it."""
         row = self._connection.get_of_run(run_id)
         return RemoteRun(self._connection, row, responses.run(row))
 

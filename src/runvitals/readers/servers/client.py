@@ -95,7 +95,7 @@ class Client:
                 return
 
     def run(self, run_id: str) -> RemoteRun:
-        """The run with this id.
+        """Return the run with this id.
 
         Raises:
             UnknownRun: no such run (a LookupError).
@@ -130,7 +130,7 @@ class Client:
         text: str | None = None,
         where: Texts = (),
     ) -> list[Latest]:
-        """The newest values of all running runs, by host. Filters as in `runs`.
+        """Return the newest values of all running runs, by host. Filters as in `runs`.
 
         Args:
             patterns: keys or globs; without any, all keys.

@@ -58,7 +58,7 @@ class ApiConnection:
             self._headers["Authorization"] = f"Bearer {token}"
 
     def get(self, path: str, parameters: Parameters = ()) -> Any:
-        """The response to a GET.
+        """Return the response to a GET.
 
         Args:
             path: below `/api/v1`.
@@ -70,7 +70,7 @@ class ApiConnection:
         return self._call("GET", _with_query(path, parameters), None)
 
     def get_bytes_of_run(self, run_id: str, path: str, parameters: Parameters = ()) -> bytes:
-        """The response body of a GET about a run, in the format that the parameters request.
+        """Return the response body of a GET about a run, in the format that the parameters request.
 
         Raises:
             UnknownRun: no such run.
@@ -111,7 +111,7 @@ class ApiConnection:
         return response.body
 
     def post(self, path: str) -> Any:
-        """The response to a POST without parameters. It may be sent twice, and is carried out once."""
+        """Return the response to a POST without parameters. It may be sent twice, and is carried out once."""
         return self._call("POST", path, b"{}")
 
     def send(self, method: str, path: str, body: Any) -> Any:
@@ -134,7 +134,7 @@ class ApiConnection:
         return self.send(method, path_with(path, names), body)
 
     def get_of_run(self, run_id: str, path: str = "", parameters: Parameters = ()) -> Any:
-        """The response to a GET about a run.
+        """Return the response to a GET about a run.
 
         Raises:
             UnknownRun: no such run.
@@ -214,7 +214,7 @@ def _to_unknown_run(error: ServerError) -> Exception:
 
 
 def _unpack(response: ServerResponse) -> bytes:
-    """The body without compression.
+    """Return the body without compression.
 
     Raises:
         ServerError: it is too large, cut off, or not compressed.

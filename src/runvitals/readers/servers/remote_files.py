@@ -52,7 +52,7 @@ class RemoteFiles:
                 return
 
     def parts(self, content: NamedContent) -> Iterator[bytes]:
-        """The content, part by part.
+        """Yield the content, part by part.
 
         Raises:
             ValueError: it names no file.

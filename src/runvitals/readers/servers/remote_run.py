@@ -106,7 +106,7 @@ class RemoteRun:
         t1: int | None = None,
         names: Names = "runvitals",
     ) -> Columns:
-        """The series whose keys match a pattern, including rates derived from counters.
+        """Return the series whose keys match a pattern, including rates derived from counters.
 
         Args:
             patterns: keys or globs: `"cpu"`, `"gpu.*"`; without any, all keys. W&B's and MLflow's names work
@@ -138,7 +138,7 @@ class RemoteRun:
         t1: int | None = None,
         names: Names = "runvitals",
     ) -> pyarrow.Table:
-        """The series of `metrics` as one table: `t`, `host`, `role`, and a column for each key.
+        """Return the series of `metrics` as one table: `t`, `host`, `role`, and a column for each key.
 
         Requires pyarrow, here and on the server (`runvitals[parquet]`).
 
@@ -201,7 +201,7 @@ class RemoteRun:
         return responses.calls(self._connection.get_of_run(self.id, "/history", parameters))
 
     def events(self) -> list[Event]:
-        """The events of the run: alerts, failures, gaps, lost records, ordered by time."""
+        """Return the events of the run: alerts, failures, gaps, lost records, ordered by time."""
         return responses.events(self._connection.get_of_run(self.id, "/events"))
 
     def media_keys(self) -> list[MediaKey]:
@@ -225,11 +225,11 @@ class RemoteRun:
         return self._files.media(key, first_step, last_step)
 
     def files(self) -> list[SavedFile]:
-        """The files that were saved with `save`, by name, each as it was last saved."""
+        """Return the files that were saved with `save`, by name, each as it was last saved."""
         return self._files.list_saved()
 
     def content(self, file: NamedContent) -> bytes:
-        """The content of a saved file or of an item of `media`, in memory.
+        """Return the content of a saved file or of an item of `media`, in memory.
 
         Raises:
             ValueError: the item has no file.

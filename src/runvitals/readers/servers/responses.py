@@ -48,7 +48,7 @@ class FleetSeries:
 
 
 def run(body: Mapping[str, Any]) -> Run:
-    """The response of `/runs/{run}`."""
+    """Return the response of `/runs/{run}`."""
     spread = {
         **body,
         "ending": _ending(body),
@@ -66,7 +66,7 @@ def _ending(body: Mapping[str, Any]) -> Ending:
 
 
 def events(rows: Iterable[Mapping[str, Any]]) -> list[Event]:
-    """The response of `/runs/{run}/events`."""
+    """Return the response of `/runs/{run}/events`."""
     return [
         to_dataclass(
             Event,
@@ -81,17 +81,17 @@ def events(rows: Iterable[Mapping[str, Any]]) -> list[Event]:
 
 
 def statistics(rows: Iterable[Mapping[str, Any]]) -> list[Statistics]:
-    """The response of `/runs/{run}/statistics`."""
+    """Return the response of `/runs/{run}/statistics`."""
     return [to_dataclass(Statistics, entry) for entry in rows]
 
 
 def latest(rows: Iterable[Mapping[str, Any]]) -> list[Latest]:
-    """The response of `/latest`."""
+    """Return the response of `/latest`."""
     return [to_dataclass(Latest, entry) for entry in rows]
 
 
 def columns(body: Mapping[str, Any]) -> Columns:
-    """The series of `/runs/{run}/metrics`, key by key."""
+    """Return the series of `/runs/{run}/metrics`, key by key."""
     all_series = []
     for group in body["groups"]:
         t = _whole(group["t"])
@@ -103,7 +103,7 @@ def columns(body: Mapping[str, Any]) -> Columns:
 
 
 def fleet(body: Mapping[str, Any]) -> list[FleetSeries]:
-    """The groups of `/aggregate`."""
+    """Return the groups of `/aggregate`."""
     return [
         FleetSeries(
             group["group"],
@@ -116,7 +116,7 @@ def fleet(body: Mapping[str, Any]) -> list[FleetSeries]:
 
 
 def calls(body: Mapping[str, Any]) -> list[LoggedRow]:
-    """The rows of `/runs/{run}/history` at full resolution, ordered by time.
+    """Return the rows of `/runs/{run}/history` at full resolution, ordered by time.
 
     The response has a column per name. Names that were logged at different steps are in different groups, and
     are joined here by process, step and time.
@@ -139,7 +139,7 @@ def calls(body: Mapping[str, Any]) -> list[LoggedRow]:
 
 
 def to_dataclass(kind: type[T], body: Mapping[str, Any]) -> T:
-    """A dataclass from the fields it knows; a newer server may send more."""
+    """Return a dataclass from the fields it knows; a newer server may send more."""
     names = (field.name for field in fields(kind))  # type: ignore[arg-type]  # all of them are dataclasses
     return kind(**{name: body[name] for name in names if name in body})
 

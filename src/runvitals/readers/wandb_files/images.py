@@ -50,7 +50,7 @@ class WandbImages:
         return replace(row, data=_without(data, _DEEPEST))
 
     def keys(self) -> list[MediaKey]:
-        """The names under which images were logged."""
+        """Return the names under which images were logged."""
         return [
             MediaKey(key, media.IMAGE, len(records), records[0].step, records[-1].step, records[-1].time_ms)
             for key, records in list(self._records.items())
@@ -61,7 +61,7 @@ class WandbImages:
         return sorted(self._records.get(key, ()), key=lambda record: record.order)
 
     def content(self, item: Mapping[str, Any], most_bytes: int) -> bytes:
-        """The content of the file of an item.
+        """Return the content of the file of an item.
 
         Raises:
             OSError: it cannot be read, or is outside the folder of the run.
@@ -90,7 +90,7 @@ def _gather(data: dict[str, Any]) -> dict[str, Any]:
 def _find_images(
     values: Mapping[str, Any], prefix: str, depth: int
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The images among values, also those in nested ones, under dotted names."""
+    """Yield the images among values, also those in nested ones, under dotted names."""
     for key, value in values.items():
         if not isinstance(value, dict):
             continue
@@ -113,7 +113,7 @@ def _is_image(value: object) -> bool:
 
 
 def _items(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The images of a value: their files and captions."""
+    """Return the images of a value: their files and captions."""
     if value.get("_type") == _IMAGE:
         names, captions = [value.get("path")], [value.get("caption")]
     elif value.get("_type") == _IMAGES:

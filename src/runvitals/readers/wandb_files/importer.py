@@ -94,7 +94,7 @@ def import_file(
 
 
 def first_pass(path: str) -> tuple[RunStart, float]:
-    """The run in a file, and the median interval between its samples in seconds."""
+    """Return the run in a file, and the median interval between its samples in seconds."""
     run: RunStart | None = None
     times: list[int] = []
     for record in _read(path, ImportResult("", "")):
@@ -128,7 +128,7 @@ def _read(path: str, result: ImportResult) -> Iterator[Record]:
 
 
 def by_machine(record: StatsSample) -> dict[str, dict[str, float]]:
-    """A sample under our keys, by the label of the machine; "" without one."""
+    """Return a sample under our keys, by the label of the machine; "" without one."""
     by_label: dict[str, dict[str, float]] = {}
     for key, value in record.values.items():
         key, _, label = key.partition(_LABEL)
@@ -249,7 +249,7 @@ class RunImporter:
             journal.json(frames.LIFECYCLE, end)
 
     def _monitor(self, label: str) -> JournalWriter:
-        """The journal of a machine. W&B distinguishes machines that log to one run by a label."""
+        """Return the journal of a machine. W&B distinguishes machines that log to one run by a label."""
         if label not in self._monitors:
             host = paths.safe_name(label) if label else self._host
             journal = self._writer("monitor", host, interval_s=self._interval_s)
@@ -276,7 +276,7 @@ def _is_number(value: object) -> bool:
 
 
 def _without_internals(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration or summary without W&B's internal entries, and with `{"value": …}` unwrapped."""
+    """Return a configuration or summary without W&B's internal entries, and with `{"value": …}` unwrapped."""
     return {
         key: value["value"]
         if isinstance(value, Mapping) and set(value) <= {"value", "desc"} and value

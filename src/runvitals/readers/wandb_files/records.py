@@ -162,7 +162,7 @@ def _messages(message: Message, number: int) -> list[Message]:
 
 
 def _time_ms(message: Message, number: int) -> int:
-    """A `google.protobuf.Timestamp` in ms UTC; 0 if it is missing."""
+    """Return a `google.protobuf.Timestamp` in ms UTC; 0 if it is missing."""
     times = _messages(message, number)
     return _int(times[-1], 1) * 1000 + _int(times[-1], 2) // 1_000_000 if times else 0
 

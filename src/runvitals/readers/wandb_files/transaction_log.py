@@ -94,7 +94,7 @@ class TransactionLog:
         self._next = max(offset - offset % BLOCK_BYTES, len(HEAD))
 
     def _chunks(self, start: int) -> Iterator[tuple[int, bytes, int]]:
-        """The chunks from an offset on: type, payload, and the offset of their end."""
+        """Yield the chunks from an offset on: type, payload, and the offset of their end."""
         self._file.seek(start)
         while True:
             size = BLOCK_BYTES - start % BLOCK_BYTES
@@ -125,7 +125,7 @@ class TransactionLog:
 
 
 def files_below(folder: str) -> list[str]:
-    """The `.wandb` files of a folder, of its run folders, and of the `wandb` folder in it."""
+    """Return the `.wandb` files of a folder, of its run folders, and of the `wandb` folder in it."""
     paths: dict[str, str] = {}
     for parent in (folder, os.path.join(folder, "wandb")):
         for entry in _entries(parent):

@@ -96,7 +96,7 @@ class FsspecFileStore:
 
 
 def _changed_s(about: dict[str, Any]) -> float:
-    """The time when a content was put there, seconds since 1970."""
+    """Return the time when a content was put there, seconds since 1970."""
     changed = next(about[name] for name in _CHANGED if about.get(name) is not None)
     if isinstance(changed, str):
         changed = datetime.fromisoformat(changed.replace("Z", "+00:00"))

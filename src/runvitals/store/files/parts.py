@@ -71,7 +71,7 @@ class FileParts:
             os.unlink(before)
 
     def sizes(self, key: str, run_id: int | None, md5_by_number: Mapping[int, str]) -> int:
-        """The size of the parts with these MD5s together.
+        """Return the size of the parts with these MD5s together.
 
         Raises:
             UnknownUpload: there is no such upload.

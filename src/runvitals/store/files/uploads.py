@@ -45,7 +45,7 @@ class Uploads:
         self._guard = threading.Lock()
 
     def offset(self, run_id: int, sha256: str) -> int:
-        """The bytes of a file that have arrived."""
+        """Return the bytes of a file that have arrived."""
         try:
             return os.stat(self._path(run_id, sha256)).st_size
         except FileNotFoundError:
@@ -92,11 +92,11 @@ class Uploads:
             return True
 
     def new_path(self) -> str:
-        """The path of a file that nobody else uses, for what arrives whole."""
+        """Return the path of a file that nobody else uses, for what arrives whole."""
         return os.path.join(self._folder, f"whole-{secrets.token_hex(16)}")
 
     def total_bytes(self, run_id: int | None = None, without: Container[str] = ()) -> int:
-        """The size of all unfinished uploads, or of those of a run.
+        """Return the size of all unfinished uploads, or of those of a run.
 
         Args:
             without: paths that are not counted.
@@ -145,7 +145,7 @@ class Uploads:
 
 
 def _open(path: str, offset: int) -> int:
-    """The file of an upload, created for its first piece.
+    """Return the file of an upload, created for its first piece.
 
     Raises:
         WrongOffset: nothing has arrived yet.

@@ -51,13 +51,13 @@ class MigratableStore(Protocol):
         """Seal everything that was appended."""
 
     def runs(self) -> list[int]:
-        """The ids of the runs that have samples or stored batches, ascending."""
+        """Return the ids of the runs that have samples or stored batches, ascending."""
 
     def days(self, run: int) -> list[int]:
-        """The days since 1970, UTC, on which a run may have samples, ascending."""
+        """Return the days since 1970, UTC, on which a run may have samples, ascending."""
 
     def stored_batches(self, run: int) -> Ranges:
-        """The batches of a run that were stored."""
+        """Return the batches of a run that were stored."""
 
     def put(self, run: int, series: Sequence[SeriesSamples]) -> None:
         """Store samples of a run durably. They replace none that are there."""
@@ -149,7 +149,7 @@ def _copy(source: MigratableStore, target: MigratableStore, run: int) -> int:
 
 
 def checksum(store: MigratableStore, run: int) -> str:
-    """A checksum of all samples of a run, bit by bit, and of which batches were stored."""
+    """Return a checksum of all samples of a run, bit by bit, and of which batches were stored."""
     digest = hashlib.sha256()
     for series in _read(store, run):
         for metric_samples in series:
@@ -162,7 +162,7 @@ def checksum(store: MigratableStore, run: int) -> str:
 
 
 def _read(store: MigratableStore, run: int) -> Iterator[list[SeriesSamples]]:
-    """The samples of a run, day by day."""
+    """Yield the samples of a run, day by day."""
     for day in store.days(run):
         result = store.read([run], None, day * DAY_MS, (day + _DAYS_AT_ONCE) * DAY_MS - 1)
         if result.damaged:

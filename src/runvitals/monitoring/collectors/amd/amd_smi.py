@@ -70,7 +70,7 @@ _LIMITS = ("socket_power_limit", "socket_power", "current_power_limit", "max_pow
 
 
 def parse_metric(output: Any) -> list[AmdGpuReport]:
-    """The GPUs in the output of `amd-smi metric`.
+    """Return the GPUs in the output of `amd-smi metric`.
 
     Raises:
         ValueError: it is not a list or object of GPUs.

@@ -21,14 +21,14 @@ MIB = 1 << 20
 
 
 def number(value: object) -> float | None:
-    """A number from the library. "N/A" and fields with all bits set are None."""
+    """Return a number from the library. "N/A" and fields with all bits set are None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return None if value in (0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF) else float(value)
 
 
 def first(output: Any, *names: str) -> float | None:
-    """The first usable value of several fields, whose names vary between versions."""
+    """Return the first usable value of several fields, whose names vary between versions."""
     if not isinstance(output, dict):
         return number(output)
     numbers = [number(output.get(name)) for name in names]

@@ -61,7 +61,7 @@ UNCOUNTED = "the driver counts no engine time, such as that of ROCm's own queues
 
 
 def open_gpus(scope: Scope) -> AmdGpus:
-    """The collector, with the programs installed on this machine."""
+    """Return the collector, with the programs installed on this machine."""
     cards = find_cards(scope.host_root)
     tools = programs(FILL_EVERY_S, FILL_EVERY_S) if cards else programs(PROGRAM_EVERY_S, LIBRARY_EVERY_S)
     return AmdGpus(scope, cards, AmdPrograms(tools) if tools else None, os.environ)

@@ -50,7 +50,7 @@ NAMES = {
 
 
 def parse(output: Any) -> list[AmdGpuReport]:
-    """The cards in the output; empty if there are none.
+    """Return the cards in the output; empty if there are none.
 
     Raises:
         ValueError: it is not an object.

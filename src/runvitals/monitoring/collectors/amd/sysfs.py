@@ -54,7 +54,7 @@ class AmdCard:
         self._clocks: dict[str, float] = {}
 
     def read(self, mono_s: float) -> dict[str, float]:
-        """The current readings; {} for a card that is asleep, which reading would wake up.
+        """Return the current readings; {} for a card that is asleep, which reading would wake up.
 
         Sets `lost` if none of its files could be read: the card is gone, or is being reset.
         """
@@ -165,7 +165,7 @@ class CardFile:
 
 
 def find_cards(root: str) -> list[AmdCard]:
-    """The cards that amdgpu drives, in the order of their PCI addresses, as rocm-smi lists them.
+    """Return the cards that amdgpu drives, in the order of their PCI addresses, as rocm-smi lists them.
 
     Example:
         >>> [card.pci for card in find_cards("")]
@@ -247,7 +247,7 @@ def _monitors(folder: str) -> list[str]:
 
 
 def _is_apu(folder: str) -> bool:
-    """Whether it is an APU, which shares the host's memory and memory controller."""
+    """Return whether it is an APU, which shares the host's memory and memory controller."""
     shares = os.path.exists(f"{folder}/mem_info_gtt_total")
     return shares and not os.path.exists(f"{folder}/mem_busy_percent")
 
@@ -289,7 +289,7 @@ def _share_of_255(text: bytes) -> float | None:
 
 
 def _active_clock(text: bytes) -> float | None:
-    r"""The active clock in MHz, the line with ``*`` in ``0: 500Mhz\n1: 800Mhz *\n``.
+    r"""Return the active clock in MHz, the line with ``*`` in ``0: 500Mhz\n1: 800Mhz *\n``.
 
     Idle chips may mark none.
     """

@@ -64,7 +64,7 @@ class AmdPrograms:
         self._resume_s = float("-inf")
 
     def devices(self, mono_s: float) -> list[AmdGpuReport] | None:
-        """The GPUs of a new answer since the last call, else None."""
+        """Return the GPUs of a new answer since the last call, else None."""
         if mono_s < self._resume_s:
             return None
         program = self._programs[self._turn]
@@ -201,7 +201,7 @@ class AmdSmiLibrary:
 
 
 def programs(every_s: float, library_every_s: float) -> list[AmdProgram]:
-    """The programs installed on this machine, in order of preference."""
+    """Return the programs installed on this machine, in order of preference."""
     available: list[AmdProgram] = []
     for folder in (*sys.path, *LIBRARY_FOLDERS):
         if folder and os.path.isfile(f"{folder}/amdsmi/__init__.py"):
@@ -213,7 +213,7 @@ def programs(every_s: float, library_every_s: float) -> list[AmdProgram]:
 
 
 def _output(tool: Tool, mono_s: float) -> bytes | None:
-    """Its output. A program that printed JSON and then crashed counts as successful."""
+    """Return its output. A program that printed JSON and then crashed counts as successful."""
     try:
         return tool.output(mono_s)
     except ToolFailed as failed:
@@ -223,7 +223,7 @@ def _output(tool: Tool, mono_s: float) -> bytes | None:
 
 
 def _with_readings(devices: list[AmdGpuReport], output: bytes) -> list[AmdGpuReport]:
-    """The GPUs of the output.
+    """Return the GPUs of the output.
 
     Raises ValueError, with the output's first lines, if it has none, or none with a known reading.
     """

@@ -19,7 +19,7 @@ from typing import Any
 
 
 def chip_of(info: Any) -> dict[str, Any]:
-    """The chip, with the names of `macmon pipe --soc-info`."""
+    """Return the chip, with the names of `macmon pipe --soc-info`."""
     cores = {"ecpu_cores": 0, "pcpu_cores": 0}
     for domain in info.cpu_domains:
         cores["pcpu_cores" if "PCPU" in domain.name.upper() else "ecpu_cores"] += domain.units

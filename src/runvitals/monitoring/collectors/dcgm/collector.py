@@ -278,7 +278,7 @@ def _write_memory(tick: Tick, prefix: str, sizes: Mapping[str, float]) -> None:
 
 
 def _of_query(body: bytes) -> Iterator[DcgmSeries]:
-    """The series in Prometheus' response to an instant query.
+    """Yield the series in Prometheus' response to an instant query.
 
     Raises:
         ValueError: the response is invalid, or an error.
@@ -304,7 +304,7 @@ def _of_query(body: bytes) -> Iterator[DcgmSeries]:
 
 
 def _query_urls(url: str) -> list[str]:
-    """The URLs, one for each query."""
+    """Return the URLs, one for each query."""
     path, _, rest = url.partition("?")
     queries = [part.removeprefix("query=") for part in rest.split("&") if part.startswith("query=")]
     if not queries and "/api/v1/query" not in path:

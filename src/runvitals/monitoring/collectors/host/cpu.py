@@ -105,7 +105,7 @@ class Cpu:
             self._cores_s = tick.mono_s
 
     def _read_words(self, count: int) -> list[bytes]:
-        """The first words of the file, and after them what else was read.
+        """Return the first words of the file, and after them what else was read.
 
         The whole file may be tens of kilobytes long on a host with many interrupts.
         """
@@ -181,7 +181,7 @@ class Cpu:
     def _ticks_between(
         self, before: Sequence[int], before_s: float | None, now: Sequence[int], now_s: float
     ) -> list[int] | None:
-        """The ticks by state between two readings; None if the counts jumped."""
+        """Return the ticks by state between two readings; None if the counts jumped."""
         spent = []
         total = fallen = 0
         for earlier, ticks in zip(before, now, strict=False):

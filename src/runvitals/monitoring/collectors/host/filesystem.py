@@ -74,7 +74,7 @@ def probe(scope: Scope) -> Filesystem:
 
 
 def watch(scope: Scope, statvfs: Statvfs, mounts: Sequence[Mount]) -> Filesystem:
-    """The file systems of the paths that exist. Raises Absent, with the reasons, if there is none."""
+    """Return the file systems of the paths that exist. Raises Absent, with the reasons, if there is none."""
     filesystem = Filesystem(scope, statvfs, mounts)
     if not filesystem.watched:
         whys = [f"{path}: {why}" for path, why in filesystem.absent.items()]
@@ -258,7 +258,7 @@ def leads_to_a_server(path: str, mounts: Sequence[Mount]) -> bool:
 
 
 def is_remote(kind: str) -> bool:
-    """Whether a file system of this type depends on a server, which may not respond.
+    """Return whether a file system of this type depends on a server, which may not respond.
 
     >>> is_remote("nfs4"), is_remote("fuse.sshfs"), is_remote("ext4")
     (True, True, False)

@@ -129,7 +129,7 @@ class PortCounter:
 
 
 def usable_devices(scope: Scope) -> set[str] | None:
-    """The devices whose device file we can use (/dev/infiniband/uverbs…), or None if unknown.
+    """Return the devices whose device file we can use (/dev/infiniband/uverbs…), or None if unknown.
 
     Containers see all ports of the host in /sys.
     """

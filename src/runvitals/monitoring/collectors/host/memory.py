@@ -222,7 +222,7 @@ class WorkingSet:
         return working_set
 
     def read(self, details: bool) -> int:
-        """The working set in bytes.
+        """Return the working set in bytes.
 
         The usage is current; what is subtracted from it was read at the last call with ``details``.
         """

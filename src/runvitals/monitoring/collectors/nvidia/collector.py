@@ -36,7 +36,7 @@ class NoGpu(Exception):
 
 
 def open_library(scope: Scope) -> Nvidia | NvidiaSmi:
-    """The collector based on the driver's library, else on nvidia-smi.
+    """Return the collector based on the driver's library, else on nvidia-smi.
 
     Raises:
         Absent: neither is available.
@@ -123,7 +123,7 @@ class Nvidia:
             self._update_facts(session)
 
     def _open(self, tick: Tick) -> NvmlSession:
-        """The session; a new one if there is none or a GPU is missing."""
+        """Return the session; a new one if there is none or a GPU is missing."""
         session = self._session
         if session is not None and not session.is_ours:
             session = self._session = None  # a forked child must not touch its parent's

@@ -210,7 +210,7 @@ class NvidiaGpu:
 
 
 def _pci(nvml: Nvml, handle: object) -> str:
-    """The PCI address in sysfs notation (`0000:3b:00.0`).
+    """Return the PCI address in sysfs notation (`0000:3b:00.0`).
 
     The driver uses an 8-digit domain and upper case.
     """

@@ -15,7 +15,7 @@ NVIDIA_SMI = (
 
 
 def windows_library() -> str | None:
-    """The path of nvml.dll, or None. Older drivers install it outside Windows' system folder."""
+    """Return the path of nvml.dll, or None. Older drivers install it outside Windows' system folder."""
     system = os.environ.get("SYSTEMROOT", r"C:\Windows")
     programs = os.environ.get("PROGRAMFILES", r"C:\Program Files")
     paths = (rf"{system}\System32\nvml.dll", rf"{programs}\NVIDIA Corporation\NVSMI\nvml.dll")

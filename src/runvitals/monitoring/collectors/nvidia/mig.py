@@ -78,7 +78,7 @@ class MigSlice:
         return {self._key + name: value for name, value in values.items()}
 
     def missing(self) -> dict[str, str]:
-        """The end of the key -> why it has no value."""
+        """Return the end of the key -> why it has no value."""
         missing: dict[str, str] = {}
         memory, profile = self._memory_backoff.reason, self._profile_backoff.reason
         if memory is not None:
@@ -117,7 +117,7 @@ class MigSlice:
 
 
 def is_enabled(nvml: Nvml, handle: object) -> bool:
-    """Whether MIG is enabled on a GPU."""
+    """Return whether MIG is enabled on a GPU."""
     current, pending = ctypes.c_uint(), ctypes.c_uint()
     code = nvml.code("nvmlDeviceGetMigMode", handle, ctypes.byref(current), ctypes.byref(pending))
     return code == 0 and current.value == 1

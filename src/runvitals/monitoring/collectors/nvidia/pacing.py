@@ -40,7 +40,7 @@ class Paced:
         self._next_s = float("-inf")
 
     def due(self, mono_s: float) -> bool:
-        """Whether the call may be made again."""
+        """Return whether the call may be made again."""
         return mono_s >= self._next_s
 
     def begin(self) -> int:
@@ -71,7 +71,7 @@ class Retries:
         self.reason: str | None = None
 
     def due(self, mono_s: float) -> bool:
-        """Whether the reading may be tried again."""
+        """Return whether the reading may be tried again."""
         return mono_s >= self._backoff.until_s
 
     def note_failure(self, mono_s: float, error: NvmlError, *, for_good: bool) -> None:

@@ -116,7 +116,7 @@ class NvidiaSmi:
         self._update_facts(log, [card for card, _ in here])
 
     def _match(self, log: SmiLog, tick: Tick) -> list[tuple[SmiGpu, SmiGpuLog]]:
-        """The GPUs of the output, each with its state. Records events for GPUs that are lost or back.
+        """Return the GPUs of the output, each with its state. Records events for GPUs that are lost or back.
 
         A GPU keeps its index when one before it falls off the bus.
         """

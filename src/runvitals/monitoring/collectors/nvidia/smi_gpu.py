@@ -115,7 +115,7 @@ class SmiGpu:
         self._throttled = ThrottledTime()
 
     def is_at(self, address: str) -> bool:
-        """Whether the GPU has this PCI address."""
+        """Return whether the GPU has this PCI address."""
         return self.about.get("pci") == address
 
     def read(self, gpu: SmiGpuLog, moment_s: float, members: RunGpuProcesses) -> None:
@@ -316,7 +316,7 @@ def _memory(fields: Mapping[str, str]) -> dict[str, float]:
 
 
 def identity(gpu: SmiGpuLog) -> str:
-    """Its UUID, or its PCI address if it has none."""
+    """Return its UUID, or its PCI address if it has none."""
     uuid = gpu.fields.get("uuid", "")
     return uuid if uuid.startswith("GPU-") else _address(gpu)
 

@@ -72,7 +72,7 @@ def read(output: bytes) -> SmiLog:
 
 
 def _without(text: str, tag: str) -> str:
-    """The text without all elements of this name."""
+    """Return the text without all elements of this name."""
     begin, end = f"<{tag}>", f"</{tag}>"
     parts = text.split(begin)
     if len(parts) == 1:

@@ -63,7 +63,7 @@ class MetricFilters:
         self._rules_of: dict[str, list[list[tuple[str, re.Pattern[str]]]]] = {}
 
     def keep(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether to keep a sample of this ``endpoint.metric`` with these labels."""
+        """Return whether to keep a sample of this ``endpoint.metric`` with these labels."""
         rules = self._rules_of.get(name)
         if rules is None:
             rules = [conditions for metric, conditions in self._rules if metric.search(name)]

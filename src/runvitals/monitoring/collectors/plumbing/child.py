@@ -64,7 +64,7 @@ class Child:
             raise ToolFailed(f"{argv[0]} could not be started: {error.strerror}") from None
 
     def has_ended(self) -> bool:
-        """Whether the program has ended. Processes that it started may still hold the pipe."""
+        """Return whether the program has ended. Processes that it started may still hold the pipe."""
         if not self.pid:
             return True
         try:
@@ -188,14 +188,14 @@ def _read(fd: int, most: int) -> bytes:
 
 
 def _has_writer(pipe: int) -> bool:
-    """Whether any process could still write into a pipe."""
+    """Return whether any process could still write into a pipe."""
     poll = select.poll()
     poll.register(pipe, select.POLLHUP)  # Linux reports it always, macOS only on request
     return not any(event & select.POLLHUP for _, event in poll.poll(0))
 
 
 def _main_line(text: bytes) -> str:
-    """The most informative line: the first one, or the last one of a Python traceback."""
+    """Return the most informative line: the first one, or the last one of a Python traceback."""
     lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
     if not lines:
         return ""

@@ -79,7 +79,7 @@ class CompositeSource:
         return {**absent, **self._failures}
 
     def _facts(self) -> dict[str, object]:
-        """The facts of all parts; the first part wins where several report the same name."""
+        """Return the facts of all parts; the first part wins where several report the same name."""
         facts: dict[str, object] = {}
         for part in self.parts:
             for name, value in (getattr(part, "facts", None) or {}).items():

@@ -314,7 +314,7 @@ class _ResponseReader:
         return int(words[1][:_MAX_DIGITS]), headers
 
     def _body(self, headers: Mapping[str, str]) -> Iterator[bytes]:
-        """The pieces of the body as they arrive."""
+        """Yield the pieces of the body as they arrive."""
         length = headers.get("content-length", "")
         if "chunked" in headers.get("transfer-encoding", "").lower():
             while size := self._chunk_size():

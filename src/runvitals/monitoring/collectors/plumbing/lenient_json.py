@@ -54,7 +54,7 @@ def find(output: bytes) -> Any:
 
 
 def _starts(text: str) -> Iterator[int]:
-    """The positions of the first opening brackets, in order: where JSON may begin."""
+    """Yield the positions of the first opening brackets, in order: where JSON may begin."""
     brace, bracket = text.find("{"), text.find("[")
     for _ in range(MAX_BRACKETS):
         if brace >= 0 and not 0 <= bracket < brace:

@@ -7,7 +7,7 @@ MAX_LINES, MAX_CHARACTERS = 8, 400
 
 
 def text_of(output: bytes) -> str:
-    r"""The output as text, without terminal colours and a byte order mark. Invalid UTF-8 is replaced.
+    r"""Return the output as text, without terminal colours and a byte order mark. Invalid UTF-8 is replaced.
 
     Example:
         >>> text_of(b"\x1b[31mGPU\x1b[0m 0: 45\xc2\xb0C")
@@ -17,13 +17,13 @@ def text_of(output: bytes) -> str:
 
 
 def without_escapes(text: str) -> str:
-    """A text without terminals' escape sequences."""
+    """Return a text without terminals' escape sequences."""
     first, *others = text.split("\x1b")
     return first + "".join(_after_escape(part) for part in others)
 
 
 def _after_escape(text: str) -> str:
-    r"""The text after an escape sequence: "[31mred", "]0;title\a", or a single letter."""
+    r"""Return the text after an escape sequence: "[31mred", "]0;title\a", or a single letter."""
     if text[:1] == "]":
         return text.partition("\a")[2]
     end = 1

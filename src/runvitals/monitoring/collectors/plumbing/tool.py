@@ -75,7 +75,7 @@ class Tool:
         return self._child is not None
 
     def output(self, mono_s: float) -> bytes | None:
-        """The output of a command that has exited since the last call, else None.
+        """Return the output of a command that has exited since the last call, else None.
 
         Starts the next one when it is due. Costs 10 µs while a command runs, 0.5 ms when one is started.
 
@@ -155,7 +155,7 @@ class StreamingTool:
         self._failure = ""
 
     def lines(self, mono_s: float) -> list[bytes]:
-        """The complete lines printed since the last call, without line endings.
+        """Return the complete lines printed since the last call, without line endings.
 
         Starts the program if it is not running: 1, 2, 4 … 60 s after the last one ended.
 

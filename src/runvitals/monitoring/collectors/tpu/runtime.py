@@ -48,7 +48,7 @@ class TpuRuntime:
         self._offer_at_s = float("-inf")
 
     def read(self, names: Iterable[str], mono_s: float) -> dict[str, list[TpuReading]]:
-        """The readings of those metrics that the program offers; {} if it does not respond."""
+        """Return the readings of those metrics that the program offers; {} if it does not respond."""
         if mono_s < self._retry_at_s:
             return {}
         try:
@@ -84,7 +84,7 @@ class TpuRuntime:
         self._connection.close()
 
     def _supported_metrics(self) -> frozenset[str] | None:
-        """The names of its metrics; None if an older runtime does not list them."""
+        """Return the names of its metrics; None if an older runtime does not list them."""
         try:
             return frozenset(
                 metric_response.supported_metrics(

@@ -37,7 +37,7 @@ def parse(output: bytes) -> list[dict[str, Any]]:
 
 
 def _devices(document: Any) -> Iterator[dict[str, Any]]:
-    """The device objects, however deep in lists and objects: of instances, of UltraServers."""
+    """Yield the device objects, however deep in lists and objects: of instances, of UltraServers."""
     if isinstance(document, dict) and isinstance(document.get("neuron_device"), int):
         yield document
     elif isinstance(document, (dict, list)):

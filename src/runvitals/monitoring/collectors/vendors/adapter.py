@@ -109,17 +109,17 @@ class Vendor:
         self.missing = missing or {}
 
     def has_known_readings(self, rows: Sequence[Row]) -> bool:
-        """Whether a device has a known reading, even with the value "N/A"."""
+        """Return whether a device has a known reading, even with the value "N/A"."""
         return any(not self._names.isdisjoint(row) for row in rows)
 
 
 def watch(scope: Scope, vendor: Vendor) -> Smi:
-    """The collector of a vendor whose accelerators are present. Raises Absent without its tool."""
+    """Return the collector of a vendor whose accelerators are present. Raises Absent without its tool."""
     return Smi(vendor, locate(vendor), first_index(scope, vendor.name))
 
 
 def locate(vendor: Vendor) -> str:
-    """The path of a vendor's tool. Raises Absent if it is not installed."""
+    """Return the path of a vendor's tool. Raises Absent if it is not installed."""
     for name in vendor.programs:
         path = find(name, *[f"{folder}/{name}" for folder in vendor.folders])
         if path is not None:
@@ -278,7 +278,7 @@ class Smi:
         return False
 
     def _rows(self, output: bytes, tick: Tick) -> list[Row]:
-        """The rows of the output; ValueError, with its first lines, if it is invalid."""
+        """Return the rows of the output; ValueError, with its first lines, if it is invalid."""
         try:
             rows = self._vendor.rows(output)
         except ValueError as error:

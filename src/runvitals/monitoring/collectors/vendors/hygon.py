@@ -18,7 +18,7 @@ _LOAD = ("--showuse", "--showmemuse", "--showtemp")
 
 
 def rows(output: bytes) -> list[Row]:
-    """A row for each "card{N}"; the order in the object does not matter."""
+    """Return a row for each "card{N}"; the order in the object does not matter."""
     drawn = columns(text_of(output), ("hcu", "dcu"))
     if drawn:
         return drawn

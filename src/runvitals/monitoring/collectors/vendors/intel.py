@@ -53,7 +53,7 @@ def probe(scope: Scope) -> CompositeSource:
 
 
 def find_cards(scope: Scope) -> list[IntelGpu]:
-    """The GPUs with the driver xe or i915, by PCI address."""
+    """Return the GPUs with the driver xe or i915, by PCI address."""
     drm = scope.path("/sys/class/drm")
     folders: dict[str, tuple[str, str]] = {}
     for name in sysfs.names(drm):
@@ -102,7 +102,7 @@ class IntelGpu:
         self._levels[LIMIT] = sysfs.first(sensors, ("power1_max", "power2_max"), 1e-6)
 
     def read(self, mono_s: float) -> VendorDevice:
-        """The card's current readings."""
+        """Return the card's current readings."""
         device = self.device
         device.gauges.clear()
         device.counters.clear()

@@ -155,7 +155,7 @@ class XpuSmi:
             self.absent = absent
 
     def _devices(self, lines: Sequence[bytes]) -> list[VendorDevice]:
-        """The devices from the newest line of each card."""
+        """Return the devices from the newest line of each card."""
         newest: dict[int, VendorDevice] = {}
         for line in lines:
             cells = commas(text_of(line), len(self._columns))

@@ -36,7 +36,7 @@ UNREPORTED = "not reported by this kernel"
 
 
 def probe(scope: Scope) -> CompositeSource:
-    """The board's GPU. Raises Absent on other machines with devfreq."""
+    """Return the board's GPU. Raises Absent on other machines with devfreq."""
     compatible = read_text(scope.path("/proc/device-tree/compatible")) or ""
     if "nvidia,tegra" not in compatible:
         raise Absent("no NVIDIA Jetson: /proc/device-tree/compatible does not contain nvidia,tegra")
@@ -110,7 +110,7 @@ def _devfreq(scope: Scope) -> str | None:
 
 
 def _zone(scope: Scope) -> sysfs.SysfsLevel | None:
-    """The GPU's thermal zone, or that of the hottest junction."""
+    """Return the GPU's thermal zone, or that of the hottest junction."""
     folder = scope.path("/sys/class/thermal")
     kinds = {read_text(f"{folder}/{name}/type"): name for name in sysfs.names(folder)}
     zone = next((kinds[kind] for kind in _ZONES if kind in kinds), None)

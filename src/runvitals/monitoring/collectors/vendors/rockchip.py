@@ -31,7 +31,7 @@ NO_LOAD = (
 
 
 def probe(scope: Scope) -> Rockchip:
-    """The processor's NPU. Raises Absent if its driver has no files."""
+    """Return the processor's NPU. Raises Absent if its driver has no files."""
     devfreq = npu_folder(scope)
     folders = [scope.path(folder) for folder in (DEBUG, PROC)]
     load = next((file for path in folders if (file := open_if_there(f"{path}/load"))), None)
@@ -43,7 +43,7 @@ def probe(scope: Scope) -> Rockchip:
 
 
 def npu_folder(scope: Scope) -> str | None:
-    """The NPU's folder among the devices with variable clocks: ``fdab0000.npu``."""
+    """Return the NPU's folder among the devices with variable clocks: ``fdab0000.npu``."""
     folder = scope.path("/sys/class/devfreq")
     for name in sysfs.names(folder):
         driver = sysfs.link_name(f"{folder}/{name}/device/driver").lower()
@@ -114,7 +114,7 @@ class Rockchip:
 
 
 def mean_load(text: str) -> float | None:
-    """The mean over all cores, in percent.
+    """Return the mean over all cores, in percent.
 
     >>> mean_load("NPU load:  Core0: 12%, Core1:  0%, Core2:  0%,"), mean_load("NPU load:  7%")
     (4.0, 7.0)
@@ -125,7 +125,7 @@ def mean_load(text: str) -> float | None:
 
 
 def devfreq_load(text: str) -> float | None:
-    """The first part of "45@1000000000Hz", in percent."""
+    """Return the first part of "45@1000000000Hz", in percent."""
     parts = split(text.partition("@")[0].strip().rstrip("%"))
     return parts[0] if parts is not None and not parts[1] and 0.0 <= parts[0] <= 100.0 else None
 

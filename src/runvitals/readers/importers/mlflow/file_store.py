@@ -31,7 +31,7 @@ class MlflowFileStore:
             raise ValueError(f"{folder} is not a folder of MLflow: no folder in it has a {_DESCRIPTION}")
 
     def runs(self) -> Iterator[MlflowStoreRun]:
-        """The runs that are not deleted, and of experiments that are not."""
+        """Yield the runs that are not deleted, and of experiments that are not."""
         self.deleted = sum(
             os.path.isfile(os.path.join(run, _DESCRIPTION))
             for experiment in _folders(os.path.join(self._folder, ".trash"))
@@ -64,7 +64,7 @@ class MlflowFileStore:
                             self.unreadable += 1
 
     def artifacts(self, run: MlflowStoreRun) -> Iterator[MlflowArtifact]:
-        """The files of a run, if they are on this machine."""
+        """Return the files of a run, if they are on this machine."""
         for folder in _run_folders(self._folder, run.id):  # where they are even if the store was moved
             inside = os.path.join(folder, "artifacts")
             if any(_files(inside)):
@@ -99,7 +99,7 @@ def _run_folders(root: str, run_id: str) -> Iterator[str]:
 
 
 def _folders(path: str) -> list[str]:
-    """The folders in a folder, without hidden ones; empty if there is none."""
+    """Return the folders in a folder, without hidden ones; empty if there is none."""
     try:
         with os.scandir(path) as entries:
             folders = [entry for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
@@ -109,7 +109,7 @@ def _folders(path: str) -> list[str]:
 
 
 def _files(root: str) -> Iterator[tuple[str, str]]:
-    """The names, relative to a folder, and paths of the files in it, without symbolic links."""
+    """Yield the names, relative to a folder, and paths of the files in it, without symbolic links."""
     for folder, _, names in sorted(os.walk(root)):
         for name in sorted(names):
             path = os.path.join(folder, name)
@@ -138,7 +138,7 @@ def _read_description(folder: str) -> dict[str, str] | None:
 
 
 def _unquote(value: str) -> str:
-    """A scalar of YAML."""
+    """Return a scalar of YAML."""
     if len(value) >= 2 and value[0] == value[-1] == "'":
         return value[1:-1].replace("''", "'")
     if len(value) >= 2 and value[0] == value[-1] == '"':
@@ -151,7 +151,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _metric(key: str, line: str) -> MlflowMetric | None:
-    """A line of a metric's file: time, value, and since MLflow 1 the step."""
+    """Return a line of a metric's file: time, value, and since MLflow 1 the step."""
     parts = line.split()
     try:
         return MlflowMetric(key, float(parts[1]), int(parts[0]), int(parts[2]) if len(parts) > 2 else 0)

@@ -122,7 +122,7 @@ def _description(run: MlflowStoreRun, project: str, started_ms: int) -> RunDescr
 
 
 def parameter(text: str) -> Any:
-    """A parameter, which MLflow keeps as a text: numbers, booleans and None as what they were.
+    """Return a parameter, which MLflow keeps as a text: numbers, booleans and None as what they were.
 
     Example:
         >>> parameter("0.1"), parameter("True"), parameter("1e-3x")
@@ -172,7 +172,7 @@ def _is_system(key: str) -> bool:
 
 
 def _restore_infinity(value: float) -> float:
-    """A value; MLflow stores an infinite one in a database as the largest number."""
+    """Return a value; MLflow stores an infinite one in a database as the largest number."""
     if abs(value) >= 1.7976931348623157e308:
         return float("inf") if value > 0 else float("-inf")
     return value

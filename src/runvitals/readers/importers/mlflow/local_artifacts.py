@@ -10,7 +10,7 @@ from runvitals.readers.importers.mlflow.run import MlflowArtifact
 
 
 def local_artifacts(uri: str, base: str, roots: Sequence[str]) -> Iterator[MlflowArtifact]:
-    """The files below an artifact URI, without symbolic links.
+    """Yield the files below an artifact URI, without symbolic links.
 
     Args:
         uri: `artifact_uri` of the run: a path, or `file:…`.

@@ -15,7 +15,7 @@ _SQLITE = "sqlite:///"
 
 
 def store_of(uri: str, environ: Mapping[str, str], cwd: str, artifacts: str | None = None) -> MlflowStore:
-    """The store that a tracking URI names: `sqlite:///FILE` or a file, `http://…`, or a folder.
+    """Return the store that a tracking URI names: `sqlite:///FILE` or a file, `http://…`, or a folder.
 
     Args:
         uri: without a password; "" is the one in the environment.

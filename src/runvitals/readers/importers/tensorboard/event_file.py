@@ -70,7 +70,7 @@ class EventFile:
         self.cut = False
 
     def events(self) -> Iterator[LoggedEvent]:
-        """The events in the order of the file. Reading ends at a damaged length."""
+        """Yield the events in the order of the file. Reading ends at a damaged length."""
         with open(self._path, "rb") as file:
             for payload in self._records(file):
                 try:
@@ -101,7 +101,7 @@ class EventFile:
 
 
 def read_event(payload: bytes) -> LoggedEvent | None:
-    """The event in a message; None if it has neither values nor the beginning of a writer.
+    """Return the event in a message; None if it has neither values nor the beginning of a writer.
 
     Raises:
         Malformed, ValueError: invalid message.
@@ -185,7 +185,7 @@ def _read_hparams(plugin: Fields, event: LoggedEvent) -> None:
 
 
 def _value(value: Fields) -> Any:
-    """A `google.protobuf.Value`."""
+    """Return a `google.protobuf.Value`."""
     if 2 in value:
         number = read_double(value[2][-1])
         return int(number) if number.is_integer() and abs(number) < 1 << 53 else number
@@ -195,7 +195,7 @@ def _value(value: Fields) -> Any:
 
 
 def _numbers(tensor: Fields) -> list[float]:
-    """The numbers of a tensor of floats or doubles; empty for other types."""
+    """Return the numbers of a tensor of floats or doubles; empty for other types."""
     dtype = tensor.get(1, [0])[-1]
     content = tensor.get(4, [b""])[-1]
     if dtype == _DT_DOUBLE:

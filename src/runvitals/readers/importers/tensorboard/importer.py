@@ -25,7 +25,7 @@ _OWN_TAGS = ("_hparams_",)
 
 
 def run_folders(root: str) -> Iterator[tuple[str, list[str]]]:
-    """The folders with event files, and the files of each in the order in which they were begun.
+    """Yield the folders with event files, and the files of each in the order in which they were begun.
 
     Raises:
         FileNotFoundError: there are none.
@@ -81,7 +81,7 @@ def import_tensorboard(
 
 
 def id_of(name: str, folder: str, first_file: str) -> str:
-    """The id of a run, which TensorBoard has none for: the same whenever the folder is imported.
+    """Return the id of a run, which TensorBoard has none for: the same whenever the folder is imported.
 
     Args:
         name: of its folder, relative to the imported one.
@@ -94,12 +94,12 @@ def id_of(name: str, folder: str, first_file: str) -> str:
 
 
 def first_event(files: Iterable[str]) -> LoggedEvent | None:
-    """The first event that logged something."""
+    """Return the first event that logged something."""
     return next((event for path in files for event in EventFile(path).events() if not event.begins), None)
 
 
 def _host(path: str) -> str:
-    """The host in the name of a file: `events.out.tfevents.<seconds>.<host>.<pid>.<number>`."""
+    """Return the host in the name of a file: `events.out.tfevents.<seconds>.<host>.<pid>.<number>`."""
     rest = os.path.basename(path).partition(f"{_MARK}.")[2].split(".")
     words = rest[1:]
     while words and (words[-1].isdigit() or words[-1] == "v2" or words[-1] == "runvitals"):
@@ -186,7 +186,7 @@ class _Importer:
 
 
 def coarse(counts: list[float], edges: list[float]) -> tuple[list[float], list[float]]:
-    """A histogram of at most 512 bars: neighbours are combined.
+    """Return a histogram of at most 512 bars: neighbours are combined.
 
     Example:
         >>> coarse([1, 2], [0.0, 1.0, 3.0])

@@ -32,7 +32,7 @@ class Session:
     first_steps: dict[str, int] = field(default_factory=dict)
 
     def replaces_from(self, tag: str, earlier: Session) -> int | None:
-        """The step from which this session replaces the values that an earlier one has under a tag.
+        """Return the step from which this session replaces the values that an earlier one has under a tag.
 
         An announced step counts for all tags of an earlier session of the same program, which has a tag in
         common; otherwise each tag counts from its own first step.
@@ -78,7 +78,7 @@ class Sessions:
         self._replaced: tuple[int, int, int] | None = None
 
     def current(self, path: str, number: int, event: LoggedEvent) -> list[LoggedValue]:
-        """The values of an event that no later session replaced."""
+        """Return the values of an event that no later session replaced."""
         return [value for value in event.values if not self._is_replaced(path, number, value, event.step)]
 
     def _is_replaced(self, path: str, number: int, value: LoggedValue, step: int) -> bool:
@@ -91,7 +91,7 @@ class Sessions:
         return False
 
     def _replacing_of(self, at: int, tag: str) -> list[tuple[int, int]]:
-        """The sessions that replace values of a tag, and from which step; each from a lower one."""
+        """Return the sessions that replace values of a tag, and from which step; each from a lower one."""
         replacing = self._replacing.get((at, tag))
         if replacing is None:
             replacing = self._replacing[at, tag] = []
@@ -114,7 +114,7 @@ class Sessions:
 
 
 def read_sessions(path: str) -> list[Session]:
-    """The sessions in a file that have values."""
+    """Return the sessions in a file that have values."""
     sessions: dict[int, Session] = {}
     start_step = None
     for number, event in number_sessions(EventFile(path).events()):

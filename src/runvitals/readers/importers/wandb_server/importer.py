@@ -188,7 +188,7 @@ class _RunImport:
         return metadata if isinstance(metadata, dict) else {}
 
     def _listed_files(self) -> dict[str, str]:
-        """The URLs of the files by name."""
+        """Return the URLs of the files by name."""
         try:
             listed = list(self._server.files(*self._path))
         except ApiError:
@@ -246,7 +246,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 
 def _time_ms(text: Any) -> int | None:
-    """A time in ISO 8601; UTC if it names no zone."""
+    """Return a time in ISO 8601; UTC if it names no zone."""
     try:
         time = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
     except ValueError:

@@ -63,7 +63,7 @@ def _histogram(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _singles(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The files of a gallery, with their captions."""
+    """Return the files of a gallery, with their captions."""
     listed = value.get("audio") or value.get("videos") or ()
     names = value.get("filenames") or [each.get("path") for each in listed]
     captions = value.get("captions")
@@ -93,7 +93,7 @@ def _files(
 
 
 def without_internals(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration or summary without W&B's own entries, and with `{"value": …}` unwrapped."""
+    """Return a configuration or summary without W&B's own entries, and with `{"value": …}` unwrapped."""
     return {key: _unwrap(value) for key, value in values.items() if not key.startswith("_")}
 
 

@@ -80,7 +80,7 @@ class WandbServer:
 
     @classmethod
     def of(cls, url: str | None, environ: Mapping[str, str]) -> WandbServer:
-        """The server of a URL, of the environment, or W&B's service, with the key that is for it.
+        """Return the server of a URL, of the environment, or W&B's service, with the key that is for it.
 
         Raises:
             ValueError: invalid URL, or the login file cannot be read.
@@ -89,7 +89,7 @@ class WandbServer:
         return cls(base, _key(base, environ))
 
     def runs(self, entity: str, project: str) -> Iterator[dict[str, Any]]:
-        """The runs of a project, oldest first.
+        """Yield the runs of a project, oldest first.
 
         Raises:
             ApiError: the server rejected the request, or there is no such project.
@@ -112,7 +112,7 @@ class WandbServer:
         return self._run(_ONE, entity, project, run)
 
     def history(self, entity: str, project: str, run: str, steps: int) -> Iterator[dict[str, Any]]:
-        """All rows, in the order of their steps.
+        """Yield all rows, in the order of their steps.
 
         Args:
             steps: the number of rows that the server has, or the step after the last.
@@ -130,20 +130,20 @@ class WandbServer:
             span *= 2 if few else 1
 
     def events(self, entity: str, project: str, run: str) -> list[dict[str, Any]]:
-        """The samples of the system metrics, as many as the server returns."""
+        """Return the samples of the system metrics, as many as the server returns."""
         lines = self._run(_EVENTS, entity, project, run, {"count": _MAX_EVENTS}).get("events") or ()
         return [_object(line) for line in lines]
 
     def lines(self, entity: str, project: str, run: str) -> Iterator[dict[str, Any]]:
-        """The lines of the console output."""
+        """Return the lines of the console output."""
         return self._connection(_LINES, "logLines", _PAGE_LINES, (entity, project, run))
 
     def files(self, entity: str, project: str, run: str) -> Iterator[dict[str, Any]]:
-        """The files of a run: name, URL and size."""
+        """Return the files of a run: name, URL and size."""
         return self._connection(_FILES, "files", _PAGE_FILES, (entity, project, run))
 
     def content(self, url: str) -> bytes | None:
-        """The content of a file. The key is only sent to the server itself.
+        """Return the content of a file. The key is only sent to the server itself.
 
         Raises:
             ApiError, OSError: it cannot be downloaded.
@@ -198,13 +198,13 @@ class WandbServer:
 
 
 def _object(line: Any) -> dict[str, Any]:
-    """A row, which the server sends as JSON in a text."""
+    """Return a row, which the server sends as JSON in a text."""
     value = loads(line.encode()) if isinstance(line, str) else line
     return value if isinstance(value, dict) else {}
 
 
 def _key(url: str, environ: Mapping[str, str]) -> str | None:
-    """The key for a server: `WANDB_API_KEY` if that is for it, then the login file of W&B's client."""
+    """Return the key for a server: `WANDB_API_KEY` if that is for it, then the login file of W&B's client."""
     own = (environ.get("WANDB_BASE_URL") or SERVICE).rstrip("/")
     key = environ.get("WANDB_API_KEY")
     if key and own == url:

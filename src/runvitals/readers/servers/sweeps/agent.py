@@ -97,7 +97,7 @@ class AgentLoop:
         return runs
 
     def _next(self, agent: str) -> AssignedRun | None:
-        """The next run; None: the sweep is over. Waits while the sweep is paused."""
+        """Return the next run; None: the sweep is over. Waits while the sweep is paused."""
         while True:
             for command in self._report(agent, []):
                 if command.do == "exit":

@@ -112,7 +112,7 @@ def control(sweep_id: str, order: str, entity: str | None, project: str | None) 
 
 
 def read_configuration(path: str | os.PathLike[str]) -> Mapping[str, Any]:
-    """The configuration in a file.
+    """Return the configuration in a file.
 
     Raises:
         ValueError: it is not JSON or YAML, or PyYAML is not installed.
@@ -152,7 +152,7 @@ class _Yaml:
 
 
 def page_url(server: str, address: SweepAddress) -> str:
-    """The address of a sweep's page."""
+    """Return the address of a sweep's page."""
     if address.entity is None:
         return f"{server}/projects/{address.project}?sweeps=1&sweep={address.sweep}"
     return f"{server}/{address.entity}/{address.project}/sweeps?sweep={address.sweep}"

@@ -75,7 +75,7 @@ def commands(body: Any) -> list[Command]:
 
 
 def state(body: Any) -> str:
-    """The state of a run.
+    """Return the state of a run.
 
     Raises:
         ServerError: it is none.
@@ -128,7 +128,7 @@ def _texts(value: Any) -> Sequence[Any]:
 
 
 def _is_word(text: object) -> bool:
-    """Whether a text can be an argument of a program."""
+    """Return whether a text can be an argument of a program."""
     if not isinstance(text, str) or "\0" in text:
         return False
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)

@@ -60,7 +60,7 @@ class ServerSweeps:
 
     @classmethod
     def of(cls, url: str) -> ServerSweeps:
-        """The sweeps of a server, with the token that this machine has for it.
+        """Return the sweeps of a server, with the token that this machine has for it.
 
         Raises:
             ValueError: invalid URL, or the stored tokens cannot be read.
@@ -135,7 +135,7 @@ class ServerSweeps:
         self._connection.send("POST", path, {"running": [], "ends": True})
 
     def run_state(self, entity: str | None, run_id: str) -> str | None:
-        """The state of a run; None: the server does not have it."""
+        """Return the state of a run; None: the server does not have it."""
         try:
             row = self._connection.get(f"/runs/{quote(run_id, safe='')}", [("entity", entity)])
         except ServerError as error:

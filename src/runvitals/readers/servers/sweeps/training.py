@@ -148,7 +148,7 @@ class ProgramTraining:
                 raise
 
     def _redacted_command(self, parameters: Mapping[str, Any], parameters_file: str) -> str:
-        """The command without secrets: the values of variables may be some."""
+        """Return the command without secrets: the values of variables may be some."""
         words = command_line(self._configuration, parameters, parameters_file, shows_variables=False)
         return shlex.join(redaction.command(words, os.environ))
 
@@ -180,7 +180,7 @@ def command_line(
     parameters_file: str,
     shows_variables: bool = True,
 ) -> list[str]:
-    """The words of the command that starts a run.
+    """Return the words of the command that starts a run.
 
     Args:
         configuration: of the sweep: `program`, and perhaps `command` with placeholders.

@@ -83,7 +83,7 @@ class Api:
         include_sweeps: bool = True,
         lazy: bool = True,
     ) -> ApiRuns:
-        """The runs of a project that fulfil a filter.
+        """Return the runs of a project that fulfil a filter.
 
         Args:
             path: `project` or `entity/project`.
@@ -181,7 +181,7 @@ class ApiRuns:
 
 
 def _sort_key(order: str) -> str:
-    """Our name of a field that W&B sorts by."""
+    """Return our name of a field that W&B sorts by."""
     for theirs, ours in _PREFIXES.items():
         if order.startswith(theirs):
             return ours + order.removeprefix(theirs).removesuffix(".value")

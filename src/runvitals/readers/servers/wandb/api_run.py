@@ -114,7 +114,7 @@ class ApiRun:
         min_step: int | None = None,
         max_step: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """All rows of `log()`. Those with the same step are one row, as W&B records them.
+        """Yield all rows of `log()`. Those with the same step are one row, as W&B records them.
 
         Args:
             keys: only rows with all of these names, and only these values.
@@ -138,11 +138,11 @@ class ApiRun:
                 yield {key: whole[key] for key in keys}
 
     def files(self) -> list[ApiFile]:
-        """The files that were saved with `save`."""
+        """Return the files that were saved with `save`."""
         return [ApiFile(self._run, file) for file in self._run.files()]
 
     def file(self, name: str) -> ApiFile:
-        """The saved file with this name.
+        """Return the saved file with this name.
 
         Raises:
             LookupError: no such file.

@@ -78,7 +78,7 @@ def parse_address(address: str, environment: Mapping[str, str] = os.environ) -> 
 
 
 def _cluster(query: str) -> str | None:
-    """The cluster that the part after the question mark names."""
+    """Return the cluster that the part after the question mark names."""
     cluster = None
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name != "cluster":

@@ -67,7 +67,7 @@ class ClickHouse:
         """Why no request is sent at present: it is not known yet whether the tables may be used."""
 
     def select(self, sql: str, dtype: DTypeLike, timeout_s: float | None = None) -> Rows:
-        """The rows of a query, whose columns must have the types of `dtype`.
+        """Return the rows of a query, whose columns must have the types of `dtype`.
 
         Args:
             timeout_s: how long to wait; None: as long as for any other request.

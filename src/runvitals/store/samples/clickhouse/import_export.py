@@ -21,14 +21,14 @@ _ROWS_AT_ONCE = 1_000_000
 
 
 def runs(clickhouse: ClickHouse) -> list[int]:
-    """The runs that have samples or stored batches, ascending."""
+    """Return the runs that have samples or stored batches, ascending."""
     every = "SELECT run FROM extents UNION ALL SELECT DISTINCT run FROM batches"
     rows = clickhouse.select(f"SELECT DISTINCT run FROM ({every}) ORDER BY run", _RUN)
     return [int(run) for run in rows["run"]]
 
 
 def days(clickhouse: ClickHouse, run: int) -> list[int]:
-    """The days since 1970 on which a run has samples, ascending."""
+    """Return the days since 1970 on which a run has samples, ascending."""
     rows = clickhouse.select(
         f"SELECT DISTINCT intDiv(t, {DAY_MS}) AS day FROM samples WHERE run = {run} ORDER BY day", _DAY
     )

@@ -68,7 +68,7 @@ class Insertion:
         return tuple(flags)
 
     def _left_s(self) -> float | None:
-        """The seconds that the next request may take."""
+        """Return the seconds that the next request may take."""
         return None if self._until_s is None else max(0.001, self._until_s - time.monotonic())
 
     def forget(self, runs: Collection[int]) -> None:

@@ -57,7 +57,7 @@ class Layout:
 
     @staticmethod
     def is_distributed(engine: str) -> bool:
-        """Whether tables of an engine are read and written through a cluster."""
+        """Return whether tables of an engine are read and written through a cluster."""
         return engine == _DISTRIBUTED
 
     @property
@@ -66,7 +66,7 @@ class Layout:
         return _IN_CLUSTER if self.cluster else {}
 
     def storage_table(self, table: str) -> str:
-        """The table that holds the rows of a table."""
+        """Return the table that holds the rows of a table."""
         return f"{table}_local" if self.cluster else table
 
     def altered_table(self, table: str) -> str:
@@ -74,7 +74,7 @@ class Layout:
         return f"{table}_local ON CLUSTER '{self.cluster}'" if self.cluster else table
 
     def of_system(self, table: str) -> str:
-        """A table of the database `system`, such as `parts`: of one replica of each shard."""
+        """Return a table of the database `system`, such as `parts`: of one replica of each shard."""
         return f"cluster('{self.cluster}', system, {table})" if self.cluster else f"system.{table}"
 
     def parts(self, *tables: str) -> str:
@@ -84,7 +84,7 @@ class Layout:
         return f"FROM {self.of_system('parts')} WHERE {where}"
 
     def create(self, table: Table) -> Sequence[str]:
-        """The statements that create a table."""
+        """Return the statements that create a table."""
         columns = f"({table.columns})"
         more = f"{table.more} ORDER BY {table.order}"
         if table.settings:

@@ -143,7 +143,7 @@ class ClickHouseReader:
         return [newest[run] for run in runs if run in newest]
 
     def _newest(self, runs: Sequence[int], metrics: Collection[int] | None) -> Rows:
-        """The newest value of each series, in order."""
+        """Return the newest value of each series, in order."""
         hints = self._clickhouse.select(
             f"SELECT run, metric, max(t) AS t FROM series WHERE {of_series(runs, metrics)} "
             "GROUP BY run, metric ORDER BY run, metric",
@@ -163,7 +163,7 @@ class ClickHouseReader:
         return rows
 
     def _newest_since(self, hints: Rows) -> Rows:
-        """The newest values of series that have one since the time of their hint."""
+        """Return the newest values of series that have one since the time of their hint."""
         parts = [np.empty(0, _NEWEST)]
         for terms in _parts(list(_terms(hints)), _TERMS_AT_ONCE):
             deadline.check()
@@ -182,7 +182,7 @@ class ClickHouseReader:
 
 
 def _terms(hints: Rows) -> Iterator[tuple[int, str]]:
-    """The earliest time of hints that are about as old, with the condition on their series."""
+    """Yield the earliest time of hints that are about as old, with the condition on their series."""
     ages = hints["t"] // _SAME_AGE_MS
     for age in np.unique(ages):
         series = hints[ages == age]

@@ -97,7 +97,7 @@ class Removal:
         self._forget_before(month_end_ms(month))
 
     def _months(self) -> dict[int, int]:
-        """The months that have samples, with the bytes that they take, in order."""
+        """Return the months that have samples, with the bytes that they take, in order."""
         rows = self._clickhouse.select(
             "SELECT toUInt32(partition) AS month, sum(bytes_on_disk) AS bytes "
             f"{self._clickhouse.layout.parts('samples')} GROUP BY month ORDER BY month",

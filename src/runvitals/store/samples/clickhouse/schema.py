@@ -111,7 +111,7 @@ def prepare(clickhouse: ClickHouse, able: Features) -> None:
 
 
 def _engine(clickhouse: ClickHouse, table: str) -> str:
-    """The engine of a table; empty if there is no such table."""
+    """Return the engine of a table; empty if there is no such table."""
     where = f"database = '{clickhouse.layout.database}' AND name = '{table}'"
     return clickhouse.command(f"SELECT engine FROM system.tables WHERE {where}")
 

@@ -31,7 +31,7 @@ class SeriesHints:
         self._written: dict[_Columns, Integers] = {}
 
     def rows(self, accepted: Sequence[AcceptedBatch]) -> Rows:
-        """The rows to write; `written` must be called with them after that."""
+        """Return the rows to write; `written` must be called with them after that."""
         newest: dict[tuple[int, int], int] = {}
         for _, batch in accepted:
             if not batch.values.size:

@@ -182,7 +182,7 @@ class ClickHouseStore:
         return stored_ids.is_new(self._unchecked)
 
     def highest(self) -> tuple[int, int]:
-        """The highest id of a run or writer, and of a metric, that was stored."""
+        """Return the highest id of a run or writer, and of a metric, that was stored."""
         return stored_ids.highest(self._unchecked)
 
     def pair(self, pairing: Pairing) -> None:

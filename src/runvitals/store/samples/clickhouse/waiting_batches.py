@@ -125,7 +125,7 @@ class WaitingBatches:
             self._next += 1
 
     def oldest(self, max_bytes: int) -> tuple[list[int], list[AcceptedBatch]]:
-        """The numbers of the oldest rows, of about as many bytes, and their batches."""
+        """Return the numbers of the oldest rows, of about as many bytes, and their batches."""
         with self._lock:
             numbers: list[int] = []
             size = 0

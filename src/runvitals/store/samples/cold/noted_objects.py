@@ -42,7 +42,7 @@ def record_address(log: Log, address: str) -> None:
 
 
 def read_all(log: Log) -> list[str]:
-    """The objects that may not be needed."""
+    """Return the objects that may not be needed."""
     with database.store_errors(log.path):
         return [sha256 for (sha256,) in log.connection.execute("SELECT sha256 FROM noted_object")]
 
@@ -56,7 +56,7 @@ def note(log: Log, digests: Iterable[str], now_ms: int) -> None:
 
 
 def noted_before(log: Log, t_ms: int) -> list[str]:
-    """The objects that were noted before a time."""
+    """Return the objects that were noted before a time."""
     with database.store_errors(log.path):
         rows = log.connection.execute("SELECT sha256 FROM noted_object WHERE since_ms < ?", (t_ms,))
         return [sha256 for (sha256,) in rows]

@@ -79,7 +79,7 @@ def write(path: str, store_id: str | None, chunks: Sequence[LocalChunk]) -> tupl
 
 
 def read_list(file: BinaryIO) -> dict[str, Any]:
-    """The list at the end of an object.
+    """Return the list at the end of an object.
 
     Raises:
         ValueError: this is not an object.
@@ -98,7 +98,7 @@ def read_list(file: BinaryIO) -> dict[str, Any]:
 
 
 def blocks(file: BinaryIO, listed: dict[str, Any]) -> Iterator[tuple[int, Block]]:
-    """The runs and samples of an object.
+    """Yield the runs and samples of an object.
 
     Raises:
         ValueError: a chunk is damaged.

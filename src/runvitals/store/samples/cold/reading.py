@@ -48,7 +48,7 @@ class ColdReader(Protocol):
 
 
 def location_of(connection: sqlite3.Connection, cold_id: int) -> ColdLocation | None:
-    """The place of a row of the table `cold`; None if there is none."""
+    """Return the place of a row of the table `cold`; None if there is none."""
     row = connection.execute(
         """SELECT object.sha256, cold.offset, cold.bytes FROM cold JOIN object ON object.id = cold.object
         WHERE cold.id=?""",

@@ -40,7 +40,7 @@ class LocalChunk(NamedTuple):
 
 
 def has_cold(connection: sqlite3.Connection) -> bool:
-    """Whether a month file has, or had, cold chunks."""
+    """Return whether a month file has, or had, cold chunks."""
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name='cold'").fetchone() is not None
 
 
@@ -124,14 +124,14 @@ def remove_run(connection: sqlite3.Connection, run: int) -> None:
 
 
 def objects(connection: sqlite3.Connection) -> list[str]:
-    """The objects of a month file, by their SHA-256."""
+    """Return the objects of a month file, by their SHA-256."""
     if not has_cold(connection):
         return []
     return [sha256 for (sha256,) in connection.execute("SELECT sha256 FROM object")]
 
 
 def object_sizes(connection: sqlite3.Connection) -> dict[str, int]:
-    """The sizes of the objects that chunks of a month file refer to, by their SHA-256."""
+    """Return the sizes of the objects that chunks of a month file refer to, by their SHA-256."""
     if not has_cold(connection):
         return {}
     return dict(connection.execute("SELECT sha256, bytes FROM object WHERE used > 0"))
@@ -166,7 +166,7 @@ def used_bytes(connection: sqlite3.Connection) -> int:
 
 
 def unused_objects(connection: sqlite3.Connection) -> list[str]:
-    """The objects that no chunk refers to any more."""
+    """Return the objects that no chunk refers to any more."""
     if not has_cold(connection):
         return []
     return [sha256 for (sha256,) in connection.execute(f"SELECT sha256 {_UNUSED}")]

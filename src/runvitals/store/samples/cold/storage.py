@@ -49,7 +49,7 @@ class ColdSettings:
 
 
 def is_bucket(address: str) -> bool:
-    """Whether this is the address of a bucket, not a folder."""
+    """Return whether this is the address of a bucket, not a folder."""
     return address.partition("://")[0] in SCHEMES
 
 
@@ -252,7 +252,7 @@ class ColdStorage:
     # Writing
 
     def new_path(self) -> str:
-        """The path of a new file on the same disk as the cache."""
+        """Return the path of a new file on the same disk as the cache."""
         make_private(self._cache)
         return os.path.join(self._cache, f"{_NEW}{secrets.token_hex(8)}")
 
@@ -303,7 +303,7 @@ class ColdStorage:
             self._objects = self._open_objects(self.settings.address)
 
     def sizes(self) -> dict[str, int]:
-        """The sizes of all objects that are there, by their SHA-256.
+        """Return the sizes of all objects that are there, by their SHA-256.
 
         Raises:
             ColdUnavailable: they cannot be listed at present.

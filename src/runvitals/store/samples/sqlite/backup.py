@@ -38,7 +38,7 @@ def make_empty(folder: str) -> None:
 
 
 def has_store(folder: str) -> bool:
-    """Whether a folder has files of a store."""
+    """Return whether a folder has files of a store."""
     return os.path.exists(os.path.join(folder, log.NAME)) or bool(MonthFiles(folder).existing())
 
 

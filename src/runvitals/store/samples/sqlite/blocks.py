@@ -46,7 +46,7 @@ class Group:
 
 
 def on_disk(metrics: tuple[int, ...], t: Integers, values: Floats) -> Block:
-    """A block of samples on disk, over which any write in memory wins."""
+    """Return a block of samples on disk, over which any write in memory wins."""
     return Block(metrics, t, values, np.full(len(t), OLDEST, np.int64))
 
 

@@ -109,7 +109,7 @@ def _check_objects(
 
 
 def _lost_values(connection: sqlite3.Connection, path: str, objects: ObjectCheck) -> Iterator[Problem]:
-    """The values of a month that are lost with their objects."""
+    """Yield the values of a month that are lost with their objects."""
     for reason, digests in objects.reasons(rows.object_sizes(connection)).items():
         by_run = rows.values_in(connection, digests)
         values = sum(row.values for row in by_run)

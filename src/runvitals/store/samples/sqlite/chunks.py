@@ -53,17 +53,17 @@ _METRICS = """
 
 
 def metrics_of(connection: sqlite3.Connection, run: int) -> list[int]:
-    """The metrics of a run's chunks, ascending."""
+    """Return the metrics of a run's chunks, ascending."""
     return [metric for (metric,) in connection.execute(_METRICS, (run,))]
 
 
 def in_range(connection: sqlite3.Connection, run: int, metric: int, t0: int, t1: int) -> list[Chunk]:
-    """The chunks of a series that overlap a range, in order of time."""
+    """Return the chunks of a series that overlap a range, in order of time."""
     return [Chunk(*row) for row in connection.execute(_IN_RANGE, (run, metric, t0, t1))]
 
 
 def of_series(connection: sqlite3.Connection, run: int, metric: int) -> list[Chunk]:
-    """All chunks of a series, in order of time."""
+    """Return all chunks of a series, in order of time."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM chunk WHERE run=? AND metric=? ORDER BY t0", (run, metric)
     )
@@ -71,12 +71,12 @@ def of_series(connection: sqlite3.Connection, run: int, metric: int) -> list[Chu
 
 
 def of_run(connection: sqlite3.Connection, run: int) -> list[Chunk]:
-    """All chunks of a run, by metric."""
+    """Return all chunks of a run, by metric."""
     return [Chunk(*row) for row in connection.execute(f"SELECT {_COLUMNS} FROM chunk WHERE run=?", (run,))]
 
 
 def newest_with_value(connection: sqlite3.Connection, run: int, metric: int) -> Chunk | None:
-    """The last chunk of a series that contains a value."""
+    """Return the last chunk of a series that contains a value."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM chunk WHERE run=? AND metric=? ORDER BY t0 DESC", (run, metric)
     )

@@ -221,7 +221,7 @@ def copy_immutable(path: str, into: str) -> None:
 
 
 def is_on_read_only_disk(path: str) -> bool:
-    """Whether the file is on a read-only file system."""
+    """Return whether the file is on a read-only file system."""
     return hasattr(os, "statvfs") and bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
@@ -248,7 +248,7 @@ def _quote_path(path: str) -> str:
 
 
 def _check_version(connection: sqlite3.Connection, path: str, file_format: Format) -> int:
-    """The format version of a file.
+    """Return the format version of a file.
 
     Raises:
         StoreError: it is of a later version, or not a file of this format.
@@ -310,7 +310,7 @@ def set_aside(path: str) -> str:
 
 
 def unused_path(prefix: str) -> str:
-    """A path that does not exist: the prefix and the first number that is free."""
+    """Return a path that does not exist: the prefix and the first number that is free."""
     number = 1
     while os.path.lexists(f"{prefix}{number}"):
         number += 1

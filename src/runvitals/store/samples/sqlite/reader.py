@@ -141,12 +141,12 @@ class Reader:
         return damaged
 
     def damage(self, month: Month, error: Exception, run: int | None = None) -> DamagedData:
-        """A report that a month file could not be read, as a whole or for a run."""
+        """Return a report that a month file could not be read, as a whole or for a run."""
         reason = f"{self.months.path(month)}: {error}"
         return DamagedData(run, None, start_ms(month), start_ms(month + 1) - 1, reason)
 
     def unreadable_months(self, t0: int, t1: int) -> list[DamagedData]:
-        """The month files in a range that were set aside or deleted."""
+        """Return the month files in a range that were set aside or deleted."""
         unreadable = [(month, f"{path} is {SET_ASIDE}") for month, path in self.months.set_aside_files()]
         unreadable += [(month, f"{path} {MISSING}") for month, path in self.months.missing()]
         return [
@@ -298,7 +298,7 @@ def _columns(rows: Sequence[tuple[int, int, float]]) -> _Newest:
 
 
 def _newest(group: Group) -> _Newest:
-    """The newest values of a group."""
+    """Return the newest values of a group."""
     metrics = np.array(group.metrics, np.int64)
     last = group.values[-1]
     if not np.isnan(last).any():
@@ -313,7 +313,7 @@ def _newest(group: Group) -> _Newest:
 def _newest_in_file(
     connection: sqlite3.Connection, run: int, covered: set[int], selected: frozenset[int] | None
 ) -> list[_Newest]:
-    """The newest values in a month file of metrics that are not in `known`; adds them to it."""
+    """Return the newest values in a month file of metrics that are not in `known`; adds them to it."""
     row = connection.execute("SELECT chunks_t1 FROM run WHERE run=?", (run,)).fetchone()
     if row is None:
         return []
@@ -336,7 +336,7 @@ def _newest_in_file(
 
 
 def _newest_of_all(run: int, newest: Sequence[_Newest]) -> LatestSample | None:
-    """The newest value of each metric; of equally new ones, the last."""
+    """Return the newest value of each metric; of equally new ones, the last."""
     if len(newest) == 1 and bool((newest[0][0][1:] > newest[0][0][:-1]).all()):
         return LatestSample(run, *newest[0]) if len(newest[0][0]) else None
     metrics, t, values = (

@@ -118,7 +118,7 @@ def _copy_log(damaged: str, connection: sqlite3.Connection) -> int:
 
 
 def _highest_metric(folder: str) -> int:
-    """The highest metric id in the month files."""
+    """Return the highest metric id in the month files."""
     months = MonthFiles(folder)
     highest = 0
     for path in [*map(months.path, months.existing()), *(path for _, path in months.set_aside_files())]:
@@ -221,7 +221,7 @@ def restore_from_cold_storage(store: SqliteChunks, should_restore: Callable[[int
 def _blocks(
     connection: sqlite3.Connection, cold: ColdReader | None
 ) -> Iterator[tuple[int, list[Block], int]]:
-    """The readable samples of each run, a block per chunk and pack, and how many values are unreadable.
+    """Yield the readable samples of each run, a block per chunk and pack, and how many values are unreadable.
 
     Raises:
         ColdUnavailable: cold storage cannot be read at present.

@@ -47,7 +47,7 @@ class _JoinedTimes:
         self._partition: Partition | None = None
 
     def values(self, parts: list[Floats]) -> Floats:
-        """The values at `t`, from those of the chunks and the unchunked ones."""
+        """Return the values at `t`, from those of the chunks and the unchunked ones."""
         values = np.concatenate(parts) if len(parts) > 1 else parts[0] if parts else np.empty(0)
         return (values if self._rows is None else values[self._rows])[self._within]
 
@@ -115,7 +115,7 @@ class RunMonth:
                     self.damaged.append(DamagedData(self.run, None, pack.t0, pack.t1, f"a pack: {error}"))
 
     def metrics(self) -> set[int]:
-        """The metrics of the run in this month, in the range or not."""
+        """Return the metrics of the run in this month, in the range or not."""
         metrics = {metric for block in self.blocks for metric in block.metrics}
         return metrics.union(chunks.metrics_of(self._connection, self.run)) if self._connection else metrics
 
@@ -159,7 +159,7 @@ class RunMonth:
     def _samples(
         self, metric: int, run_chunks: Sequence[Chunk], number: int, unchunked: Group | None, column: int
     ) -> tuple[_JoinedTimes, Floats] | None:
-        """The samples of some chunks and of a group, joined; None if there are none."""
+        """Return the samples of some chunks and of a group, joined; None if there are none."""
         times: list[Integers] = []
         values: list[Floats] = []
         times_ids: list[int] = []

@@ -157,7 +157,7 @@ class SqliteChunks:
         return self._log.is_new and not self._months.existing() and not self._months.set_aside_files()
 
     def highest(self) -> tuple[int, int]:
-        """The highest id of a run or writer, and of a metric, that was stored."""
+        """Return the highest id of a run or writer, and of a metric, that was stored."""
         run, metric = self._commit_thread.call(Log.highest)
         return max([run, self._highest_run, *self._heads.runs()]), metric
 
@@ -342,7 +342,7 @@ class SqliteChunks:
     # Migration from and to other stores (see `store.samples.migration`)
 
     def days(self, run: int) -> list[int]:
-        """The days since 1970 on which a run may have samples, ascending."""
+        """Return the days since 1970 on which a run may have samples, ascending."""
         days = set[int]()
         for block in self._heads.blocks([run]).get(run, []):
             days.update((block.t // DAY_MS).tolist())
@@ -379,7 +379,7 @@ class SqliteChunks:
     # Repair (see `repair`)
 
     def runs(self) -> list[int]:
-        """The ids of the runs that have samples, ascending."""
+        """Return the ids of the runs that have samples, ascending."""
         runs = set(self._heads.runs())
         for month in self._months.existing():
             with self._months.reader(month) as connection, database.store_errors(self._months.path(month)):
@@ -387,7 +387,7 @@ class SqliteChunks:
         return sorted(runs)
 
     def set_aside(self) -> list[str]:
-        """The paths of the month files that were set aside."""
+        """Return the paths of the month files that were set aside."""
         return [path for _, path in self._months.set_aside_files()]
 
     def accept_missing(self) -> list[str]:
@@ -400,7 +400,7 @@ class SqliteChunks:
         return self._cold
 
     def missing_months(self) -> set[Month]:
-        """The months whose files were deleted."""
+        """Return the months whose files were deleted."""
         return {month for month, _ in self._months.missing()}
 
     def known_objects(self) -> set[str]:

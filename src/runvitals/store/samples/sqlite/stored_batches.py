@@ -67,7 +67,7 @@ class SequenceRanges:
         self.removed.add(first)
 
     def changed_ranges(self) -> list[list[int]]:
-        """The ranges that are not stored as they are."""
+        """Return the ranges that are not stored as they are."""
         return [self.ranges[bisect_right(self.ranges, [first, 1 << 63]) - 1] for first in self.changed]
 
     def note_written(self) -> None:
@@ -114,7 +114,7 @@ class StoredBatches:
         self._changed: set[_WriterKey] = set()
 
     def contains(self, run: int, writer: int, number: int) -> bool:
-        """Whether a batch was stored."""
+        """Return whether a batch was stored."""
         batches = self._load(run, writer)
         if number >= batches.begins:
             return number in batches.newest
@@ -130,7 +130,7 @@ class StoredBatches:
         self._changed.add((run, writer))
 
     def of_run(self, run: int) -> dict[int, list[tuple[int, int]]]:
-        """The ranges of all writers of a run."""
+        """Return the ranges of all writers of a run."""
         rows = self._connection.execute("SELECT DISTINCT writer FROM mark WHERE run=?", (run,))
         writers = {writer for (writer,) in rows} | {writer for of, writer in self._writers if of == run}
         by_writer = {writer: self._all_ranges(run, writer) for writer in sorted(writers)}
