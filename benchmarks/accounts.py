@@ -133,9 +133,9 @@ def rights_of_ingest(metadata_store: MetadataStore, headers: Headers) -> Callabl
 
     def ask() -> None:
         assert admits(headers)
-        known = access.ingest.known(headers)
-        assert known is not None
-        assert known.known(envelope) is not None
+        request_rights = access.ingest.known(headers)
+        assert request_rights is not None
+        assert request_rights.known(envelope) is not None
 
     return ask
 

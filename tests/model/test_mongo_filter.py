@@ -53,8 +53,8 @@ RUNS = [
 ]
 
 
-def _ids(wanted: object) -> str:
-    terms = parse_filters(json.dumps(wanted), STATES)
+def _ids(mongo_filter: object) -> str:
+    terms = parse_filters(json.dumps(mongo_filter), STATES)
     return "".join(run.id for run in run_filter.matching(RUNS, Filter(terms=terms)))
 
 

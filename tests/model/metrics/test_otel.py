@@ -62,9 +62,9 @@ def test_every_name_of_ours_leads_back_to_its_key(metric: Metric) -> None:
 def test_names_of_other_senders(
     name: str, attributes: dict[str, str], unit: str, is_counter: bool, key: str, factor: float
 ) -> None:
-    found = find(name, attributes, unit, is_counter)
-    assert found is not None
-    assert (found.key, found.factor) == (key, pytest.approx(factor))
+    match = find(name, attributes, unit, is_counter)
+    assert match is not None
+    assert (match.key, match.factor) == (key, pytest.approx(factor))
 
 
 @pytest.mark.parametrize(

@@ -108,10 +108,10 @@ def test_the_api_does_not_fail(journal: dict[str, list[Payload]], number_step: i
         plant(path, "abc", journal, number_step)
         client = Client(path)
         for part in PATHS:
-            answer = client.get(f"/api/v1/{part}")
+            response = client.get(f"/api/v1/{part}")
             # 422: what was asked for is too much, with what to do instead
-            assert answer.status_code in (200, 422), (part, answer.text)
-            assert answer.status_code == 200 or "healthy" not in part
+            assert response.status_code in (200, 422), (part, response.text)
+            assert response.status_code == 200 or "healthy" not in part
 
 
 def test_damaged_records_are_counted_and_named(tmp_path: Path) -> None:

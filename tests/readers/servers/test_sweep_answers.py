@@ -42,9 +42,9 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recordin
     server.close()
 
 
-def outcome(server: RecordingServer, answers: list[Any], capsys: pytest.CaptureFixture[str]) -> str:
+def outcome(server: RecordingServer, bodies: list[Any], capsys: pytest.CaptureFixture[str]) -> str:
     """What an agent prints that gets these answers. It must end with an error, and start nothing."""
-    for answer in answers:
+    for answer in bodies:
         body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         server.responses.append((200, {}, body))
     assert main(["agent", "digits/s1"]) == 1
@@ -102,9 +102,9 @@ def test_a_small_answer_that_unpacks_to_a_huge_one(
 
 
 def test_commands_of_a_newer_server_are_left_out(server: RecordingServer) -> None:
-    known = {"commands": [{"do": "dance"}, {"do": "exit"}]}
-    for answer in (SWEEP, AGENT, known, {"commands": []}):
-        server.responses.append((200, {}, json.dumps(answer).encode()))
+    newer = {"commands": [{"do": "dance"}, {"do": "exit"}]}
+    for body in (SWEEP, AGENT, newer, {"commands": []}):
+        server.responses.append((200, {}, json.dumps(body).encode()))
     assert main(["agent", "digits/s1"]) == 0
 
 

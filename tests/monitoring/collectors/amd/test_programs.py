@@ -131,7 +131,7 @@ def test_amd_smi_of_all_versions(answer: Any) -> None:
 
 
 def test_amd_smi_fan_baseboard_and_apu_clocks() -> None:
-    answer = {
+    output = {
         "gpu_data": [
             {
                 "gpu": 0,
@@ -154,7 +154,7 @@ def test_amd_smi_fan_baseboard_and_apu_clocks() -> None:
             },
         ]
     }
-    first, second = amd_smi.parse_metric(answer)
+    first, second = amd_smi.parse_metric(output)
     assert first.readings == {
         "powerWatts": 140.0,
         "ubbPowerWatts": 1200.0,
@@ -309,6 +309,6 @@ def test_a_program_adds_only_what_sysfs_lacks(tmp_path: Path, bin_folder: Path) 
 
 @pytest.mark.parametrize("number", [-1, 51236, 1e300, "99999999999"])
 def test_an_invalid_gpu_number_is_replaced_by_its_position(number: object) -> None:
-    answer = [{"gpu": 0}, {"gpu": number, "usage": {"gfx_activity": "7 %"}}]
-    assert [device.index for device in amd_smi.parse_metric(answer)] == [0, 1]
+    output = [{"gpu": 0}, {"gpu": number, "usage": {"gfx_activity": "7 %"}}]
+    assert [device.index for device in amd_smi.parse_metric(output)] == [0, 1]
     assert rocm_smi.parse({f"card{number}": OLD, "card1": OLD})[0].index == 1

@@ -61,8 +61,8 @@ def watched(nvml: FakeNvml, proc: Path) -> Iterator[Watched]:
 
 
 def of(tick: Tick, prefix: str) -> dict[str, float]:
-    found = {**tick.gauges, **tick.counters}
-    return {key[len(prefix) :]: value for key, value in found.items() if key.startswith(prefix)}
+    readings = {**tick.gauges, **tick.counters}
+    return {key[len(prefix) :]: value for key, value in readings.items() if key.startswith(prefix)}
 
 
 def test_all_keys_of_a_data_centre_gpu(watched: Watched) -> None:
@@ -289,8 +289,8 @@ def test_readings_without_a_value_are_absent(nvml: FakeNvml, proc: Path) -> None
     nvml.errors = {("nvmlDeviceGetCurrentClocksEventReasons", gpu): 3}
     watched = Watched(nvml, proc)
     watched.sample()
-    found = of(watched.sample(), "gpu.0.")
-    assert found == {"temp": 61.0, "memoryAllocatedBytes": 0.0, "otherMemoryBytes": 0.0}
+    readings = of(watched.sample(), "gpu.0.")
+    assert readings == {"temp": 61.0, "memoryAllocatedBytes": 0.0, "otherMemoryBytes": 0.0}
     absent = watched.source.absent
     reason = "not supported by the device or its driver (GPU 0)"
     assert absent["powerWatts"] == absent["gpu"] == absent["memory"] == absent["energyJoules"] == reason

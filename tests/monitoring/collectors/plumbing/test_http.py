@@ -16,9 +16,9 @@ from tests.monitoring.collectors.exporters import Exporter, ok
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-def fault(answer: bytes | None, **limits: float) -> str:
+def fault(sent: bytes | None, **limits: float) -> str:
     """The error of `get` for a response, without the address."""
-    with Exporter(answer) as exporter, pytest.raises(HttpError) as caught:
+    with Exporter(sent) as exporter, pytest.raises(HttpError) as caught:
         get(exporter.url, **limits)  # type: ignore[arg-type]
     text = str(caught.value)
     assert text.startswith(f"{exporter.url} ")
@@ -27,9 +27,9 @@ def fault(answer: bytes | None, **limits: float) -> str:
 
 def test_a_response_and_its_request() -> None:
     with Exporter(ok("up 1\n", "Content-Type: text/plain; version=0.0.4")) as exporter:
-        answer = get(exporter.url, {"X-Token": "abc"})
-    assert (answer.status, answer.body) == (200, b"up 1\n")
-    assert answer.headers["content-type"] == "text/plain; version=0.0.4"
+        response = get(exporter.url, {"X-Token": "abc"})
+    assert (response.status, response.body) == (200, b"up 1\n")
+    assert response.headers["content-type"] == "text/plain; version=0.0.4"
     first, *lines = exporter.requests[0].split("\r\n")
     assert first == "GET /metrics HTTP/1.1"
     assert set(lines) >= {
@@ -233,9 +233,9 @@ def test_tls_is_loaded_only_for_https() -> None:
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_long_response_is_passed_on_in_pieces(packed: bool) -> None:
     body = b"".join(b"line %d\n" % number for number in range(100_000))
-    answer = ok(gzip.compress(body), "Content-Encoding: gzip") if packed else ok(body)
+    sent = ok(gzip.compress(body), "Content-Encoding: gzip") if packed else ok(body)
     pieces: list[bytes] = []
-    with Exporter(answer) as exporter:
+    with Exporter(sent) as exporter:
         assert get(exporter.url, take=pieces.append).body == b""
     assert b"".join(pieces) == body
     assert max(map(len, pieces)) <= 1 << 16

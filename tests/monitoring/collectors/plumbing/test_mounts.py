@@ -22,7 +22,7 @@ def test_the_longest_mount_point_of_a_path_is_used(tmp_path: Path) -> None:
         path: mount_of(mounts, scope.path(path))
         for path in ("/etc", "/data", "/data/sharedness", "/data/shared/x")
     }
-    assert {path: found and found.kind for path, found in kinds.items()} == {
+    assert {path: kind and kind.kind for path, kind in kinds.items()} == {
         "/etc": "ext4",
         "/data": "xfs",
         "/data/sharedness": "xfs",
