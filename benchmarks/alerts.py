@@ -1,4 +1,4 @@
-"""What rules cost: a thousand rules on a thousand hosts that send a sample a second.
+"""Cost of alert rules: a thousand rules on a thousand hosts that send a sample a second.
 
 Usage: scripts/bench alerts [--hosts N] [--rules N] [--seconds N]
 """

@@ -1,4 +1,4 @@
-"""What terminal UIs cost: the time until the first chart is on the screen, and their CPU while they follow.
+"""Cost of terminal UIs: the time until the first chart is on the screen, and their CPU while they follow.
 
     scripts/bench leet [--seconds 30] [--history-minutes 60] [--starts 3]
 

@@ -1,4 +1,4 @@
-"""How fast the metadata store finds, sorts and groups runs: p50 and p95 of queries, on both databases.
+"""Speed of finding, sorting and grouping runs in the metadata store: p50 and p95 of queries on both.
 
     scripts/bench metadata [--runs 100000] [--database sqlite|postgresql] [--keep FILE]
 

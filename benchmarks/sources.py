@@ -61,7 +61,7 @@ PCI_DEVICES = 100
 
 
 class Cost(NamedTuple):
-    """What was measured, and the CPU time of one repetition in ms."""
+    """A measured reading, and the CPU time of one repetition in ms."""
 
     what: str
     ms: float

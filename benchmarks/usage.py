@@ -1,4 +1,4 @@
-"""How much CPU time the roll-up of usage takes: hosts that sample once a second, computed every five minutes.
+"""CPU time of the roll-up of usage: hosts that sample once a second, computed every five minutes.
 
     scripts/bench usage [--hosts 1000] [--devices 8] [--minutes 30]
 

@@ -30,7 +30,7 @@ from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import open_metadata_store
 
 PATIENCE_S: Final = 300.0
-"""How long the server and the runs may take to start, on a busy machine."""
+"""The server and the runs may take this long to start, on a busy machine."""
 _DAY_MS: Final = 86_400_000
 _LABELLER: Final = "Labeller"
 
@@ -103,7 +103,7 @@ RUNS: Final = (
 
 @dataclass
 class Secrets:
-    """What is shown once: passwords and keys by user or service account, and the path of the invitation."""
+    """Secrets shown once: passwords and keys by user or service account, and the path of the invitation."""
 
     passwords: dict[str, str] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
@@ -254,7 +254,7 @@ class Demo:
         return rows
 
     def text(self) -> str:
-        """Who may sign in where, and what else there is."""
+        """Return who may sign in where, and what else there is."""
         header = ["USER", "PASSWORD", "WHO"]
         people = [[person.name, self.made.passwords[person.name], person.about] for person in PEOPLE]
         return "\n".join(

@@ -69,7 +69,7 @@ def python_of(version: str) -> str:
 
 
 def session(python: str, rows: int) -> tuple[dict[str, Any], float]:
-    """What a client read back, and the CPU time of the server."""
+    """Return what a client read back, and the CPU time of the server."""
     with tempfile.TemporaryDirectory() as folder, server.serving(f"{folder}/store") as (pid, port):
         home = f"{folder}/home"
         os.mkdir(home)
@@ -93,7 +93,7 @@ def session(python: str, rows: int) -> tuple[dict[str, Any], float]:
 
 
 def differences(result: dict[str, Any], rows: int) -> list[str]:
-    """What a client read that it had not logged."""
+    """Return what a client read that it had not logged."""
     expected: dict[str, Any] = {
         "large": {"rows": rows, **FINISHED},
         "begun again": {"rows": 3, **FINISHED},

@@ -1,4 +1,4 @@
-"""What a training does with wandb, of any version from 0.16 on: the benchmark runs it with each version.
+"""A training with wandb, of any version from 0.16 on: the benchmark runs it with each version.
 
 python wandb_session.py ROWS
 
@@ -29,7 +29,7 @@ def logged(count: int, factor: float = 1.0, **how: Any) -> Any:
 
 
 def read(run: str) -> dict[str, Any]:
-    """How many rows a run has, what is wrong with their steps, and its state."""
+    """Return the number of a run's rows, whether their steps ascend, and its state."""
     remote_run = wandb.Api(timeout=120).run(f"{PROJECT}/{run}")
     steps = [row["_step"] for row in remote_run.scan_history(keys=["_step", "metric_0"])]
     return {"rows": len(steps), "ordered": steps == sorted(set(steps)), "state": remote_run.state}

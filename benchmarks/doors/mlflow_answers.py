@@ -165,7 +165,7 @@ def _mlflow_server(folder: Path) -> Iterator[str]:
 
 
 def _answers(url: str, folder: Path, rounds: int) -> list[list[Any]]:
-    """What a server answers to the session: method, path, status and body of each request."""
+    """Return a server's responses to the session: method, path, status and body of each request."""
     environ = {**os.environ, "MLFLOW_TRACKING_URI": url, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
     command = [sys.executable, "-W", "ignore", "-c", _SESSION, url, str(rounds)]
     done = subprocess.run(command, env=environ, cwd=folder, capture_output=True, text=True, check=False)

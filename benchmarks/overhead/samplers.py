@@ -1,4 +1,4 @@
-"""How the training process uses each tool: import it, start it, log a row, stop it.
+"""The tools as the training process uses them: import, start, log a row, stop.
 
 This module is loaded into the measured process, so it imports very little.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
             """(start, end, number of values) of each sample taken inside this process, in ns UTC."""
 
         def about(self) -> dict[str, str]:
-            """What the benchmark needs to find the records."""
+            """Return what the benchmark needs to find the records."""
 
         def stop(self) -> None: ...
 

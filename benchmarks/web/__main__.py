@@ -1,4 +1,4 @@
-"""How fast the page is, in Chromium: first chart, all charts in view, zoom, live view, bytes and memory.
+"""Speed of the page in Chromium: first chart, all charts in view, zoom, live view, bytes and memory.
 
     scripts/bench web [--quick] [--only fleet|day|live|workspace] [--no-peers]
 

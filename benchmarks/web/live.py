@@ -18,7 +18,7 @@ from runvitals.journal.writer import JournalWriter
 
 DEVICES, BEFORE_S, HOUR_S, TASK_MS = 64, 600, 3600, 50
 SPEED = 60
-"""How much faster than they would come the samples of an hour are played."""
+"""The samples of an hour are played this many times faster than they were taken."""
 METRICS = ("gpu", "memory", "memoryAllocated", "temp", "powerWatts", "smClock", "memoryClock", "fanPercent")
 
 

@@ -99,7 +99,7 @@ def test_a_response_without_end(serve: Serve, first: bytes, repeated: bytes) -> 
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
         _CHUNKED + b"-5\r\nabc\r\n",
@@ -108,8 +108,8 @@ def test_a_response_without_end(serve: Serve, first: bytes, repeated: bytes) -> 
         b"nonsense",
     ],
 )
-def test_an_invalid_response_is_a_failed_connection(serve: Serve, answer: bytes) -> None:
-    client = HttpClient(serve(answer, b""))
+def test_an_invalid_response_is_a_failed_connection(serve: Serve, response: bytes) -> None:
+    client = HttpClient(serve(response, b""))
     for _ in range(2):  # the rest of an invalid response is not taken for the next one
         with pytest.raises(ConnectionError, match="could not reach http://127"):
             client.post("/", b"{}", {})

@@ -54,15 +54,15 @@ def test_the_summary_of_rows(kinds: dict[str, str], expected: dict[str, Any]) ->
 
 
 def test_a_state_restores_everything() -> None:
-    found = summary_of(ROWS, acc="mean", loss="min")
-    state = loads(dumps(found.state()))
+    original = summary_of(ROWS, acc="mean", loss="min")
+    state = loads(dumps(original.state()))
     assert is_summary_state(state)
     again = WriterSummary()
-    again.rules = found.rules
+    again.rules = original.rules
     again.restore(state)
-    for summary in (found, again):
+    for summary in (original, again):
         summary.add({"loss": 0.5, "acc": 0.9}, 5000)
-    assert combined_summary([again], found.rules) == combined_summary([found], found.rules)
+    assert combined_summary([again], original.rules) == combined_summary([original], original.rules)
 
 
 def test_a_limited_state_has_the_first_metrics() -> None:

@@ -10,9 +10,9 @@ from runvitals.monitoring.collectors.amd.gpu_metrics import decode, partitions
 
 
 def table(content: int, size: int = 4096) -> bytearray:
-    made = bytearray(size)
-    pack_into("<HBB", made, 0, size, 1, content)
-    return made
+    header = bytearray(size)
+    pack_into("<HBB", header, 0, size, 1, content)
+    return header
 
 
 def test_energy_since_revision_4() -> None:
@@ -37,10 +37,10 @@ def test_apu_clocks_are_current_else_average() -> None:
     assert decode(bytes(newest)) == {"graphicsClock": 2900.0}
 
 
-@pytest.mark.parametrize("made", [b"", b"\x04\x00\x01", bytes(table(99)), bytes(table(3)[:12])])
-def test_unknown_or_truncated_tables_have_no_readings(made: bytes) -> None:
-    assert decode(made) == {}
-    assert partitions(made) == []
+@pytest.mark.parametrize("content", [b"", b"\x04\x00\x01", bytes(table(99)), bytes(table(3)[:12])])
+def test_unknown_or_truncated_tables_have_no_readings(content: bytes) -> None:
+    assert decode(content) == {}
+    assert partitions(content) == []
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,11 @@ def test_unknown_or_truncated_tables_have_no_readings(made: bytes) -> None:
 def test_partition_utilization_is_the_mean_of_its_dies(
     content: int, count_at: int, first: int, size: int
 ) -> None:
-    made = table(content, first + 8 * size + 8)
-    pack_into("<H", made, count_at, 2)
-    pack_into("<8I", made, first, 40, 60, *[0xFFFFFFFF] * 6)
-    pack_into("<8I", made, first + size, 10, *[0xFFFFFFFF] * 7)
-    assert partitions(bytes(made)) == [50.0, 10.0]
+    data = table(content, first + 8 * size + 8)
+    pack_into("<H", data, count_at, 2)
+    pack_into("<8I", data, first, 40, 60, *[0xFFFFFFFF] * 6)
+    pack_into("<8I", data, first + size, 10, *[0xFFFFFFFF] * 7)
+    assert partitions(bytes(data)) == [50.0, 10.0]
 
 
 def test_tables_of_the_first_revisions() -> None:

@@ -333,7 +333,7 @@ def test_series_of_other_hosts_only_are_an_error(exporter: Exporter) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "error"),
+    ("response", "error"),
     [
         (ok("{"), ValueError),
         (ok('{"status":"error","error":"bad query"}'), ValueError),
@@ -342,8 +342,8 @@ def test_series_of_other_hosts_only_are_an_error(exporter: Exporter) -> None:
         (b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", HttpError),
     ],
 )
-def test_invalid_responses_of_prometheus(exporter: Exporter, answer: bytes, error: type[Exception]) -> None:
-    exporter.answer = answer
+def test_invalid_responses_of_prometheus(exporter: Exporter, response: bytes, error: type[Exception]) -> None:
+    exporter.answer = response
     source = Dcgm(exporter.url.replace("/metrics", "/api/v1/query"), {})
     with pytest.raises(error):
         sampled(source)

@@ -59,7 +59,7 @@ def test_credentials_in_the_url_are_sent_but_never_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "sent",
     [
         b"HTTP/1.1 200 OK\r\n\r\nup 1\n",  # until the connection is closed
         b"HTTP/1.0 200 OK\r\ncontent-length: 5\r\n\r\nup 1\nand more",
@@ -68,8 +68,8 @@ def test_credentials_in_the_url_are_sent_but_never_reported() -> None:
         ok(gzip.compress(b"up 1\n", mtime=0), "Content-Encoding: gzip"),
     ],
 )
-def test_transfer_encodings(answer: bytes) -> None:
-    with Exporter(answer) as exporter:
+def test_transfer_encodings(sent: bytes) -> None:
+    with Exporter(sent) as exporter:
         assert get(exporter.url).body == b"up 1\n"
 
 
@@ -86,7 +86,7 @@ def test_a_unix_socket(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected"),
+    ("sent", "expected"),
     [
         (b"", "closed the connection without a response"),
         (b"220 mail.example.org ESMTP\r\n", "sent a response that is not HTTP"),
@@ -106,8 +106,8 @@ def test_a_unix_socket(tmp_path: Path) -> None:
         (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, "sent headers of more than 64 KiB"),
     ],
 )  # fmt: skip
-def test_invalid_responses(answer: bytes, expected: str) -> None:
-    assert fault(answer) == expected
+def test_invalid_responses(sent: bytes, expected: str) -> None:
+    assert fault(sent) == expected
 
 
 def test_invalid_compressed_data() -> None:
@@ -115,7 +115,7 @@ def test_invalid_compressed_data() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "sent",
     [
         ok(b"x" * 1001),
         b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1001,
@@ -123,8 +123,8 @@ def test_invalid_compressed_data() -> None:
         ok(gzip.compress(b"x" * 100_000, mtime=0), "Content-Encoding: gzip"),
     ],
 )
-def test_a_response_that_is_too_long(answer: bytes) -> None:
-    assert fault(answer, limit_bytes=1000) == "sent more than 1000 bytes"
+def test_a_response_that_is_too_long(sent: bytes) -> None:
+    assert fault(sent, limit_bytes=1000) == "sent more than 1000 bytes"
 
 
 def test_timeout() -> None:

@@ -99,8 +99,8 @@ def test_invalid_reports_are_counted(start: Start, tmp_path: Path) -> None:
         + b"\n"
     )
     monitor = start(f"cat {tmp_path}/out; exec sleep 60")
-    found = read_reports(monitor, 2)
-    assert found[0]["processes"][0]["pid"] == 5
+    read = read_reports(monitor, 2)
+    assert read[0]["processes"][0]["pid"] == 5
     assert monitor.malformed >= 2
     assert monitor.complaint
 
