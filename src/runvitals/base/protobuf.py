@@ -45,7 +45,10 @@ def uint(number: int, value: int) -> bytes:
 
 
 def text(number: int, value: str | bytes) -> bytes:
-    """A field of type string, bytes, a message, or packed numbers. Lone surrogates become question marks."""
+    """Return a field of type string, bytes, a message, or packed numbers.
+
+    Lone surrogates become question marks.
+    """
     data = value.encode("utf-8", "replace") if isinstance(value, str) else value
     return varint(number << 3 | LENGTH) + varint(len(data)) + data
 

@@ -148,7 +148,9 @@ def _too_deep() -> BadFilter:
 
 
 def parse_order(text: str | None) -> RunSort:
-    """The order of runs: `+created_at`, `-summary_metrics.loss`, `config.lr`; ascending without a sign.
+    """Return the order of runs: `+created_at`, `-summary_metrics.loss`, `config.lr`.
+
+    Ascending without a sign.
 
     Raises:
         BadFilter: runs cannot be ordered by this.

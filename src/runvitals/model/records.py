@@ -239,7 +239,10 @@ def _is_simple(payload: bytes) -> bool:
 
 
 def _is_plain_row(value: dict[str, Any]) -> bool:
-    """Whether a row of `log()` has the form that our own writers write. Fast, because there are many."""
+    """Return whether a row of `log()` has the form that our own writers write.
+
+    Fast, because there are many.
+    """
     t, step = value.get("t"), value.get("step")
     return (
         type(t) is int

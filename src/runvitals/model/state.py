@@ -89,7 +89,9 @@ def silence_ms(interval_s: float | None) -> int:
 
 
 def worst(endings: Iterable[Ending]) -> Ending:
-    """The ending of a whole run from those of its hosts; the first one of several that are equally bad.
+    """Return the ending of a whole run from those of its hosts.
+
+    The first one of several that are equally bad.
 
     Example:
         >>> worst([Ending("finished", 0), Ending("failed", 3), Ending("lost")])

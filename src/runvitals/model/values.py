@@ -82,7 +82,10 @@ class Sanitizer:
         self.faults: dict[str, int] = {}
 
     def row(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """A row of `log()` with valid names and values. A value whose corrected name is taken is left out."""
+        """Return a row of `log()` with valid names and values.
+
+        A value whose corrected name is taken is left out.
+        """
         row: dict[str, Any] = {}
         for name, value in data.items():
             if len(row) >= ROW_NAMES:

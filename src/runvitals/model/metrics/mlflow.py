@@ -117,7 +117,9 @@ def unit_of(name: str) -> str:
 
 
 def from_mlflow(name: str) -> Match | None:
-    """The definition and key of an MLflow name, with or without prefix and node id; None for other names.
+    """Return the definition and key of an MLflow name, with or without prefix and node id.
+
+    None for other names.
 
     Divide the value by the metric's `mlflow_factor` to convert it to our unit.
 

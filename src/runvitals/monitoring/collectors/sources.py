@@ -250,7 +250,10 @@ def _nothing() -> None:
 
 
 def _missing_parts(collector: Collector) -> str:
-    """The parts and the reasons; parts with the same reason together: `fanSpeed, temp: not supported`."""
+    """Return the parts and the reasons.
+
+    Parts with the same reason together: `fanSpeed, temp: not supported`.
+    """
     parts: Mapping[str, str] = getattr(collector, "absent", None) or {}
     alike: dict[str, list[str]] = {}
     for part, why in parts.items():

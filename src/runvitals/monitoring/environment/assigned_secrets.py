@@ -127,7 +127,10 @@ def _is_entry_of_secret(value: str, sign: int) -> bool:
 
 
 def _field(text: str, label: str) -> str:
-    """The last value of a field in a text: `name: API_KEY`, `"name": "API_KEY"`; "" if there is none."""
+    """Return the last value of a field in a text: `name: API_KEY`, `"name": "API_KEY"`.
+
+    "" if there is none.
+    """
     lower = text.lower()
     begin = lower.rfind(label)
     while begin >= 0:
@@ -247,7 +250,10 @@ def _is_permission(value: str, colon: int, name: str) -> bool:
 
 
 def _name_before(value: str, end: int) -> str:
-    """The name before a position; spaces, a closing quote and a bracket (`env["name"] =`) may be between."""
+    """Return the name before a position.
+
+    Spaces, a closing quote and a bracket (`env["name"] =`) may be between.
+    """
     least = max(0, end - _MAX_BLANKS)
     while end > least and (
         value[end - 1] in " \t\"'\\" or (value[end - 1] == "]" and value[end - 2 : end - 1] in _QUOTES)
@@ -275,7 +281,10 @@ def _value_after(value: str, at: int) -> int:
 
 
 def _value_end(value: str, start: int, whole: bool) -> int:
-    """The end of a value: its closing quote, else a space or sign; for a whole one, the end of the line."""
+    """Return the end of a value: its closing quote, else a space or sign.
+
+    For a whole one, the end of the line.
+    """
     quote = value[start - 1]  # there is always a sign before a value
     if quote in _QUOTES:
         return _quoted_end(value, start)

@@ -138,7 +138,9 @@ def _has_only_filters_of_user(config: list[str], deadline_s: float) -> bool:
 
 
 def _output(arguments: list[str], deadline_s: float, most: int = _MAX_OUTPUT) -> tuple[bytes, int | None]:
-    """The first `most` bytes that git prints, and its wait status as an exit code; None if there is none.
+    """Return the first `most` bytes that git prints, and its wait status as an exit code.
+
+    None if there is none.
 
     Git is killed when it has printed that much, and at the deadline.
     """
@@ -210,7 +212,10 @@ def _wait(pid: int, deadline_s: float) -> int | None:
 
 
 def _git_program() -> str | None:
-    """The absolute path of git. Relative folders in PATH are not searched: they may contain anything."""
+    """Return the absolute path of git.
+
+    Relative folders in PATH are not searched: they may contain anything.
+    """
     for folder in (*os.environ.get("PATH", "").split(":"), *_FURTHER_PATHS):
         program = f"{folder}/git"
         if folder.startswith("/") and os.access(program, os.X_OK) and os.path.isfile(program):

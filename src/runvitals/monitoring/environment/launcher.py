@@ -66,7 +66,9 @@ def _job(environ: Mapping[str, str], pid: int | None, host_root: str) -> Job | N
 
 
 def _ray(environ: Mapping[str, str]) -> Job | None:
-    """A worker of Ray Train. The scheduler's variables are ignored: each node may be a separate Slurm step.
+    """Return a worker of Ray Train.
+
+    The scheduler's variables are ignored: each node may be a separate Slurm step.
 
     A Ray job may be a sweep of many trainings; only the address of the rendezvous identifies one of them.
     """

@@ -174,7 +174,10 @@ def passwords(value: str) -> Iterator[tuple[int, int]]:
 
 
 def _word_end(value: str, start: int) -> int:
-    """The end of a word; for an option with a quoted value, such as `-p'a b'`, after the closing quote."""
+    """Return the end of a word.
+
+    For an option with a quoted value, such as `-p'a b'`, after the closing quote.
+    """
     end = start
     while end < len(value) and value[end] not in _BLANKS and value[end] not in "|&":
         end += 1

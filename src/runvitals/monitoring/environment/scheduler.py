@@ -65,7 +65,10 @@ def _kubernetes_name(environ: Mapping[str, str]) -> str | None:
 
 
 def slurm_step(environ: Mapping[str, str]) -> int | None:
-    """The step that srun started the process in; None in a batch script, a shell, or outside of Slurm."""
+    """Return the step that srun started the process in.
+
+    None in a batch script, a shell, or outside of Slurm.
+    """
     step = number(environ, "SLURM_STEP_ID", "SLURM_STEPID")
     if step is None or step >= _SLURM_FIRST_SPECIAL_STEP or "SLURM_PROCID" not in environ:
         return None

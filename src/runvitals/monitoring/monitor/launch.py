@@ -88,11 +88,11 @@ class MonitorSocket:
         return True
 
     def ask(self, message: Mapping[str, object], timeout_s: float) -> dict[str, Any] | None:
-        """Send a message and wait for the answer.
+        """Send a message and wait for the response.
 
-        Returns None if the monitor has gone or does not answer within `timeout_s`.
+        Returns None if the monitor has gone or does not respond within `timeout_s`.
 
-        A monitor that has detected the end of the process has sent its answer before, and may have exited.
+        A monitor that has detected the end of the process has sent its response before, and may have exited.
         """
         if not self.is_ours():
             return None
@@ -105,7 +105,7 @@ class MonitorSocket:
                 if not data:
                     return None
                 response += data
-            # A second answer may follow, that the whole run is over, if the last process left just then.
+            # A second response may follow, that the whole run is over, if the last process left just then.
             value = loads(response.partition(b"\n")[0])
         except (OSError, ValueError):  # ValueError: another program of this user has bound the address
             return None

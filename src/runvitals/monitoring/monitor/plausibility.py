@@ -123,7 +123,10 @@ class Plausibility:
         return list(faults.values())
 
     def _impossible_gauges(self, gauges: dict[str, float], checks: KeyChecks) -> Iterable[Fault]:
-        """The gauges that are out of range, and those computed from them. Rounds what is out by a little."""
+        """Yield the gauges that are out of range, and those computed from them.
+
+        Rounds what is out by a little.
+        """
         faults = []
         for position, (key, value) in enumerate(gauges.items()):
             least, most = checks.least[position], checks.most[position]

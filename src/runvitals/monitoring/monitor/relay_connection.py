@@ -266,7 +266,7 @@ class RelayConnection:
             self._sock, self.fd, self._buffer, self._unsent = None, -1, b"", b""
 
 
-def read_answer(sock: _socket.socket) -> dict[str, Any] | None:
+def read_response(sock: _socket.socket) -> dict[str, Any] | None:
     """Read a message from a relay. Returns None if the relay has gone or the socket's timeout has expired."""
     response = b""
     while b"\n" not in response:
@@ -287,14 +287,14 @@ def read_answer(sock: _socket.socket) -> dict[str, Any] | None:
 def ask(
     directory: str, message: Mapping[str, object], timeout_s: float, python: str = ""
 ) -> dict[str, Any] | None:
-    """Send a message to the relay and return its answer; None if there is no relay or no answer in time."""
+    """Send a message to the relay and return its response; None without a relay or a response in time."""
     sock = connect(directory, python)
     if sock is None:
         return None
     sock.settimeout(timeout_s)
     try:
         sock.sendall(dumps(message) + b"\n", NO_SIGNAL)
-        return read_answer(sock)
+        return read_response(sock)
     except OSError:
         return None
     finally:

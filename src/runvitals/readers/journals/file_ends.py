@@ -144,7 +144,9 @@ class WriterFileEnds:
 
 
 def naming_records(folder: str, writer: str, segments: Sequence[int]) -> Iterator[Record]:
-    """The records at the ends of a writer's files that may name the run. Samples and rows are not decoded.
+    """Yield the records at the ends of a writer's files that may name the run.
+
+    Samples and rows are not decoded.
 
     Raises:
         OSError: a file cannot be read.
@@ -170,5 +172,8 @@ def _has_summary(frame: frames.Frame) -> bool:
 
 
 def _frames_in(path: str, start: int, length: int) -> Iterator[frames.Frame]:
-    """The complete frames in part of a file, also from sealed blocks. The full reader reports damage."""
+    """Yield the complete frames in part of a file, also from sealed blocks.
+
+    The full reader reports damage.
+    """
     yield from whole_records(paths.read_range(path, start, length))

@@ -115,7 +115,9 @@ class Columns(Mapping[str, Series]):
         ]
 
     def in_mlflow(self) -> Columns:
-        """The same series with MLflow's names and units. Keys that MLflow has no name for are unchanged.
+        """Return the same series with MLflow's names and units.
+
+        Keys that MLflow has no name for are unchanged.
 
         Example:
             >>> run.metrics("gpu.*").in_mlflow()["system/gpu_0_power_usage_watts"]

@@ -109,7 +109,9 @@ class Client:
         return RemoteRun(self._connection, row, responses.run(row))
 
     def artifact(self, name: str) -> Artifact:
-        """A version of an artifact, by `[entity/]project/name[:alias]`; the alias may be a version: `v3`.
+        """Return a version of an artifact, by `[entity/]project/name[:alias]`.
+
+        The alias may be a version: `v3`.
 
         Raises:
             UnknownArtifact: there is none (a LookupError).

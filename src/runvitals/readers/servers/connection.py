@@ -115,7 +115,9 @@ class ApiConnection:
         return self._call("POST", path, b"{}")
 
     def send(self, method: str, path: str, body: Any) -> Any:
-        """The response to a change with a JSON body, or without one if it is None; None if it has no content.
+        """Return the response to a change with a JSON body, or without one if it is None.
+
+        None if it has no content.
 
         Raises:
             ServerError: the server rejected the request or is unreachable.

@@ -64,7 +64,7 @@ class AmdPrograms:
         self._resume_s = float("-inf")
 
     def devices(self, mono_s: float) -> list[AmdGpuReport] | None:
-        """Return the GPUs of a new answer since the last call, else None."""
+        """Return the GPUs of a new response since the last call, else None."""
         if mono_s < self._resume_s:
             return None
         program = self._programs[self._turn]

@@ -57,7 +57,7 @@ REMOTE = frozenset(
 # StatvfsResult changes slowly, and reading it costs 20 µs, or a round trip to the server of a remote file
 # system.
 EVERY_S = 10.0
-# While the first answer of a server is outstanding, and how long it may be.
+# While the first response of a server is outstanding, and how long it may be.
 WAITING_S = 1.0
 LATE_S = 5.0
 # A path has fewer names, with those of its links; limited in case of a cycle.
@@ -200,7 +200,7 @@ class RemotePath:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether its first answer is outstanding, and not late."""
+        """Whether its first response is outstanding, and not late."""
         return self._absent is None
 
     def sample(self, tick: Tick) -> dict[str, str]:

@@ -124,7 +124,10 @@ def is_enabled(nvml: Nvml, handle: object) -> bool:
 
 
 def slices(nvml: Nvml, handle: object) -> tuple[list[MigSlice], dict[int, str]]:
-    """The slices of a GPU, and place -> error for those that could not be opened. Empty places are normal."""
+    """Return the slices of a GPU, and place -> error for those that could not be opened.
+
+    Empty places are normal.
+    """
     opened: list[MigSlice] = []
     problems: dict[int, str] = {}
     if not is_enabled(nvml, handle):

@@ -280,7 +280,10 @@ class SmiGpu:
 
 
 def _value(text: str | None, unit: str) -> float | None:
-    """A field's number; None if it has none, "N/A", "[Unknown Error]", "GPU is lost" …, or is below 0."""
+    """Return a field's number.
+
+    None if it has none, "N/A", "[Unknown Error]", "GPU is lost" …, or is below 0.
+    """
     if text is None:
         return None
     if unit in _WORDS:

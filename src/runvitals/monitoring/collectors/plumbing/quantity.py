@@ -42,7 +42,9 @@ _GREATEST = 1e30
 
 
 def split(text: str) -> tuple[float, str] | None:
-    """A number and its unit, without surrounding whitespace and brackets; None if the text is not a quantity.
+    """Return a number and its unit, without surrounding whitespace and brackets.
+
+    None if the text is not a quantity.
 
     Example:
         >>> split("1300MHz"), split(" .97 %"), split("(800Mhz)"), split("7")
@@ -105,7 +107,9 @@ def whole(text: object, most: int) -> int | None:
 
 
 def heading(title: str) -> tuple[str, str]:
-    """The name in the heading of a column, in lower case, and the unit in brackets behind it; "" without one.
+    """Return the name in the heading of a column, in lower case, and the unit in brackets behind it.
+
+    "" without one.
 
     Example:
         >>> heading("VRAM Total Memory (B)"), heading("GPU Core Temperature (Celsius Degree)")

@@ -176,7 +176,10 @@ class StreamingTool:
         return lines
 
     def reject(self, lines: Sequence[bytes]) -> ToolFailed:
-        """The error to raise if none of the lines can be parsed; it stands until other lines arrive."""
+        """Return the error to raise if none of the lines can be parsed.
+
+        It stands until other lines arrive.
+        """
         excerpt = first_lines(b"\n".join(lines))
         self._failure = f"{self.argv[0]}: cannot parse the output: {excerpt}"
         return ToolFailed(self._failure)
@@ -235,7 +238,10 @@ class StreamingTool:
 
 
 def _has_ended(killed: Child | None, mono_s: float, program: str) -> bool:
-    """Whether a killed child has ended. While one is stuck in a driver, another would get stuck too."""
+    """Return whether a killed child has ended.
+
+    While one is stuck in a driver, another would get stuck too.
+    """
     if killed is None or killed.killed_s is None or killed.has_ended():
         return True
     waited_s = mono_s - killed.killed_s

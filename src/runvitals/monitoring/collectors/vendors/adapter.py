@@ -260,7 +260,10 @@ class Smi:
         return None if output is None else self._rows(output, tick)
 
     def _complete_rows(self, output: bytes) -> list[Row] | None:
-        """The rows of complete output. None if it is invalid or a device is missing: it may be truncated."""
+        """Return the rows of complete output.
+
+        None if it is invalid or a device is missing: it may be truncated.
+        """
         try:
             rows = self._vendor.rows(output)
         except ValueError:

@@ -25,7 +25,9 @@ _CHIP = ("chip phy-id", "bus-id", "aicore(%) memory-usage(mb) hbm-usage(mb)")
 
 
 def rows(output: bytes) -> list[Row]:
-    """A row for each chip; a card may have two. Two lines describe a chip: that of its NPU, and its own.
+    """Return a row for each chip; a card may have two.
+
+    Two lines describe a chip: that of its NPU, and its own.
 
     Rows in between with alarms, and the processes at the end, are left out.
     """

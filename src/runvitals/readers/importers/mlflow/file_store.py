@@ -51,7 +51,10 @@ class MlflowFileStore:
                 yield _run(folder, about, experiment.get("name") or os.path.basename(path))
 
     def metrics(self, run: MlflowStoreRun) -> Iterator[MlflowMetric]:
-        """The values of all metrics of a run. A line that is not a value, such as a cut one, is left out."""
+        """Yield the values of all metrics of a run.
+
+        A line that is not a value, such as a cut one, is left out.
+        """
         for folder in _run_folders(self._folder, run.id):
             root = os.path.join(folder, "metrics")
             for key, path in _files(root):
@@ -124,7 +127,10 @@ def _text(path: str) -> str:
 
 
 def _read_description(folder: str) -> dict[str, str] | None:
-    """The entries of a `meta.yaml`, which are texts and numbers on one level; None if there is none."""
+    """Return the entries of a `meta.yaml`, which are texts and numbers on one level.
+
+    None if there is none.
+    """
     try:
         content = _text(os.path.join(folder, _DESCRIPTION))
     except OSError:

@@ -159,7 +159,10 @@ class MaintenanceThread:
             self._seal_together(self._detach(self._to_seal()))
 
     def _to_seal(self) -> list[Head]:
-        """The heads that are full, old, take too much memory, or keep the log long; at most for one step."""
+        """Return the heads that are full, old, take too much memory, or keep the log long.
+
+        At most for one step.
+        """
         now_s = time.monotonic()
         unsealed = self._heads.unsealed()
         retried = [head for head in unsealed if head.retry_s <= now_s]
@@ -305,7 +308,10 @@ class MaintenanceThread:
 
 
 def _choose_heads(max_samples: int, heads: Iterable[Head]) -> list[Head]:
-    """The first heads with at most `max_samples` samples together, each run once; at least one head."""
+    """Return the first heads with at most `max_samples` samples together, each run once.
+
+    At least one head.
+    """
     chosen: dict[int, Head] = {}
     samples = 0
     for head in heads:

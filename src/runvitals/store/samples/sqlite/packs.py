@@ -42,7 +42,9 @@ class Pack(NamedTuple):
         return on_disk(self.metrics, *self._unpack())
 
     def series(self, metric: int) -> tuple[Integers, Floats] | None:
-        """The samples of one metric, with ascending and unique times; None if the pack does not contain it.
+        """Return the samples of one metric, with ascending and unique times.
+
+        None if the pack does not contain it.
 
         Raises:
             CorruptData: the pack is damaged.
