@@ -78,7 +78,7 @@ def _check(value: object, path: str, levels: int) -> None:
             raise _too_deep(path)
         for key, item in value.items():
             if not isinstance(key, str):
-                raise _invalid(path, f"the key {str(key)[:_SHOWN]} is no text; expected one")
+                raise _invalid(path, f"the key {str(key)[:_SHOWN]} is not a text; expected one")
             if not is_unicode(key):
                 raise _invalid(path, f"the key {plain_text(key)[:_SHOWN]!r} {_SURROGATE}")
             if type(item) not in _SCALARS:

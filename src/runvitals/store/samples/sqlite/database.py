@@ -152,7 +152,7 @@ def _check_kind(path: str) -> None:
     """Check that the path and its companions are files.
 
     Raises:
-        DamagedFile: what is at the path is no file: a folder, or a pipe, which would be waited for.
+        DamagedFile: there is no file at the path, but a folder, or a pipe, which would be waited for.
         StoreError: the same of one of its companion files.
     """
     if os.path.lexists(path) and not os.path.isfile(path):
@@ -178,7 +178,7 @@ def open_read_only(path: str) -> sqlite3.Connection:
     """Open any SQLite file for reading, also on a read-only file system.
 
     Raises:
-        OSError: it does not exist, or is no file.
+        OSError: it does not exist, or is not a file.
         sqlite3.Error: it could not be read.
     """
     os.stat(path)
