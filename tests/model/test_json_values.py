@@ -42,9 +42,9 @@ def test_what_a_reader_could_not_show_is_refused_with_its_place(text: str, why: 
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        ({"a": {None: 1}}, "a: the key None is no text"),
-        ({"a": {True: 1}}, "a: the key True is no text"),
-        ([{7: 1}], r"\[0\]: the key 7 is no text"),
+        ({"a": {None: 1}}, "a: the key None is not a text"),
+        ({"a": {True: 1}}, "a: the key True is not a text"),
+        ([{7: 1}], r"\[0\]: the key 7 is not a text"),
         ({"a": b"x"}, "a: a value of type bytes, which JSON does not have"),
         ({"a": msgspec.msgpack.Ext(5, b"x")}, "a: a value of type Ext"),
         ({"a": datetime(2026, 1, 1, tzinfo=timezone.utc)}, "a: a value of type datetime"),
