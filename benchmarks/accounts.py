@@ -1,4 +1,4 @@
-"""What a decision about rights costs: p50 and p99 by kind of principal, and on a server, from its cache.
+"""Cost of a decision about rights: p50 and p99 by kind of principal, and on a server, from its cache.
 
     scripts/bench accounts [--times 20000]
 
@@ -110,7 +110,7 @@ def on_a_server(times: int) -> float:
 
 
 def rights_of_ingest(metadata_store: MetadataStore, headers: Headers) -> Callable[[], object]:
-    """What the fast path asks about the rights of a request whose key and run are known."""
+    """Return what the fast path asks about the rights of a request with a known key and run."""
     access = Entrances(
         metadata_store,
         lambda: time.time_ns() // 1_000_000,
@@ -133,9 +133,9 @@ def rights_of_ingest(metadata_store: MetadataStore, headers: Headers) -> Callabl
 
     def ask() -> None:
         assert admits(headers)
-        known = access.ingest.known(headers)
-        assert known is not None
-        assert known.known(envelope) is not None
+        request_rights = access.ingest.known(headers)
+        assert request_rights is not None
+        assert request_rights.known(envelope) is not None
 
     return ask
 

@@ -1,4 +1,4 @@
-"""What rules cost: a thousand rules on a thousand hosts that send a sample a second.
+"""Cost of alert rules: a thousand rules on a thousand hosts that send a sample a second.
 
 Usage: scripts/bench alerts [--hosts N] [--rules N] [--seconds N]
 """
@@ -23,7 +23,7 @@ STATISTICS = (("last", 0), ("mean", 60), ("max", 300), ("mean", 900))
 
 def rules(number: int) -> tuple[AlertRule, ...]:
     """Rules with different metrics, windows and thresholds; the values cross some of them."""
-    made = []
+    rows = []
     for index in range(number):
         statistic, window = STATISTICS[index // len(METRICS) % len(STATISTICS)]
         condition = {
@@ -35,8 +35,8 @@ def rules(number: int) -> tuple[AlertRule, ...]:
             "value": 40 + index * 60 / number,
             "clear": 35 + index * 60 / number,
         }
-        made.append(rule({"name": f"rule {index}", "for": index % 4 * 30, "condition": condition}, index + 1))
-    return tuple(made)
+        rows.append(rule({"name": f"rule {index}", "for": index % 4 * 30, "condition": condition}, index + 1))
+    return tuple(rows)
 
 
 def main() -> None:
@@ -45,12 +45,12 @@ def main() -> None:
     parser.add_argument("--rules", type=int, default=1000)
     parser.add_argument("--seconds", type=int, default=120)
     arguments = parser.parse_args()
-    known = rules(arguments.rules)
+    stored_rules = rules(arguments.rules)
     keys = [*METRICS, *(f"other.{number}" for number in range(OTHERS))]
     ids = tuple(range(1, len(keys) + 1))
     metrics = dict(zip(ids, keys, strict=True))
     hosts = [
-        WatchedHost(lane, lane, f"node{lane}", "monitor", known, metrics)
+        WatchedHost(lane, lane, f"node{lane}", "monitor", stored_rules, metrics)
         for lane in range(1, arguments.hosts + 1)
     ]
     started_s = time.process_time()
@@ -67,8 +67,8 @@ def main() -> None:
             for row, host in enumerate(hosts)
         ]
         started_s = time.process_time()
-        for one in series.rounds(batches, 0):
-            transitions += len(series.add(one))
+        for values in series.rounds(batches, 0):
+            transitions += len(series.add(values))
         used_s += time.process_time() - started_s
     per_second = used_s / arguments.seconds
     size = len(series.evaluation.slots)

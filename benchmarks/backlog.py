@@ -29,7 +29,7 @@ WEEK_S = 7 * 86_400
 
 
 class Usage(NamedTuple):
-    """What a process used."""
+    """The CPU time and memory that a process used."""
 
     cpu_s: float
     wall_s: float

@@ -67,8 +67,8 @@ def counting() -> Iterator[Callable[[], dict[str, int]]]:
 
     def came() -> dict[str, int]:
         here.send(None)
-        found: dict[str, int] = here.recv()
-        return found
+        counts: dict[str, int] = here.recv()
+        return counts
 
     yield came
     process.join()

@@ -128,7 +128,7 @@ def measured(case: Case, seconds: int, every_s: int) -> Cost:
         return cost._replace(bytes=cost.bytes + reported + files)
 
 
-def deliver(case: Case, url: str, folder: str, made: Iterable[dict[str, float]], every_s: int) -> Cost:
+def deliver(case: Case, url: str, folder: str, samples: Iterable[dict[str, float]], every_s: int) -> Cost:
     """The result of a delivery; `bytes` are those of scrapes."""
     page = exporter.acquire(PAGE) if case.destination.startswith("prometheus") else None
     about = {"run": "bench", "project": "bench", "host": "node1", "role": "monitor", "interval_s": 1.0}
@@ -141,7 +141,7 @@ def deliver(case: Case, url: str, folder: str, made: Iterable[dict[str, float]],
     began_ms = time.time_ns() // 1_000_000 - 3_600_000
     scraped = counted = 0
     cpu_s = 0.0
-    for second, sample in enumerate(made, 1):
+    for second, sample in enumerate(samples, 1):
         journal.sample(time.time_ns() // 1_000_000 if page else began_ms + 1000 * second, sample)
         if second % every_s:
             continue
@@ -165,8 +165,8 @@ def scrape(port: int) -> int:
     """Scrape like Prometheus; returns the size of the response body."""
     headers = {"Accept": "application/openmetrics-text;version=1.0.0", "Accept-Encoding": "gzip"}
     request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers=headers)
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        return len(answer.read())
+    with urllib.request.urlopen(request, timeout=10) as response:
+        return len(response.read())
 
 
 def samples(seconds: int) -> Iterator[dict[str, float]]:

@@ -51,12 +51,12 @@ def host_readings(count: int) -> list[dict[str, float]]:
     keys = [f"source.{i}.metric" for i in range(VALUES)]
     counters = [float(numbers.randrange(10**9)) for _ in range(COUNTERS)]
     constants = [numbers.random() * 1e5 for _ in range(VALUES - COUNTERS - PERCENTAGES)]
-    found = []
+    readings = []
     for _ in range(count):
         counters = [value + numbers.randrange(0, 100_000, 512) for value in counters]
         percentages = [numbers.randrange(101) / 1.01 for _ in range(PERCENTAGES)]
-        found.append(dict(zip(keys, [*percentages, *counters, *constants], strict=True)))
-    return found
+        readings.append(dict(zip(keys, [*percentages, *counters, *constants], strict=True)))
+    return readings
 
 
 def write(journal: JournalWriter, readings: list[dict[str, float]]) -> None:

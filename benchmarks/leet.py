@@ -1,4 +1,4 @@
-"""What terminal UIs cost: the time until the first chart is on the screen, and their CPU while they follow.
+"""Cost of terminal UIs: the time until the first chart is on the screen, and their CPU while they follow.
 
     scripts/bench leet [--seconds 30] [--history-minutes 60] [--starts 3]
 
@@ -108,7 +108,7 @@ class LiveRun:
 
     def _append(self, records: list[bytes]) -> None:
         size = self.file.stat().st_size if self.file.exists() else 0
-        data, self._number = encoding.framed(records, size, self._number)
+        data, self._number = encoding.frame(records, size, self._number)
         with open(self.file, "ab") as file:
             file.write(data)
 
@@ -260,13 +260,13 @@ def main() -> None:
         for title, command in commands.items():
             try:
                 with run.going_on():
-                    found = measure(folder, command, arguments.starts, arguments.seconds)
+                    result = measure(folder, command, arguments.starts, arguments.seconds)
             except RuntimeError as error:
                 print(f"| {title} | {' '.join(str(error).split())[:160]} | – | – | – | – | – |", flush=True)
                 continue
-            paint = f"{found.paint_s:.2f} s | {found.paint_cpu_s:.2f} s"
-            charts = f"{found.start_s:.2f} s | {found.start_cpu_s:.2f} s"
-            shown = f"{charts} | {found.cpu_percent:.1f} % | {found.sent / 1000.0:.1f} kB/s"
+            paint = f"{result.paint_s:.2f} s | {result.paint_cpu_s:.2f} s"
+            charts = f"{result.start_s:.2f} s | {result.start_cpu_s:.2f} s"
+            shown = f"{charts} | {result.cpu_percent:.1f} % | {result.sent / 1000.0:.1f} kB/s"
             print(f"| {title} | {paint} | {shown} |", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""How fast the metadata store finds, sorts and groups runs: p50 and p95 of queries, on both databases.
+"""Speed of finding, sorting and grouping runs in the metadata store: p50 and p95 of queries on both.
 
     scripts/bench metadata [--runs 100000] [--database sqlite|postgresql] [--keep FILE]
 
@@ -99,7 +99,7 @@ def build(metadata_store: MetadataStore, runs: int) -> None:
             ]
             metadata_store.writers.record_ends([end for end in ends if chance.random() < 0.97])
         with spending(spent, "statistics"):
-            computed = [ComputedStatistics(one.run_id, now_ms, _statistics(chance)) for one in joined]
+            computed = [ComputedStatistics(writer.run_id, now_ms, _statistics(chance)) for writer in joined]
             for part in range(0, len(computed), 100):
                 metadata_store.run_statistics.put(computed[part : part + 100])
     for what, seconds in spent.items():
@@ -158,14 +158,14 @@ def _config(chance: random.Random, words: list[str]) -> dict[str, object]:
         "model": {"name": chance.choice(MODELS), "layers": chance.randrange(96), "dropout": chance.random()},
         "data": f"/data/sets/{chance.choice(words)}/{chance.choice(words)}",
         "amp": chance.random() < 0.7,
-        **{f"option_{place}": chance.choice(words) for place in range(4)},
-        **{f"number_{place}": chance.randrange(1000) for place in range(6)},
+        **{f"option_{number}": chance.choice(words) for number in range(4)},
+        **{f"number_{number}": chance.randrange(1000) for number in range(6)},
     }
 
 
 def _summary(chance: random.Random) -> dict[str, object]:
     loss = math.nan if chance.random() < 0.02 else chance.expovariate(2)
-    others = {f"metric_{place}": chance.gauss(0, 1) for place in range(8)}
+    others = {f"metric_{number}": chance.gauss(0, 1) for number in range(8)}
     return {"loss": loss, "accuracy": chance.random(), **others}
 
 
@@ -227,9 +227,9 @@ def measure(metadata_store: MetadataStore, runs: int) -> None:
     print("  one run and many")
     report("sections of 100 runs", lambda: metadata_store.sections.read(numbers, ["summary", "config"]))
     report("find by id", lambda: metadata_store.runs.find(chance.choice(rare).uid, now_ms))
-    known = [WriterRegistration(row.uid, "monitor.x.1") for row in rare[:100]]
-    writers = [writer.writer_id for writer in metadata_store.writers.join(known, now_ms)]
-    report("100 writers join again", lambda: metadata_store.writers.join(known, now_ms))
+    registrations = [WriterRegistration(row.uid, "monitor.x.1") for row in rare[:100]]
+    writers = [writer.writer_id for writer in metadata_store.writers.join(registrations, now_ms)]
+    report("100 writers join again", lambda: metadata_store.writers.join(registrations, now_ms))
     report(
         "100 signs of life",
         lambda: metadata_store.writers.record_heartbeats(
@@ -257,8 +257,8 @@ def _measure_tables(metadata_store: MetadataStore, now_ms: int) -> None:
         "the same, half of them (project)": ("project:main", "group,-system.gpu,name"),
     }
     for name, (text, order) in pages.items():
-        wanted, sort = Filter(terms=parse(text)), RunSort.parse(order, descending=False)
-        report(name, partial(metadata_store.runs.page, wanted, sort, now_ms))
+        query, sort = Filter(terms=parse(text)), RunSort.parse(order, descending=False)
+        report(name, partial(metadata_store.runs.page, query, sort, now_ms))
     numbers = [row.id for row in metadata_store.runs.page(Filter(), RunSort(), now_ms).runs]
     columns = ["config.lr", "config.model.name", "summary.loss", "system.gpu", "system.energy"]
     report("5 columns of 100 runs", partial(metadata_store.runs.field_values, numbers, columns))
@@ -289,8 +289,8 @@ def _three(chance: random.Random) -> Filter:
 
 
 def _page(metadata_store: MetadataStore, ask: Callable[[], tuple[Filter, RunSort]], now_ms: int) -> None:
-    wanted, sort = ask()
-    metadata_store.runs.page(wanted, sort, now_ms)
+    rows, sort = ask()
+    metadata_store.runs.page(rows, sort, now_ms)
 
 
 def _deep(metadata_store: MetadataStore, sort: RunSort, now_ms: int) -> str | None:

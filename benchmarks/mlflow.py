@@ -94,8 +94,8 @@ class Server:
 
     def _is_up(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{URI}/health", timeout=5) as answer:
-                return bool(answer.status == 200)
+            with urllib.request.urlopen(f"{URI}/health", timeout=5) as response:
+                return bool(response.status == 200)
         except OSError:
             return False
 
@@ -111,8 +111,8 @@ class Server:
     def points(self, run: str) -> int:
         """The number of points of one system metric of a run."""
         question = f"{URI}/api/2.0/mlflow/metrics/get-history?run_id={run}&metric_key={MEMORY_KEY}"
-        with urllib.request.urlopen(question, timeout=30) as answer:
-            return len(json.loads(answer.read()).get("metrics", ()))
+        with urllib.request.urlopen(question, timeout=30) as response:
+            return len(json.loads(response.read()).get("metrics", ()))
 
     def close(self) -> None:
         self._process.terminate()
@@ -242,15 +242,15 @@ def measure(case: str, seconds: float, server: Server, folder: Path) -> Result:
 
 def points_of_short_runs(case: str, server: Server, folder: Path) -> list[int]:
     """The numbers of points of runs of 0.3, 1.5 and 3.5 s at an interval of 1 s."""
-    found = []
+    points = []
     for length_s in (0.3, 1.5, 3.5):
         training = Training(case, -length_s, folder)
         try:
             training.finish()
-            found.append(server.points(training.run))
+            points.append(server.points(training.run))
         finally:
             training.close()
-    return found
+    return points
 
 
 def points_of_killed_runs(case: str, server: Server, folder: Path) -> int:

@@ -149,13 +149,13 @@ def compare_process(pid: int) -> None:
 
 def known_fields() -> dict[str, str]:
     """Our name → nvidia-smi's, for the fields that this version of nvidia-smi supports."""
-    known = {}
+    fields = {}
     for ours, names, _, _ in QUERIES:
         for name in names:
             if "not a valid field" not in smi(f"--query-gpu={name}", "--format=csv,noheader,nounits"):
-                known[ours] = name
+                fields[ours] = name
                 break
-    return known
+    return fields
 
 
 def query(fields: dict[str, str]) -> dict[tuple[str, str], float]:
@@ -173,8 +173,8 @@ def query(fields: dict[str, str]) -> dict[tuple[str, str], float]:
 
 
 def smi(*arguments: str) -> str:
-    found = subprocess.run(["nvidia-smi", *arguments], capture_output=True, text=True, check=False)
-    return (found.stdout + found.stderr).strip()
+    completed = subprocess.run(["nvidia-smi", *arguments], capture_output=True, text=True, check=False)
+    return (completed.stdout + completed.stderr).strip()
 
 
 # -- what it costs
@@ -266,7 +266,7 @@ def burn(seconds: float) -> None:
     """Keep copying 2 GiB in the memory of the first GPU, with the driver's CUDA library."""
     cuda = ctypes.CDLL("libcuda.so.1")
     device, context = ctypes.c_int(), ctypes.c_void_p()
-    places = (ctypes.c_uint64(), ctypes.c_uint64())
+    buffers = (ctypes.c_uint64(), ctypes.c_uint64())
     size = ctypes.c_size_t(2 << 30)
 
     def do(name: str, *arguments: Any) -> None:
@@ -277,12 +277,12 @@ def burn(seconds: float) -> None:
     do("cuInit", 0)
     do("cuDeviceGet", ctypes.byref(device), 0)
     do("cuCtxCreate_v2", ctypes.byref(context), 0, device)
-    for place in places:
-        do("cuMemAlloc_v2", ctypes.byref(place), size)
+    for buffer in buffers:
+        do("cuMemAlloc_v2", ctypes.byref(buffer), size)
     until_s = time.monotonic() + seconds
     while time.monotonic() < until_s:
         for _ in range(50):
-            do("cuMemcpyDtoD_v2", places[0], places[1], size)
+            do("cuMemcpyDtoD_v2", buffers[0], buffers[1], size)
         do("cuCtxSynchronize")
 
 

@@ -76,11 +76,11 @@ def with_block(document: str, heading: str, command: str, block: str) -> str:
         '# Results\\n\\n## Store\\n\\nA note.\\n\\n<!-- scripts/bench store -->\\n1 ms\\n<!-- end -->\\n'
     """
     begin, end = f"<!-- {command} -->\n", "\n<!-- end -->\n"
-    before, found, rest = document.partition(begin)
-    if found:
+    before, marker, rest = document.partition(begin)
+    if marker:
         return before + begin + block + end + rest.partition(end)[2]
-    before, found, rest = document.partition(heading + "\n")
-    if not found:
+    before, marker, rest = document.partition(heading + "\n")
+    if not marker:
         return f"{document.rstrip()}\n\n{heading}\n\n{begin}{block}{end}"
     section, next_heading, tail = rest.partition("\n## ")
     return f"{before}{heading}\n{section.rstrip()}\n\n{begin}{block}{end}{next_heading}{tail}"

@@ -61,7 +61,7 @@ PCI_DEVICES = 100
 
 
 class Cost(NamedTuple):
-    """What was measured, and the CPU time of one repetition in ms."""
+    """A measured reading, and the CPU time of one repetition in ms."""
 
     what: str
     ms: float
@@ -144,7 +144,7 @@ def main() -> None:
 
 def absent(folder: Path, meter: Meter) -> Iterator[Cost]:
     """All probes of accelerators, in a new process with the monitor's flags, where none is found."""
-    places = [built_in("linux")[name] for name in VENDORS]
+    probes = [built_in("linux")[name] for name in VENDORS]
     script = (
         "import sys, time; sys.path.insert(0, sys.argv[1])\n"
         "from runvitals.monitoring.collectors.sources import load\n"
@@ -156,7 +156,7 @@ def absent(folder: Path, meter: Meter) -> Iterator[Cost]:
         "print((time.process_time_ns() - before) / 1e6)\n"
     )
     source = str(Path(__file__).parents[1] / "src")
-    command = [sys.executable, "-I", "-S", "-E", "-c", script, source, str(folder), *places]
+    command = [sys.executable, "-I", "-S", "-E", "-c", script, source, str(folder), *probes]
     times = [
         float(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(meter.batches)
     ]

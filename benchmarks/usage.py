@@ -1,4 +1,4 @@
-"""How much CPU time the roll-up of usage takes: hosts that sample once a second, computed every five minutes.
+"""CPU time of the roll-up of usage: hosts that sample once a second, computed every five minutes.
 
     scripts/bench usage [--hosts 1000] [--devices 8] [--minutes 30]
 
@@ -61,7 +61,7 @@ def measure(
             some = writers[first : first + _WRITTEN_AT_ONCE]
             store.append([_batch(writer, number, schema.metric_ids, t, values) for writer in some])
         day = time.strftime("%Y-%m-%d", time.gmtime(T0 / 1000))
-        dirty = [DirtyDay(one.lane_id, day, one.run_id, int(t[0]), number) for one in writers]
+        dirty = [DirtyDay(each.lane_id, day, each.run_id, int(t[0]), number) for each in writers]
         metadata_store.usage.marks.add(UsageMarks(dirty))
         rollup.update()
         passes.append(rollup.seconds)
@@ -78,11 +78,11 @@ def _join(metadata_store: MetadataStore, number: int, devices: int) -> Registere
         f"run-{number}", f"monitor.{host}.1", "digits", "monitor", host, started_ms=T0
     )
     (writer,) = metadata_store.writers.join([registration], T0)
-    found = [
+    used_devices = [
         RunDevice(host, uuid=f"GPU-{number}-{index}", position=index, used=True, model="NVIDIA H100")
         for index in range(devices)
     ]
-    metadata_store.devices.record(writer.run_id, found, T0)
+    metadata_store.devices.record(writer.run_id, used_devices, T0)
     return writer
 
 

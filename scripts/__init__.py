@@ -1,1 +1,1 @@
-"""What a developer runs: the shell scripts of this folder, and the builder of the documentation."""
+"""Programs for developers: the shell scripts of this folder, and the builder of the documentation."""

@@ -30,7 +30,7 @@ from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import open_metadata_store
 
 PATIENCE_S: Final = 300.0
-"""How long the server and the runs may take to start, on a busy machine."""
+"""The server and the runs may take this long to start, on a busy machine."""
 _DAY_MS: Final = 86_400_000
 _LABELLER: Final = "Labeller"
 
@@ -103,7 +103,7 @@ RUNS: Final = (
 
 @dataclass
 class Secrets:
-    """What is shown once: passwords and keys by user or service account, and the path of the invitation."""
+    """Secrets shown once: passwords and keys by user or service account, and the path of the invitation."""
 
     passwords: dict[str, str] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class Secrets:
 
 def create_people(accounts: AccountStore, now_ms: int) -> Secrets:
     """Fill an empty metadata store."""
-    made, hasher = Secrets(), Passwords()
+    created, hasher = Secrets(), Passwords()
     for person in PEOPLE:
         user = accounts.users.create(
             person.name,
@@ -123,9 +123,9 @@ def create_people(accounts: AccountStore, now_ms: int) -> Secrets:
             verified=True,
             org_role="admin" if person.administrator else "member",
         )
-        made.passwords[person.name] = "-".join(secrets.token_hex(2) for _ in range(4))
-        accounts.credentials.set_password(user.id, hasher.hash(made.passwords[person.name]), CLI, now_ms)
-        made.keys[person.name], _ = accounts.keys.create("demo", CLI, now_ms, user_id=user.id)
+        created.passwords[person.name] = "-".join(secrets.token_hex(2) for _ in range(4))
+        accounts.credentials.set_password(user.id, hasher.hash(created.passwords[person.name]), CLI, now_ms)
+        created.keys[person.name], _ = accounts.keys.create("demo", CLI, now_ms, user_id=user.id)
     accounts.roles.create(_LABELLER, "viewer", ["run:update"], "Names and tags runs", CLI, now_ms)
     for name, display_name in TEAMS.items():
         accounts.teams.create(name, CLI, now_ms, display_name=display_name)
@@ -134,12 +134,12 @@ def create_people(accounts: AccountStore, now_ms: int) -> Secrets:
             accounts.members.add(team, person.name, role, CLI, now_ms)
     vision = accounts.teams.by_name("vision")
     account = accounts.service_accounts.create(SERVICE_ACCOUNT, vision.id, CLI, now_ms)
-    made.keys[SERVICE_ACCOUNT], _ = accounts.keys.create(
+    created.keys[SERVICE_ACCOUNT], _ = accounts.keys.create(
         "nightly training", CLI, now_ms, service_account_id=account.id, expires_ms=now_ms + 90 * _DAY_MS
     )
     secret, _ = accounts.invitations.create("speech", "linus@example.org", "member", CLI, now_ms)
-    made.invitation = f"/-/invitation#{secret}"
-    return made
+    created.invitation = f"/-/invitation#{secret}"
+    return created
 
 
 class Demo:
@@ -206,7 +206,7 @@ class Demo:
     ) -> subprocess.Popen[bytes]:
         """Start a command, which is ended with the demo."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("RUNVITALS_")}
-        places = {
+        environment = {
             "RUNVITALS_DIR": str(self._folder / "data"),
             "XDG_CONFIG_HOME": str(self._folder / "config"),
         }
@@ -214,7 +214,7 @@ class Demo:
             process = subprocess.Popen(
                 [sys.executable, "-m", "runvitals", command, *options],
                 cwd=self._folder,
-                env={**inherited, **places, **{name: value for name, value in more.items() if value}},
+                env={**inherited, **environment, **{name: value for name, value in more.items() if value}},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE if command == "server" else file,
                 stderr=file,
@@ -234,10 +234,10 @@ class Demo:
         """
         until_s = time.monotonic() + PATIENCE_S
         while True:
-            found = {str(row["id"]): str(row["state"]) for row in self._listed() if row["last"]}
-            missing = [run.id for run in RUNS if run.id not in found]
+            states = {str(row["id"]): str(row["state"]) for row in self._listed() if row["last"]}
+            missing = [run.id for run in RUNS if run.id not in states]
             if not missing or stop.wait(0.5):
-                return found
+                return states
             failed = [name for name in missing if self._runs[name].poll()]
             if failed or time.monotonic() > until_s:
                 name = (failed or missing)[0]
@@ -254,7 +254,7 @@ class Demo:
         return rows
 
     def text(self) -> str:
-        """Who may sign in where, and what else there is."""
+        """Return who may sign in where, and what else there is."""
         header = ["USER", "PASSWORD", "WHO"]
         people = [[person.name, self.made.passwords[person.name], person.about] for person in PEOPLE]
         return "\n".join(

@@ -116,9 +116,9 @@ def no_process_is_left_running(tmp_path_factory: pytest.TempPathFactory) -> Iter
     """Fail after the last test if a process still uses the folder of a test."""
     folder = tmp_path_factory.getbasetemp()
     yield
-    found = left_running(folder)
-    if found:
-        pytest.fail("the tests left processes running:\n" + "\n".join(found), pytrace=False)
+    left = left_running(folder)
+    if left:
+        pytest.fail("the tests left processes running:\n" + "\n".join(left), pytrace=False)
 
 
 @pytest.fixture(scope="module", autouse=True)

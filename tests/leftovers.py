@@ -15,17 +15,17 @@ from tests.patience import PATIENCE_S
 
 def end_relay(data: str | Path) -> None:
     """End the relay of a data folder, if it is running."""
-    answer = relay_connection.ask(str(data), {"op": "hello"}, PATIENCE_S)
-    if answer is not None:
-        os.kill(int(answer["pid"]), signal.SIGTERM)
+    response = relay_connection.ask(str(data), {"op": "hello"}, PATIENCE_S)
+    if response is not None:
+        os.kill(int(response["pid"]), signal.SIGTERM)
 
 
 def left_running(folder: Path) -> list[str]:
     """Descriptions of the processes that use a folder and do not end within `PATIENCE_S`."""
     until_s = time.monotonic() + PATIENCE_S
-    while (found := processes_using(folder)) and time.monotonic() < until_s:
+    while (processes := processes_using(folder)) and time.monotonic() < until_s:
         time.sleep(0.1)
-    return [f"process {pid} ({name}) uses {path}" for pid, (name, path) in sorted(found.items())]
+    return [f"process {pid} ({name}) uses {path}" for pid, (name, path) in sorted(processes.items())]
 
 
 def processes_using(folder: Path) -> dict[int, tuple[str, str]]:
@@ -33,15 +33,15 @@ def processes_using(folder: Path) -> dict[int, tuple[str, str]]:
 
     Processes are found by their arguments, their environment, their working directory and their open files.
     """
-    found = {}
+    by_pid = {}
     for entry in Path("/proc").glob("[0-9]*"):
         pid = int(entry.name)
         if pid == os.getpid():
             continue
         path = _path_within(entry, f"{folder}{os.sep}")
         if path:
-            found[pid] = (_name(entry), path)
-    return found
+            by_pid[pid] = (_name(entry), path)
+    return by_pid
 
 
 def _path_within(process: Path, prefix: str) -> str:

@@ -19,7 +19,7 @@ def moto_server() -> Iterator[str]:
 
 
 def aws_environment(moto_server: str) -> dict[str, str]:
-    """What boto3 reads."""
+    """Return the environment that boto3 reads."""
     return {
         "AWS_ENDPOINT_URL": moto_server,
         "AWS_ACCESS_KEY_ID": "testing",

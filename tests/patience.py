@@ -1,4 +1,4 @@
-"""How long a test waits for something to happen before it fails.
+"""The time that a test waits for something to happen before it fails.
 
 Long enough for a machine that is busy with other work: a test that passes never waits this long.
 """

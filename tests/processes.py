@@ -1,4 +1,4 @@
-"""What tests ask about processes that are not their children."""
+"""Facts about processes that are not children of the tests."""
 
 from __future__ import annotations
 

@@ -49,11 +49,11 @@ def main() -> None:
     print("|---|---|---|---|")
     wrong = 0
     for version in options.version or VERSIONS:
-        found, used_s = session(python_of(version), options.rows)
-        problems = differences(found, options.rows)
+        session_result, used_s = session(python_of(version), options.rows)
+        problems = differences(session_result, options.rows)
         wrong += bool(problems)
         outcome = "; ".join(problems) or "what it had logged"
-        print(f"| {found['version']} | {options.rows:,} | {used_s:.1f} | {outcome} |", flush=True)
+        print(f"| {session_result['version']} | {options.rows:,} | {used_s:.1f} | {outcome} |", flush=True)
     sys.exit(wrong > 0)
 
 
@@ -69,7 +69,7 @@ def python_of(version: str) -> str:
 
 
 def session(python: str, rows: int) -> tuple[dict[str, Any], float]:
-    """What a client read back, and the CPU time of the server."""
+    """Return what a client read back, and the CPU time of the server."""
     with tempfile.TemporaryDirectory() as folder, server.serving(f"{folder}/store") as (pid, port):
         home = f"{folder}/home"
         os.mkdir(home)
@@ -92,8 +92,8 @@ def session(python: str, rows: int) -> tuple[dict[str, Any], float]:
         return json.loads(printed.splitlines()[-1]), cpu_s(pid) - before_s
 
 
-def differences(found: dict[str, Any], rows: int) -> list[str]:
-    """What a client read that it had not logged."""
+def differences(result: dict[str, Any], rows: int) -> list[str]:
+    """Return what a client read that it had not logged."""
     expected: dict[str, Any] = {
         "large": {"rows": rows, **FINISHED},
         "begun again": {"rows": 3, **FINISHED},
@@ -101,7 +101,7 @@ def differences(found: dict[str, Any], rows: int) -> list[str]:
         "sent twice": {"rows": 50, **FINISHED},
         "artifact": "kept",
     }
-    return [f"{name}: {found[name]}" for name, value in expected.items() if found[name] != value]
+    return [f"{name}: {result[name]}" for name, value in expected.items() if result[name] != value]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a training does with wandb, of any version from 0.16 on: the benchmark runs it with each version.
+"""A training with wandb, of any version from 0.16 on: the benchmark runs it with each version.
 
 python wandb_session.py ROWS
 
@@ -29,10 +29,10 @@ def logged(count: int, factor: float = 1.0, **how: Any) -> Any:
 
 
 def read(run: str) -> dict[str, Any]:
-    """How many rows a run has, what is wrong with their steps, and its state."""
-    found = wandb.Api(timeout=120).run(f"{PROJECT}/{run}")
-    steps = [row["_step"] for row in found.scan_history(keys=["_step", "metric_0"])]
-    return {"rows": len(steps), "ordered": steps == sorted(set(steps)), "state": found.state}
+    """Return the number of a run's rows, whether their steps ascend, and its state."""
+    remote_run = wandb.Api(timeout=120).run(f"{PROJECT}/{run}")
+    steps = [row["_step"] for row in remote_run.scan_history(keys=["_step", "metric_0"])]
+    return {"rows": len(steps), "ordered": steps == sorted(set(steps)), "state": remote_run.state}
 
 
 def offline(count: int) -> None:
@@ -62,18 +62,18 @@ def artifact() -> str:
 
 
 def main(rows: int) -> dict[str, Any]:
-    found: dict[str, Any] = {"version": wandb.__version__}
+    result: dict[str, Any] = {"version": wandb.__version__}
     logged(rows, id="large")
-    found["large"] = read("large")
+    result["large"] = read("large")
     logged(5, id="again")
     logged(3, factor=10.0, id="again")
-    found["begun again"] = read("again")
+    result["begun again"] = read("again")
     logged(2, id="again", resume="must")
-    found["resumed"] = read("again")
+    result["resumed"] = read("again")
     offline(50)
-    found["sent twice"] = read("offline")
-    found["artifact"] = artifact()
-    return found
+    result["sent twice"] = read("offline")
+    result["artifact"] = artifact()
+    return result
 
 
 if __name__ == "__main__":

@@ -54,8 +54,8 @@ def main() -> None:
         for connections in door.connections:
             ours: float | None = None
             for peer in door.peers:
-                found = measure(door, peer, connections, options.seconds, ours)
-                ours = ours or found
+                result = measure(door, peer, connections, options.seconds, ours)
+                ours = ours or result
 
 
 def measure(door: Door, peer: Peer, connections: int, seconds: float, ours: float | None) -> float:
@@ -67,7 +67,7 @@ def measure(door: Door, peer: Peer, connections: int, seconds: float, ours: floa
         prepared = [list(itertools.islice(source, PREPARED)) for source in sources]
         requests = [itertools.chain(ready, source) for ready, source in zip(prepared, sources, strict=True)]
         outcome = load(port, requests, seconds, partial(_cpu_s, pid), warm_up_s=WARM_UP_S)
-        rss_mb = sum(memory_mb(one) for one in _processes(pid))
+        rss_mb = sum(memory_mb(child) for child in _processes(pid))
     rows = len(outcome.waits_ms) * door.rows
     if not rows:
         print(f"| {door.name} | {peer.name} | {connections} | none: {outcome.rejected} rejected |")
@@ -90,7 +90,7 @@ def _processes(pid: int) -> list[int]:
 
 
 def _cpu_s(pid: int) -> float:
-    return sum(cpu_s(one) for one in _processes(pid))
+    return sum(cpu_s(child) for child in _processes(pid))
 
 
 if __name__ == "__main__":

@@ -95,10 +95,10 @@ def _requests(port: int, keys: int) -> Iterator[bytes]:
 def _body(run_id: str, keys: int, number: int, first_ms: int) -> bytes:
     """The metrics of the next steps, one step a millisecond."""
     metrics = []
-    for place in range(METRICS):
-        step = number if keys > 1 else number * METRICS + place
-        key = f"layer{place}/gradient_norm" if keys > 1 else "loss"
-        value = place / 7 + number
+    for metric in range(METRICS):
+        step = number if keys > 1 else number * METRICS + metric
+        key = f"layer{metric}/gradient_norm" if keys > 1 else "loss"
+        value = metric / 7 + number
         metrics.append({"key": key, "value": value, "timestamp": first_ms + step, "step": step})
     return json.dumps({"run_id": run_id, "metrics": metrics}).encode()
 
@@ -107,7 +107,7 @@ def _call(port: int, path: str, message: dict[str, object]) -> dict[str, Any]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("POST", _API + path, json.dumps(message), {"Content-Type": "application/json"})
     response = connection.getresponse()
-    answer: dict[str, Any] = json.loads(response.read())
+    body: dict[str, Any] = json.loads(response.read())
     if response.status != 200:
-        raise ConnectionError(f"{path}: {response.status} {answer}")
-    return answer
+        raise ConnectionError(f"{path}: {response.status} {body}")
+    return body

@@ -165,7 +165,7 @@ def _mlflow_server(folder: Path) -> Iterator[str]:
 
 
 def _answers(url: str, folder: Path, rounds: int) -> list[list[Any]]:
-    """What a server answers to the session: method, path, status and body of each request."""
+    """Return a server's responses to the session: method, path, status and body of each request."""
     environ = {**os.environ, "MLFLOW_TRACKING_URI": url, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
     command = [sys.executable, "-W", "ignore", "-c", _SESSION, url, str(rounds)]
     done = subprocess.run(command, env=environ, cwd=folder, capture_output=True, text=True, check=False)
@@ -177,10 +177,12 @@ def _answers(url: str, folder: Path, rounds: int) -> list[list[Any]]:
 def _normalised(value: Any, key: str = "") -> Any:
     """A value without what differs between any two servers. Empty values are as if they were not sent."""
     if isinstance(value, dict):
-        found = {name: _normalised(one, name) for name, one in sorted(value.items()) if name not in _IGNORED}
-        return {name: one for name, one in found.items() if one not in ("", [], {}, None, False)}
+        normalised = {
+            name: _normalised(each, name) for name, each in sorted(value.items()) if name not in _IGNORED
+        }
+        return {name: each for name, each in normalised.items() if each not in ("", [], {}, None, False)}
     if isinstance(value, list):
-        return sorted((_normalised(one) for one in value), key=json.dumps)
+        return sorted((_normalised(each) for each in value), key=json.dumps)
     if _TIMES.search(key):
         return "TIME"
     if isinstance(value, str):
@@ -192,16 +194,18 @@ def compare(theirs: list[list[Any]], ours: list[list[Any]]) -> int:
     """Print what differs; returns how many answers do. Messages of errors are not compared."""
     seen: set[str] = set()
     differing = abs(len(theirs) - len(ours))
-    for expected, found in zip(theirs, ours, strict=False):
-        wanted, got = (_normalised({"status": answer[2], "body": answer[3]}) for answer in (expected, found))
-        for body in (wanted.get("body"), got.get("body")):
+    for expected, actual in zip(theirs, ours, strict=False):
+        mlflow_answer, got = (
+            _normalised({"status": exchange[2], "body": exchange[3]}) for exchange in (expected, actual)
+        )
+        for body in (mlflow_answer.get("body"), got.get("body")):
             if isinstance(body, dict) and "error_code" in body:
                 body.pop("message", None)
-        if wanted == got:
+        if mlflow_answer == got:
             continue
         differing += 1
         name = f"{expected[0]} {_PATHS.sub('N', _IDS.sub('ID', expected[1]))}"
-        text = f"{name}\n  MLflow: {json.dumps(wanted)[:1500]}\n  ours:   {json.dumps(got)[:1500]}"
+        text = f"{name}\n  MLflow: {json.dumps(mlflow_answer)[:1500]}\n  ours:   {json.dumps(got)[:1500]}"
         if name not in seen:
             seen.add(name)
             print(text)

@@ -38,8 +38,8 @@ def body(client: int, time_ns: int) -> bytes:
     """A request, as OpenTelemetry's classes encode it."""
     about = {"host.name": f"node{client}", "runvitals.run": f"bench-{client}"}
     resource = b"".join(_attribute(1, name, value) for name, value in about.items())
-    found = b"".join(_metric(number, time_ns) for number in range(METRICS))
-    return text(1, text(1, resource) + text(2, text(1, text(1, "bench")) + found))
+    metrics = b"".join(_metric(number, time_ns) for number in range(METRICS))
+    return text(1, text(1, resource) + text(2, text(1, text(1, "bench")) + metrics))
 
 
 def _metric(number: int, time_ns: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What a door is measured with: servers that receive the same rows from the same kind of client."""
+"""The peers that a door is compared with: servers that receive the same rows from the same kind of client."""
 
 from __future__ import annotations
 

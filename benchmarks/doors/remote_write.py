@@ -52,10 +52,10 @@ def requests(client: int) -> Iterator[bytes]:
                 b"".join(
                     text(
                         1,
-                        labels[place]
-                        + (usual + packed[8 * place : 8 * place + 8] + stamp if values[place] else zero),
+                        labels[series]
+                        + (usual + packed[8 * series : 8 * series + 8] + stamp if values[series] else zero),
                     )
-                    for place in range(first, first + SAMPLES)
+                    for series in range(first, first + SAMPLES)
                 )
             )
         tick += 1

@@ -1,4 +1,4 @@
-"""What cold storage costs and saves: samples of hosts, moved to a folder that stands for a bucket."""
+"""Costs and savings of cold storage: samples of hosts, moved to a folder that stands for a bucket."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def measure(hosts: int, seconds: float, every_s: float, folder: str) -> list[str
     servers = [_Server(number, Path(folder), str(clickhouse.address()), metadata) for number in range(2)]
     waits_ms: list[float] = []
     until_s = time.monotonic() + seconds
-    senders = [_Host(number, [one.port for one in servers], until_s, waits_ms) for number in range(hosts)]
+    senders = [_Host(number, [each.port for each in servers], until_s, waits_ms) for number in range(hosts)]
     before_s = _all_cpu_s(metadata_server.folder)
     try:
         asyncio.run(_load(servers, senders, every_s, until_s))
@@ -166,7 +166,7 @@ def measure(hosts: int, seconds: float, every_s: float, folder: str) -> list[str
     parts["PostgreSQL"] = engines_s[1]
     return [
         f"{hosts:,} hosts × {len(KEYS)} metrics at 1 Hz for {seconds:.0f} s through 2 servers, "
-        f"{sum(one.kills for one in servers)} times one was killed (kill -9):",
+        f"{sum(each.kills for each in servers)} times one was killed (kill -9):",
         f"- acknowledged requests of {_TICKS} ticks: {acknowledged:,}; missing: {missing}; "
         f"samples read twice: {surplus}; samples {samples:,}, expected {acknowledged * _TICKS * len(KEYS):,}",
         f"- sent again: {sum(host.resent for host in senders):,}",
@@ -194,11 +194,11 @@ def _compared(store: ClickHouseStore, metadata: str, senders: list[_Host]) -> tu
     missing = surplus = samples = 0
     with open_metadata_store(metadata) as metadata_store:
         for host in senders:
-            found = metadata_store.runs.find(f"bench-{host.number}", time.time_ns() // 1_000_000)
-            if found is None:
+            run = metadata_store.runs.find(f"bench-{host.number}", time.time_ns() // 1_000_000)
+            if run is None:
                 missing += host.acknowledged
                 continue
-            [writer] = metadata_store.writers.of_runs([found.id])[found.id]
+            [writer] = metadata_store.writers.of_runs([run.id])[run.id]
             [stored] = store.stored_batches(writer.lane_id).values()
             last = stored[0][1] + 1 if stored[0][0] == 0 else 0
             missing += max(0, host.acknowledged - last)

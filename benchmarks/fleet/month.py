@@ -1,4 +1,4 @@
-"""What a chart of 30 days costs: a run that is sampled at 1 Hz, in the embedded store and in ClickHouse."""
+"""Cost of a chart of 30 days: a run that is sampled at 1 Hz, in the embedded store and in ClickHouse."""
 
 from __future__ import annotations
 

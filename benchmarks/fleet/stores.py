@@ -1,4 +1,4 @@
-"""What storing and querying a fleet costs in the embedded store, ClickHouse and VictoriaMetrics."""
+"""Cost of storing and querying a fleet in the embedded store, ClickHouse and VictoriaMetrics."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class HostValues:
 
 
 def batches(values: HostValues, hosts: int, ticks: int) -> Iterator[list[SampleBatch]]:
-    """What arrives, in the order of time: ten ticks at 1 Hz of each host, of hundreds of hosts together."""
+    """Yield batches in the order of time: ten ticks at 1 Hz of each host, of hundreds of hosts together."""
     for seq, first in enumerate(range(0, ticks, TICKS_PER_BATCH)):
         t = T0 + 1000 * np.arange(first, first + TICKS_PER_BATCH, dtype=np.int64)
         for start in range(0, hosts, _HOSTS_AT_ONCE):

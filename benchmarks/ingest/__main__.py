@@ -97,8 +97,8 @@ def compare(seconds: float, rounds: int) -> None:
     added: dict[tuple[int, int], list[tuple[float, float]]] = {shape: [] for shape in SHAPES}
     for number, shape in itertools.product(range(rounds), SHAPES):
         order = (OURS, ACCOUNTS) if number % 2 == 0 else (ACCOUNTS, OURS)
-        found = {peer.name: measure(peer, *shape, seconds) for peer in order}
-        without, with_accounts = found[OURS.name], found[ACCOUNTS.name]
+        results = {peer.name: measure(peer, *shape, seconds) for peer in order}
+        without, with_accounts = results[OURS.name], results[ACCOUNTS.name]
         added[shape].append(
             (with_accounts.cpu_us / without.cpu_us - 1, 1 - with_accounts.per_s / without.per_s)
         )

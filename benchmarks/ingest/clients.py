@@ -118,6 +118,6 @@ def load(
 
 
 def _wait_s(paused: Sequence[tuple[float, int]], at_latest_s: float, now_s: float) -> float:
-    """How long to wait for a response: at most until the next client sends."""
+    """Return how long to wait for a response: at most until the next client sends."""
     until_s = min(paused[0][0] if paused else now_s + 0.1, max(at_latest_s, now_s + 0.1))
     return max(until_s - now_s, 0.0)

@@ -53,35 +53,35 @@ def measure(plan: Plan) -> str:
 
 
 def measure_cpu(plan: Plan, bare_ms_per_s: float) -> list[Usage]:
-    found = []
+    usages = []
     for interval_s in (1.0, 0.1):
         for peer in PEERS:
             _say(f"CPU every {interval_s} s: {peer.label}")
-            found.append(_found(cpu.in_trainer(peer, interval_s, 0, plan, bare_ms_per_s)))
+            usages.append(_found(cpu.in_trainer(peer, interval_s, 0, plan, bare_ms_per_s)))
         for kind in outside.installed():
             if interval_s >= kind.shortest_s:
                 _say(f"CPU every {interval_s} s: {kind.__name__}")
-                found.append(_found(cpu.outside(kind, interval_s, plan)))
-    return found
+                usages.append(_found(cpu.outside(kind, interval_s, plan)))
+    return usages
 
 
 def measure_children(plan: Plan, bare_ms_per_s: float) -> list[Usage]:
-    found = []
+    usages = []
     for peer, counts in CHILDREN:
         for count in counts:
             _say(f"CPU with {count} children: {peer.label}")
-            found.append(_found(cpu.in_trainer(peer, 1.0, count, plan, bare_ms_per_s)))
-    return found
+            usages.append(_found(cpu.in_trainer(peer, 1.0, count, plan, bare_ms_per_s)))
+    return usages
 
 
 def measure_stalls(plan: Plan) -> list[Case]:
-    found = []
+    stalls = []
     for peer in stall.PEERS:
         for loop in stall.LOOPS:
             for only_core in (False, True):
                 _say(f"stall of a {loop} loop, {'only' if only_core else 'spare'} core: {peer.label}")
-                found.append(_found(stall.measure(peer, loop, only_core, plan)))
-    return found
+                stalls.append(_found(stall.measure(peer, loop, only_core, plan)))
+    return stalls
 
 
 def measure_calls(plan: Plan) -> list[Calls]:

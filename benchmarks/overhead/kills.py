@@ -67,14 +67,14 @@ class _Follower:
     def poll(self) -> None:
         self.records += self._tail.poll()
 
-    def wait_for(self, wanted: Callable[[Record], bool]) -> Record:
+    def wait_for(self, accepts: Callable[[Record], bool]) -> Record:
         """The next record that matches."""
         until_s = time.monotonic() + PATIENCE_S
         while time.monotonic() < until_s:
             self.poll()
             while self._passed < len(self.records):
                 self._passed += 1
-                if wanted(self.records[self._passed - 1]):
+                if accepts(self.records[self._passed - 1]):
                     return self.records[self._passed - 1]
             time.sleep(_POLL_S)
         raise RuntimeError(f"the expected record was not written within {PATIENCE_S:g} s")
@@ -113,12 +113,12 @@ def training_process_killed(kills: int) -> Losses:
             follower.wait_for(_says("exit"))
             noticed.append((time.perf_counter() - killed_s) * 1e3)
             reaper.join()
-            said = _numbers(session.rest())
+            numbers = _numbers(session.rest())
             follower.wait_for(_says("end"))
             again = _Follower(folder)
             again.poll()
-            accepted += len(said)
-            lost += len(said - again.rows())
+            accepted += len(numbers)
+            lost += len(numbers - again.rows())
             samples += len(follower.samples())
             samples_lost += len(follower.samples() - again.samples())
             damaged += again.damaged
@@ -148,12 +148,12 @@ def monitor_killed(kills: int) -> Losses:
             noticed.append((time.perf_counter() - killed_s) * 1e3)
             os.kill(session.pid, signal.SIGKILL)
             session.process.wait()
-            said = _numbers(session.rest())
+            numbers = _numbers(session.rest())
             follower.wait_for(_says("end"))
             again = _Follower(about["folder"])
             again.poll()
-            accepted += len(said)
-            lost += len(said - again.rows())
+            accepted += len(numbers)
+            lost += len(numbers - again.rows())
             samples += len(seen)
             samples_lost += len(seen - again.samples())
             damaged += again.damaged
@@ -170,12 +170,12 @@ def peer_killed(peer: Peer, kills: int) -> Losses:
             time.sleep(2.0)
             os.kill(session.pid, signal.SIGKILL)
             session.process.wait()
-            said = _numbers(session.rest())
+            numbers = _numbers(session.rest())
             until_s = time.monotonic() + PATIENCE_S
             while session.left() and time.monotonic() < until_s:
                 time.sleep(0.1)
-            accepted += len(said)
-            lost += max(0, len(said) - _kept(peer, session))
+            accepted += len(numbers)
+            lost += max(0, len(numbers) - _kept(peer, session))
     return Losses(f"{peer.label}, training process killed", kills, accepted, lost, ())
 
 

@@ -26,16 +26,16 @@ def versions() -> list[str]:
     """ "NAME VERSION" of every installed tool."""
     import runvitals
 
-    found = [f"runvitals {runvitals.__version__}"]
+    lines = [f"runvitals {runvitals.__version__}"]
     installed = {distribution.name: distribution.version for distribution in metadata.distributions()}
-    found += [f"{name} {installed[name]}" for name in _PACKAGES if name in installed]
+    lines += [f"{name} {installed[name]}" for name in _PACKAGES if name in installed]
     exporter = version(["prometheus-node-exporter", "--version"]).split()
     if "version" in exporter:
-        found.append(f"node_exporter {exporter[exporter.index('version') + 1]}")
+        lines.append(f"node_exporter {exporter[exporter.index('version') + 1]}")
     sysstat = version(["sar", "-V"]).split()
     if sysstat:
-        found.append(f"sysstat {sysstat[-1]}")
-    return found
+        lines.append(f"sysstat {sysstat[-1]}")
+    return lines
 
 
 def load() -> str:

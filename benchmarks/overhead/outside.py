@@ -102,26 +102,26 @@ class Sadc(Watched):
 
 def missing() -> list[str]:
     """For each tool that is not installed, how to install it."""
-    wanted = (
+    programs = (
         (_EXPORTER, "node_exporter is not measured: apt-get install prometheus-node-exporter"),
         (_SADC and shutil.which("sadf"), "sadc is not measured: apt-get install sysstat"),
     )
-    return [advice for there, advice in wanted if not there]
+    return [advice for there, advice in programs if not there]
 
 
 def installed() -> list[type[NodeExporter] | type[Sadc]]:
-    found: list[type[NodeExporter] | type[Sadc]] = []
+    baselines: list[type[NodeExporter] | type[Sadc]] = []
     if _EXPORTER:
-        found.append(NodeExporter)
+        baselines.append(NodeExporter)
     if _SADC and shutil.which("sadf"):
-        found.append(Sadc)
-    return found
+        baselines.append(Sadc)
+    return baselines
 
 
 def version(command: list[str]) -> str:
     """The first line of a version command's output; "" if the program is not installed."""
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         return ""
-    return (answer.stdout or answer.stderr).splitlines()[0]
+    return (process.stdout or process.stderr).splitlines()[0]

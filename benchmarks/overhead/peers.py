@@ -64,7 +64,7 @@ def wandb_samples(folder: str) -> list[Sample]:
     """Samples in the `.wandb` file, which is complete once the run is finished."""
     from wandb.proto import wandb_internal_pb2
 
-    found = []
+    samples = []
     for path in glob.glob(f"{folder}/*.wandb"):
         for data in leveldb_records(Path(path).read_bytes()):
             record = wandb_internal_pb2.Record()
@@ -72,8 +72,8 @@ def wandb_samples(folder: str) -> list[Sample]:
             if record.WhichOneof("record_type") == "stats":
                 stamp = record.stats.timestamp
                 time_ns = stamp.seconds * 1_000_000_000 + stamp.nanos
-                found.append(Sample(time_ns - 10 * _MS, time_ns + 10 * _MS, len(record.stats.item)))
-    return found
+                samples.append(Sample(time_ns - 10 * _MS, time_ns + 10 * _MS, len(record.stats.item)))
+    return samples
 
 
 def wandb_rows(folder: str) -> int:

@@ -30,8 +30,8 @@ def marked(session: str) -> list[int]:
     """All processes with `RUNVITALS_BENCHMARK_SESSION` set to `session`, which descendants inherit, including
     those that left the process tree.
     """
-    wanted = f"{MARKER}={session}".encode()
-    return [pid for pid in _pids() if wanted in _read(pid, "environ").split(b"\0")]
+    marker = f"{MARKER}={session}".encode()
+    return [pid for pid in _pids() if marker in _read(pid, "environ").split(b"\0")]
 
 
 def command(pid: int) -> list[str]:

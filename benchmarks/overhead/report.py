@@ -29,13 +29,13 @@ def ratio(theirs: float, ours: float) -> str:
 
 def cpu_table(usages: Sequence[Usage]) -> str:
     """CPU per sample at both intervals."""
-    found = {(usage.label, usage.interval_s): usage for usage in usages}
+    by_label = {(usage.label, usage.interval_s): usage for usage in usages}
     rows = []
     for label in dict.fromkeys(usage.label for usage in usages):
-        at_1_hz = found[label, 1.0]
+        at_1_hz = by_label[label, 1.0]
         row = [label, f"{at_1_hz.values} ({at_1_hz.most_values})"]
         for interval_s in (1.0, 0.1):
-            usage, ours = found.get((label, interval_s)), found[RUNVITALS.label, interval_s]
+            usage, ours = by_label.get((label, interval_s)), by_label[RUNVITALS.label, interval_s]
             row += ["–", "–"] if usage is None else [f"{usage.cpu_ms:.2f}", ratio(usage.cpu_ms, ours.cpu_ms)]
         rows.append(row)
     return table(["", "values (at most)", "ms CPU at 1 Hz", "to ours", "ms CPU at 10 Hz", "to ours"], rows)
@@ -44,12 +44,12 @@ def cpu_table(usages: Sequence[Usage]) -> str:
 def children_table(usages: Sequence[Usage]) -> str:
     """CPU per sample at 1 Hz with idle children."""
     counts = sorted({usage.children for usage in usages})
-    found = {(usage.label, usage.children): usage.cpu_ms for usage in usages}
+    by_label = {(usage.label, usage.children): usage.cpu_ms for usage in usages}
     rows = []
     for label in dict.fromkeys(usage.label for usage in usages):
         row = [label]
         for count in counts:
-            ms, ours = found.get((label, count)), found[RUNVITALS.label, count]
+            ms, ours = by_label.get((label, count)), by_label[RUNVITALS.label, count]
             row.append("–" if ms is None else f"{ms:.2f} ({ratio(ms, ours)})")
         rows.append(row)
     return table(["ms CPU a sample at 1 Hz", *(f"{count} children" for count in counts)], rows)

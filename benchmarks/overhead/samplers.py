@@ -1,4 +1,4 @@
-"""How the training process uses each tool: import it, start it, log a row, stop it.
+"""The tools as the training process uses them: import, start, log a row, stop.
 
 This module is loaded into the measured process, so it imports very little.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
             """(start, end, number of values) of each sample taken inside this process, in ns UTC."""
 
         def about(self) -> dict[str, str]:
-            """What the benchmark needs to find the records."""
+            """Return what the benchmark needs to find the records."""
 
         def stop(self) -> None: ...
 
@@ -132,7 +132,7 @@ class Mlflow(Nothing):
         """The event on which MLflow's thread waits between samples. It samples between two waits."""
         import threading
 
-        taken, monitors = self.taken, self._monitor.monitors
+        samples, monitors = self.taken, self._monitor.monitors
 
         class Pause(threading.Event):
             awake_ns = 0
@@ -140,7 +140,7 @@ class Mlflow(Nothing):
             def wait(self, timeout: float | None = None) -> bool:
                 if self.awake_ns:
                     values = sum(len(monitor._metrics) for monitor in monitors)
-                    taken.append((self.awake_ns, time.time_ns(), values))
+                    samples.append((self.awake_ns, time.time_ns(), values))
                 stopped = super().wait(timeout)
                 self.awake_ns = time.time_ns()
                 return stopped
@@ -166,15 +166,15 @@ class Nvitop(Nothing):
         self._nvitop = nvitop
 
     def start(self, interval_s: float, directory: str) -> None:
-        taken = self.taken
+        samples = self.taken
 
         class Collector(self._nvitop.ResourceMetricCollector):  # type: ignore[name-defined, misc]
             def collect(self) -> Any:
                 begin = time.time_ns()
-                found = super().collect()
-                values = sum(key.endswith("/mean") for key in found)
-                taken.append((begin - _AROUND_NS, time.time_ns() + _AROUND_NS, values))
-                return found
+                reading = super().collect()
+                values = sum(key.endswith("/mean") for key in reading)
+                samples.append((begin - _AROUND_NS, time.time_ns() + _AROUND_NS, values))
+                return reading
 
         def keep(metrics: dict[str, float]) -> bool:
             return not self._stopped
@@ -219,7 +219,7 @@ class Psutil(Nothing):
         row: dict[str, float] = {"cpu": psutil.cpu_percent()}
         for i, percent in enumerate(psutil.cpu_percent(percpu=True)):
             row[f"cpu.{i}"] = percent
-        for name, answer in (
+        for name, reading in (
             ("cpu.times", psutil.cpu_times_percent()),
             ("memory", psutil.virtual_memory()),
             ("swap", psutil.swap_memory()),
@@ -227,7 +227,7 @@ class Psutil(Nothing):
             ("network", psutil.net_io_counters()),
             ("disk./", psutil.disk_usage("/")),
         ):
-            for field, value in answer._asdict().items():
+            for field, value in reading._asdict().items():
                 row[f"{name}.{field}"] = value
         row["load1"], row["load5"], row["load15"] = psutil.getloadavg()
         self._add_tree(row)

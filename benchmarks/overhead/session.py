@@ -72,14 +72,14 @@ class Watched:
         Raises:
             RuntimeError: a process that the tool must have is missing.
         """
-        found = self.left()
-        commands = [" ".join(processes.command(pid)) for pid in found]
+        children = self.left()
+        commands = [" ".join(processes.command(pid)) for pid in children]
         for name in self.peer.companions:
             if not any(name in command for command in commands):
                 raise RuntimeError(
                     f"{self.peer.label} runs without its process {name}: {commands}\n{self.stderr()}"
                 )
-        return found
+        return children
 
     def left(self) -> list[int]:
         """The processes that are still running."""
@@ -173,8 +173,8 @@ class Session(Watched):
         stdin.flush()
 
     def _answer(self) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self.line())
-        return answer
+        response: dict[str, Any] = json.loads(self.line())
+        return response
 
     def line(self) -> bytes:
         """The next line on stdout."""
@@ -200,13 +200,13 @@ class Session(Watched):
     def train(self, kind: str, seconds: float) -> tuple[array[int], list[Sample]]:
         """Run a training loop; returns the end of each step in ns, and the samples taken in the process."""
         path = self.directory / "steps"
-        answer = self.ask(f"loop {kind} {seconds} {path}")
+        response = self.ask(f"loop {kind} {seconds} {path}")
         ends = array("q")
         ends.frombytes(path.read_bytes())
-        return ends, [Sample(*sample) for sample in answer["samples"]]
+        return ends, [Sample(*sample) for sample in response["samples"]]
 
     def end(self) -> float:
         """Stop the tool and end the training process; returns how long the tool took to stop, in ms."""
-        answer = self.ask("end")
+        response = self.ask("end")
         self.process.wait(PATIENCE_S)
-        return float(answer["finish_ms"])
+        return float(response["finish_ms"])

@@ -1,4 +1,4 @@
-"""How long a sample delays a training loop, with and without a spare core."""
+"""Delay of a training loop by a sample, with and without a spare core."""
 
 from __future__ import annotations
 

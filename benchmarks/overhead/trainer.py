@@ -27,7 +27,7 @@ ROW_EVERY_S = 0.001
 def main() -> None:
     """Run the training process, from importing the tool to stopping it."""
     name, interval_s, directory, children, cpu = sys.argv[1:6]
-    answers = os.dup(1)
+    response_fd = os.dup(1)
     os.dup2(2, 1)  # output of the tool must not be mistaken for a response
     if int(cpu) >= 0:
         os.sched_setaffinity(0, {int(cpu)})
@@ -42,7 +42,7 @@ def main() -> None:
     import json
 
     def answer(**facts: object) -> None:
-        os.write(answers, json.dumps(facts).encode() + b"\n")
+        os.write(response_fd, json.dumps(facts).encode() + b"\n")
 
     answer(
         import_ms=(loaded_s - began_s) * 1e3,
@@ -60,7 +60,7 @@ def main() -> None:
             train(words[0], float(words[1]), words[2])
             answer(samples=peer.samples())
         elif command == "rows":
-            log_until_killed(peer, answers)
+            log_until_killed(peer, response_fd)
         elif command == "end":
             break
     began_s = time.perf_counter()
@@ -78,12 +78,12 @@ def time_log(peer: Sampler, count: int) -> list[float]:
     return times
 
 
-def log_until_killed(peer: Sampler, answers: int) -> None:
+def log_until_killed(peer: Sampler, response_fd: int) -> None:
     """Log rows, printing the number of each one after it was accepted."""
     row = 0
     while True:
         peer.log(row)
-        os.write(answers, b"%d\n" % row)
+        os.write(response_fd, b"%d\n" % row)
         row += 1
         time.sleep(ROW_EVERY_S)
 

@@ -1,4 +1,4 @@
-"""How fast the page is, in Chromium: first chart, all charts in view, zoom, live view, bytes and memory.
+"""Speed of the page in Chromium: first chart, all charts in view, zoom, live view, bytes and memory.
 
     scripts/bench web [--quick] [--only fleet|day|live|workspace] [--no-peers]
 
@@ -34,9 +34,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="runvitals-bench-web-") as folder:
         for name, measure in SCENARIOS.items():
             if options.only in (None, name):
-                place = Path(folder, name)
-                place.mkdir()
-                for line in measure(place, options.quick, not options.no_peers):
+                run_folder = Path(folder, name)
+                run_folder.mkdir()
+                for line in measure(run_folder, options.quick, not options.no_peers):
                     print(line, flush=True)
                 print(flush=True)
 

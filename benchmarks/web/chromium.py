@@ -53,7 +53,7 @@ def loaded(browser: Browser, url: str) -> Load:
     browser.open("about:blank")
     browser.open(url)
     until(browser, f"window.timeline?.all != null && performance.now() - window.timeline.last > {SETTLED_MS}")
-    found = browser.evaluate(
+    result = browser.evaluate(
         """(() => {
             const {first, all, longTasks} = window.timeline;
             let code = 0, data = 0;
@@ -65,7 +65,7 @@ def loaded(browser: Browser, url: str) -> Load:
             return {first, all, code, data, longest: Math.max(0, ...longTasks.map(([, took]) => took))};
         })()"""
     )
-    return Load(found["first"], found["all"], found["code"], found["data"], found["longest"])
+    return Load(result["first"], result["all"], result["code"], result["data"], result["longest"])
 
 
 def until(browser: Browser, condition: str, limit_s: float = LIMIT_S) -> None:
@@ -118,12 +118,12 @@ def _repainted(browser: Browser) -> tuple[float, float]:
         "window.releasedAt && timeline.last > releasedAt && "
         f"performance.now() - timeline.last > {SETTLED_MS}",
     )
-    found: dict[str, Any] = browser.evaluate(
+    result: dict[str, Any] = browser.evaluate(
         """({at: releasedAt, last: timeline.last, input: Math.max(
             0, ...timeline.inputs.filter(([name]) => /up$/.test(name)).map(([, , took]) => took))})"""
     )
-    complete = float(found["last"] - found["at"])
-    return float(found["input"]) or complete, complete
+    complete = float(result["last"] - result["at"])
+    return float(result["input"]) or complete, complete
 
 
 def heap_mb(browser: Browser) -> float:

@@ -18,7 +18,7 @@ from runvitals.journal.writer import JournalWriter
 
 DEVICES, BEFORE_S, HOUR_S, TASK_MS = 64, 600, 3600, 50
 SPEED = 60
-"""How much faster than they would come the samples of an hour are played."""
+"""The samples of an hour are played this many times faster than they were taken."""
 METRICS = ("gpu", "memory", "memoryAllocated", "temp", "powerWatts", "smClock", "memoryClock", "fanPercent")
 
 
@@ -72,9 +72,9 @@ def growing_run(folder: Path, samples: int, pause_s: float) -> Iterator[threadin
         nonlocal written
         wave = written / 50
         values = {
-            f"gpu.{device}.{metric}": 60 + 30 * math.sin(wave + device + place)
+            f"gpu.{device}.{metric}": 60 + 30 * math.sin(wave + device + position)
             for device in range(DEVICES)
-            for place, metric in enumerate(METRICS)
+            for position, metric in enumerate(METRICS)
         }
         journal.sample(start_ms + written * 1000, values)
         written += 1

@@ -42,7 +42,7 @@ class PageServer(NamedTuple):
             return json.load(response)
 
     def timed(self, path: str) -> tuple[float, int, int]:
-        """How long a request takes, in ms, and the bytes of its response: as sent, and unpacked."""
+        """Return the ms that a request takes, and the bytes of its response: as sent, and unpacked."""
         request = urllib.request.Request(f"{self.url}/api/v1/{path}", headers={"accept-encoding": "gzip"})
         began = time.perf_counter()
         with urllib.request.urlopen(request, timeout=120) as response:

@@ -62,8 +62,8 @@ def growing_runs(folder: Path, seconds: int) -> Iterator[threading.Thread]:
         journals = []
         for run in range(RUNS):
             about = {"run": f"run{run:02}", "project": "bench", "host": "node1", "role": "train", "pid": run}
-            place = run_dir(f"run{run:02}", str(folder))
-            journal = JournalWriter(place, f"train.node1.{run}", {**about, "t": start_ms + run})
+            run_folder = run_dir(f"run{run:02}", str(folder))
+            journal = JournalWriter(run_folder, f"train.node1.{run}", {**about, "t": start_ms + run})
             stack.callback(journal.close)
             journals.append(journal)
         written = 0

@@ -74,4 +74,8 @@ def _sentence(text: str) -> str:
 
 def _prose(text: str) -> str:
     """Help text as Markdown: special characters are escaped, except in code."""
-    return re.sub(r"(`[^`]*`)|([<*\\])", lambda found: found[1] or f"\\{found[2]}", " ".join(text.split()))
+    return re.sub(
+        r"(`[^`]*`)|([<*\\])",
+        lambda match: match[1] or f"\\{match[2]}",
+        " ".join(text.split()),
+    )

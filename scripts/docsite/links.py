@@ -37,12 +37,14 @@ def problems(site: Path) -> list[str]:
     pages = {
         path.relative_to(site).as_posix(): _Page(path.read_text("utf-8")) for path in site.rglob("*.html")
     }
-    found = [problem for name, page in sorted(pages.items()) for problem in _of_page(site, pages, name, page)]
+    faults = [
+        problem for name, page in sorted(pages.items()) for problem in _of_page(site, pages, name, page)
+    ]
     for style in sorted(site.rglob("*.css")):
         text = style.read_text("utf-8")
         if "url(http" in text or "@import url(" in text or "url(//" in text:
-            found.append(f"{style.relative_to(site)}: loads from another site")
-    return found
+            faults.append(f"{style.relative_to(site)}: loads from another site")
+    return faults
 
 
 def _of_page(site: Path, pages: dict[str, _Page], name: str, page: _Page) -> Iterator[str]:

@@ -64,7 +64,7 @@ def relinked(text: str, root: Path, source: str, name: str) -> str:
             if not (root / file).exists():
                 raise ValueError(f"{source}: link to {address!r}, which does not exist")
             return match["text"]
-        place = os.path.relpath(file.removeprefix("docs/"), os.path.dirname(name) or ".")
-        return f"[{match['text']}]({place}{match['anchor'] or ''})"
+        target = os.path.relpath(file.removeprefix("docs/"), os.path.dirname(name) or ".")
+        return f"[{match['text']}]({target}{match['anchor'] or ''})"
 
     return _CODE_OR_LINK.sub(relink, text)

@@ -45,9 +45,9 @@ def page(sources: Path) -> str:
     lines, described = [_INTRODUCTION], set()
     for module, text in MODULES.items():
         lines += [f"## {module}\n", f"{text}\n"]
-        found = package if module == "runvitals" else package[module.removeprefix("runvitals.")]
-        for name in public_names(found):
-            member = _resolved(found.members[name])
+        documented = package if module == "runvitals" else package[module.removeprefix("runvitals.")]
+        for name in public_names(documented):
+            member = _resolved(documented.members[name])
             if member.path not in described:
                 described.add(member.path)
                 lines += _of_name(f"{module}.{name}", member)

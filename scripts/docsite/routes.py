@@ -61,11 +61,11 @@ def _of_call(method: str, path: str, operation: Schema) -> Iterator[str]:
     for kind, content in operation.get("requestBody", {}).get("content", {}).items():
         yield f"Body, `{kind}`: {_type(content['schema'])}\n"
     errors = []
-    for status, answer in operation["responses"].items():
+    for status, response in operation["responses"].items():
         if int(status) >= 400:
-            errors.append(f"**{status}** {answer['description']}")
+            errors.append(f"**{status}** {response['description']}")
             continue
-        for kind, content in answer.get("content", {}).items():
+        for kind, content in response.get("content", {}).items():
             schema = content.get("schema")
             yield f"- **{status}**, `{kind}`" + (f": {_type(schema)}" if schema else "")
     if errors:

@@ -19,18 +19,18 @@ TIMES = st.integers(-(2**40), 2**41)
 def test_grid_covers_its_range_with_a_bounded_number_of_round_buckets(
     t0: int, span: int, max_points: int
 ) -> None:
-    made = grid(t0, t0 + span, max_points)
-    assert made.t0_ms <= t0
-    assert t0 + span < made.t0_ms + made.count * made.width_ms
-    assert 1 <= made.count <= max_points
-    assert made.t0_ms % made.width_ms == 0
+    buckets_of_range = grid(t0, t0 + span, max_points)
+    assert buckets_of_range.t0_ms <= t0
+    assert t0 + span < buckets_of_range.t0_ms + buckets_of_range.count * buckets_of_range.width_ms
+    assert 1 <= buckets_of_range.count <= max_points
+    assert buckets_of_range.t0_ms % buckets_of_range.width_ms == 0
 
 
 @given(t0=TIMES, span=st.integers(1, 10**10), max_points=st.integers(2, 2000))
 def test_next_finer_width_would_have_too_many_buckets(t0: int, span: int, max_points: int) -> None:
-    made = grid(t0, t0 + span, max_points)
-    finer = [width for width in WIDTHS_MS if width < made.width_ms]
-    if finer and made.width_ms in WIDTHS_MS:
+    buckets_of_range = grid(t0, t0 + span, max_points)
+    finer = [width for width in WIDTHS_MS if width < buckets_of_range.width_ms]
+    if finer and buckets_of_range.width_ms in WIDTHS_MS:
         assert (t0 + span) // finer[-1] - t0 // finer[-1] + 1 > max_points
 
 
@@ -65,29 +65,31 @@ def test_buckets_match_the_model(rows: list[tuple[int, float]], width: int, coun
             model.setdefault(t0 + index * width, []).append(value)
 
     t, values = np.array([r[0] for r in rows], np.int64), np.array([r[1] for r in rows], np.float64)
-    found = reduce(Grid(t0, width, count), t, values)
+    buckets = reduce(Grid(t0, width, count), t, values)
 
-    assert found.t.tolist() == list(model)
+    assert buckets.t.tolist() == list(model)
     for i, bucket in enumerate(model.values()):
         present = [value for value in bucket if not math.isnan(value)]
-        assert found.n[i] == len(present)
+        assert buckets.n[i] == len(present)
         if not present:
-            assert all(math.isnan(column[i]) for column in (found.min, found.max, found.mean, found.last))
+            assert all(
+                math.isnan(column[i]) for column in (buckets.min, buckets.max, buckets.mean, buckets.last)
+            )
             continue
-        assert (found.min[i], found.max[i], found.last[i]) == (min(present), max(present), present[-1])
-        assert found.mean[i] == pytest.approx(sum(present) / len(present), rel=1e-9, abs=1e-3)
-        assert found.min[i] <= found.mean[i] <= found.max[i]
-        assert found.statistic("sum")[i] == pytest.approx(found.mean[i] * len(present))
+        assert (buckets.min[i], buckets.max[i], buckets.last[i]) == (min(present), max(present), present[-1])
+        assert buckets.mean[i] == pytest.approx(sum(present) / len(present), rel=1e-9, abs=1e-3)
+        assert buckets.min[i] <= buckets.mean[i] <= buckets.max[i]
+        assert buckets.statistic("sum")[i] == pytest.approx(buckets.mean[i] * len(present))
 
 
 def test_grid_may_have_more_buckets_than_memory() -> None:
-    found = reduce(Grid(0, 1, 2**50), np.array([5, 5, 2**49]), np.array([1.0, 2.0, 3.0]))
-    assert (found.t.tolist(), found.n.tolist(), found.last.tolist()) == ([5, 2**49], [2, 1], [2.0, 3.0])
+    buckets = reduce(Grid(0, 1, 2**50), np.array([5, 5, 2**49]), np.array([1.0, 2.0, 3.0]))
+    assert (buckets.t.tolist(), buckets.n.tolist(), buckets.last.tolist()) == ([5, 2**49], [2, 1], [2.0, 3.0])
 
 
 def test_mean_does_not_overflow() -> None:
-    found = reduce(Grid(0, 10, 1), np.array([1, 2]), np.array([1.7e308, 1.7e308]))
-    assert found.mean[0] == 1.7e308
+    buckets = reduce(Grid(0, 10, 1), np.array([1, 2]), np.array([1.7e308, 1.7e308]))
+    assert buckets.mean[0] == 1.7e308
 
 
 @given(

@@ -31,7 +31,7 @@ _NONE = ["nan", "inf", "-inf", "-5", "1e400", "9" * 5000, "soon", "", "Mon, 32 F
 def test_invalid_retry_after_is_ignored(text: str) -> None:
     after_s = _response(Retry_After=text).retry_after_s
     assert after_s is None or after_s == 0.0
-    assert backoff().failed(0.0, after_s) >= 1.0
+    assert backoff().note_failure(0.0, after_s) >= 1.0
 
 
 def test_retry_after_in_seconds_or_as_a_date() -> None:
@@ -40,7 +40,7 @@ def test_retry_after_in_seconds_or_as_a_date() -> None:
     assert after_s is not None
     assert 90 < after_s <= 100
     late_s = _response(Retry_After=f"{_LATE} GMT").retry_after_s
-    assert backoff().failed(0.0, late_s) <= 3600 * 1.5
+    assert backoff().note_failure(0.0, late_s) <= 3600 * 1.5
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_response_without_end(serve: Serve, first: bytes, repeated: bytes) -> 
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
         _CHUNKED + b"-5\r\nabc\r\n",
@@ -108,8 +108,8 @@ def test_a_response_without_end(serve: Serve, first: bytes, repeated: bytes) -> 
         b"nonsense",
     ],
 )
-def test_an_invalid_response_is_a_failed_connection(serve: Serve, answer: bytes) -> None:
-    client = HttpClient(serve(answer, b""))
+def test_an_invalid_response_is_a_failed_connection(serve: Serve, response: bytes) -> None:
+    client = HttpClient(serve(response, b""))
     for _ in range(2):  # the rest of an invalid response is not taken for the next one
         with pytest.raises(ConnectionError, match="could not reach http://127"):
             client.post("/", b"{}", {})

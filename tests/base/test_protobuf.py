@@ -17,9 +17,9 @@ from runvitals.base.protobuf import (
     read_double,
     read_doubles,
     read_varints,
-    signed,
     single,
     text,
+    to_signed,
     uint,
     unzigzag,
 )
@@ -31,7 +31,7 @@ INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 def test_integers(value: int) -> None:
     assert wrappers_pb2.Int64Value.FromString(uint(1, value)).value == value
     [(number, _, read)] = fields(wrappers_pb2.Int64Value(value=value).SerializeToString() or uint(1, 0))
-    assert (number, signed(int(read))) == (1, value)
+    assert (number, to_signed(int(read))) == (1, value)
 
 
 @given(st.floats(allow_nan=False))
@@ -66,8 +66,8 @@ def test_lone_surrogates() -> None:
 
 def test_message_of_google_protobuf() -> None:
     message = descriptor_pb2.FieldDescriptorProto(name="loss", number=7, label="LABEL_OPTIONAL")
-    found = fields(message.SerializeToString())
-    assert {number: value for number, _, value in found} == {1: b"loss", 3: 7, 4: 1}
+    decoded = fields(message.SerializeToString())
+    assert {number: value for number, _, value in decoded} == {1: b"loss", 3: 7, 4: 1}
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_malformed_messages_are_rejected(data: bytes) -> None:
 @given(st.binary(max_size=60))
 def test_arbitrary_bytes_raise_only_malformed(data: bytes) -> None:
     try:
-        found = list(fields(data))
+        decoded = list(fields(data))
     except Malformed:
         return
-    assert sum(len(value) for _, _, value in found if isinstance(value, bytes)) <= len(data)
+    assert sum(len(value) for _, _, value in decoded if isinstance(value, bytes)) <= len(data)
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ class FileContents:
             length = int.from_bytes(header[12:16], "little")
             end = position + 24 + length
             if not self._is_valid(header, length):
-                found = data.find(MAGIC, position + 1)
-                end = found if found >= 0 else self._part_of_magic(data, position + 1)
+                next_magic = data.find(MAGIC, position + 1)
+                end = next_magic if next_magic >= 0 else self._part_of_magic(data, position + 1)
                 self._skip(position, end)
             elif end <= len(data) and zlib.crc32(data[position + 11 : end]) == int.from_bytes(
                 header[4:8], "little"
@@ -65,7 +65,7 @@ class FileContents:
     def records(self) -> list[tuple[int, int, Any]]:
         """(type, seq, content): an object, a `dict` of a sample's time and values by key, or bytes."""
         schemas: dict[int, list[str]] = {}
-        found = []
+        records = []
         for type, seq, payload in self._unsealed():
             content: Any = payload
             if type in JSON_TYPES:
@@ -79,14 +79,14 @@ class FileContents:
                     time_ms,
                     dict(zip(keys, struct.unpack_from(f"<{len(keys)}d", payload, 16), strict=True)),
                 )
-            found.append((type, seq, content))
-        return found
+            records.append((type, seq, content))
+        return records
 
     def _unsealed(self) -> list[tuple[int, int, bytes]]:
-        found = []
+        frames = []
         for frame in self.frames:
             if frame[0] == 9:
-                found += FileContents(zlib.decompressobj().decompress(frame[2], MAX_BLOCK)).frames
+                frames += FileContents(zlib.decompressobj().decompress(frame[2], MAX_BLOCK)).frames
             else:
-                found.append(frame)
-        return found
+                frames.append(frame)
+        return frames

@@ -70,9 +70,9 @@ def test_a_writers_clock_from_its_start_record() -> None:
     machine = Machine()
     clock = machine.clock()
     start = {"t": clock.now_ms(), "since_boot_ms": clock.since_boot_ms(), "boot_id": "b"}
-    found = writer_clock(start, "b")
-    assert found is not None
-    assert found.anchor_ms == clock.anchor_ms
+    read_clock = writer_clock(start, "b")
+    assert read_clock is not None
+    assert read_clock.anchor_ms == clock.anchor_ms
 
 
 @pytest.mark.parametrize(

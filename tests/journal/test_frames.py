@@ -40,9 +40,9 @@ def torn(data: bytes) -> list[tuple[int, int]]:
 
 @given(st.integers(0, 255), st.integers(0, 2**64 - 1), st.binary(max_size=2000))
 def test_a_frame_is_read_as_it_was_written(type: int, seq: int, payload: bytes) -> None:
-    [found] = scan(frame(type, seq, payload))
-    assert isinstance(found, Frame)
-    assert (found.type, found.seq, found.payload, found.offset, found.end) == (
+    [scanned] = scan(frame(type, seq, payload))
+    assert isinstance(scanned, Frame)
+    assert (scanned.type, scanned.seq, scanned.payload, scanned.offset, scanned.end) == (
         type, seq, payload, 0, 24 + len(payload),
     )  # fmt: skip
 
@@ -162,10 +162,10 @@ def of_file(path: Path, start: int = 0) -> list[tuple[object, ...]]:
         os.close(fd)
 
 
-def as_tuple(found: Frame | Damage) -> tuple[object, ...]:
-    if isinstance(found, Frame):
-        return found.type, found.seq, found.payload, found.offset, found.end
-    return found.start, found.end, found.torn
+def as_tuple(part: Frame | Damage) -> tuple[object, ...]:
+    if isinstance(part, Frame):
+        return part.type, part.seq, part.payload, part.offset, part.end
+    return part.start, part.end, part.torn
 
 
 def test_a_file_read_in_pieces_has_the_same_frames(tmp_path: Path) -> None:

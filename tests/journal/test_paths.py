@@ -52,9 +52,9 @@ def test_an_invalid_home_directory(home: str, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("HOME", home)
     assert paths.data_dir() == str(tmp_path / ".runvitals")
     for config_home in ("", "config", "."):
-        found = config_dir({"XDG_CONFIG_HOME": config_home})
-        assert Path(found).is_absolute()
-        assert not Path(found).is_relative_to(tmp_path), "the current directory may be a cloned repository"
+        folder = config_dir({"XDG_CONFIG_HOME": config_home})
+        assert Path(folder).is_absolute()
+        assert not Path(folder).is_relative_to(tmp_path), "the current directory may be a cloned repository"
 
 
 def test_the_users_configuration(monkeypatch: pytest.MonkeyPatch) -> None:

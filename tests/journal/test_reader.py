@@ -78,13 +78,13 @@ def test_a_growing_file_gives_each_record_once(
     written = b"".join(event(seq, b'{"t":%d}' % seq) for seq in range(12)) + event(
         12, b'{"text":"%s"}' % frames.MAGIC.hex().encode()
     )
-    found: list[int] = []
+    sequence: list[int] = []
     while written:
         count = data.draw(st.integers(1, 80))
         folder.append(written[:count])
         written = written[count:]
-        found += seqs(folder.poll())
-    assert found == list(range(13))
+        sequence += seqs(folder.poll())
+    assert sequence == list(range(13))
     assert folder.problems == []
     assert folder.tail.writers["monitor.n1.1"].torn_bytes == 0
 

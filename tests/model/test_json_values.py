@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import msgspec
 import pytest
 
-from runvitals.model.json_values import check, decoded
+from runvitals.model.json_values import check, decode
 
 
 def nested(levels: int) -> str:
@@ -15,11 +15,11 @@ def nested(levels: int) -> str:
 
 
 def test_what_json_has_is_allowed() -> None:
-    assert decoded('{"lr": 0.1, "layers": [1, null, true, "caf\\u00e9 \\ud83d\\ude00"]}') == {
+    assert decode('{"lr": 0.1, "layers": [1, null, true, "caf\\u00e9 \\ud83d\\ude00"]}') == {
         "lr": 0.1,
         "layers": [1, None, True, "café 😀"],
     }
-    assert decoded(nested(100))
+    assert decode(nested(100))
 
 
 @pytest.mark.parametrize(
@@ -36,15 +36,15 @@ def test_what_json_has_is_allowed() -> None:
 )
 def test_what_a_reader_could_not_show_is_refused_with_its_place(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        decoded(text)
+        decode(text)
 
 
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        ({"a": {None: 1}}, "a: the key None is no text"),
-        ({"a": {True: 1}}, "a: the key True is no text"),
-        ([{7: 1}], r"\[0\]: the key 7 is no text"),
+        ({"a": {None: 1}}, "a: the key None is not a text"),
+        ({"a": {True: 1}}, "a: the key True is not a text"),
+        ([{7: 1}], r"\[0\]: the key 7 is not a text"),
         ({"a": b"x"}, "a: a value of type bytes, which JSON does not have"),
         ({"a": msgspec.msgpack.Ext(5, b"x")}, "a: a value of type Ext"),
         ({"a": datetime(2026, 1, 1, tzinfo=timezone.utc)}, "a: a value of type datetime"),

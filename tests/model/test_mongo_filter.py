@@ -53,13 +53,13 @@ RUNS = [
 ]
 
 
-def _ids(wanted: object) -> str:
-    terms = parse_filters(json.dumps(wanted), STATES)
+def _ids(mongo_filter: object) -> str:
+    terms = parse_filters(json.dumps(mongo_filter), STATES)
     return "".join(run.id for run in run_filter.matching(RUNS, Filter(terms=terms)))
 
 
 @pytest.mark.parametrize(
-    ("wanted", "expected"),
+    ("mongo_filter", "expected"),
     [
         ({}, "abcde"),
         (None, "abcde"),
@@ -129,12 +129,12 @@ def _ids(wanted: object) -> str:
         ({"tags": "base", "group": "g"}, "b"),
     ],
 )
-def test_which_runs_a_filter_selects(wanted: object, expected: str) -> None:
-    assert _ids(wanted) == expected
+def test_which_runs_a_filter_selects(mongo_filter: object, expected: str) -> None:
+    assert _ids(mongo_filter) == expected
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("mongo_filter", "message"),
     [
         ([], "expected an object"),
         ({"$where": "sleep(1e9)"}, r"unknown operator '\$where'"),
@@ -165,9 +165,9 @@ def test_which_runs_a_filter_selects(wanted: object, expected: str) -> None:
         ({"config.lr": {"$in": list(range(300))}}, "too many conditions"),
     ],
 )
-def test_what_is_wrong_with_a_filter(wanted: object, message: str) -> None:
+def test_what_is_wrong_with_a_filter(mongo_filter: object, message: str) -> None:
     with pytest.raises(BadFilter, match=message):
-        parse_filters(json.dumps(wanted), STATES)
+        parse_filters(json.dumps(mongo_filter), STATES)
 
 
 def test_hostile_texts_are_refused() -> None:

@@ -38,24 +38,24 @@ T = 1_760_000_000_000
 )
 def test_an_error_names_the_invalid_field(kind: str, value: Any, error: str) -> None:
     with pytest.raises(ValueError, match=error):
-        records.decoded(kind, value)
+        records.decode(kind, value)
 
 
 def test_a_described_field_that_is_null_is_missing() -> None:
     event = {"t": None, "name": "alert", "level": None, "text": None, "place": None}
-    assert records.decoded(records.EVENT, event) == ({"name": "alert", "place": None}, {})
+    assert records.decode(records.EVENT, event) == ({"name": "alert", "place": None}, {})
     for whole in (event, {"t": None}):
-        kept, _ = records.decoded(records.EVENT, whole, dumps(whole))
+        kept, _ = records.decode(records.EVENT, whole, dumps(whole))
         assert "t" not in kept
     end = {"t": T, "what": "exit", "pid": 1, "exit_code": 3, "signal": None, "out_of_memory": None}
-    assert records.decoded(records.LIFECYCLE, end, dumps(end)) == (end, {})
-    row, _ = records.decoded(records.HISTORY, {"t": None, "step": 1, "data": None})
+    assert records.decode(records.LIFECYCLE, end, dumps(end)) == (end, {})
+    row, _ = records.decode(records.HISTORY, {"t": None, "step": 1, "data": None})
     assert row == {"step": 1, "data": {}}
 
 
 def test_a_row_is_sanitized() -> None:
     row = {"t": T, "step": 10**400, "data": {"": 1, "_step": 2, "loss": 0.5}}
-    value, faults = records.decoded(records.HISTORY, row)
+    value, faults = records.decode(records.HISTORY, row)
     assert value == {"t": T, "step": None, "data": {"(empty)": 1, "_step_": 2, "loss": 0.5}}
     assert len(faults) == 3
 
@@ -93,12 +93,12 @@ def test_at_least_one_record_is_lost() -> None:
 def test_decoding_a_decoded_record_changes_nothing(kind: str, value: dict[str, Any]) -> None:
     text = dumps(value)
     try:
-        value_once, faults = records.decoded(kind, loads(text), text)
+        value_once, faults = records.decode(kind, loads(text), text)
     except ValueError:
         return
-    again, no_faults = records.decoded(kind, value_once)
+    again, no_faults = records.decode(kind, value_once)
     assert not no_faults
-    assert dumps(records.decoded(kind, again)[0]) == dumps(again)
+    assert dumps(records.decode(kind, again)[0]) == dumps(again)
     if not faults:
         present = {name: dumps(item) for name, item in value.items() if item is not None}
         assert {name: dumps(again[name]) for name in present} == present

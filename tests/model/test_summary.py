@@ -48,38 +48,38 @@ def summary_of(rows: list[dict[str, Any]], first_ms: int = 1000, **kinds: str) -
     ],
 )
 def test_the_summary_of_rows(kinds: dict[str, str], expected: dict[str, Any]) -> None:
-    found = summary_of(ROWS, **kinds)
-    assert combined_summary([found], found.rules) == pytest.approx(expected)
-    assert found.values_of(["loss", "acc", "note"]) == pytest.approx(expected)
+    summary = summary_of(ROWS, **kinds)
+    assert combined_summary([summary], summary.rules) == pytest.approx(expected)
+    assert summary.values_of(["loss", "acc", "note"]) == pytest.approx(expected)
 
 
 def test_a_state_restores_everything() -> None:
-    found = summary_of(ROWS, acc="mean", loss="min")
-    state = loads(dumps(found.state()))
+    original = summary_of(ROWS, acc="mean", loss="min")
+    state = loads(dumps(original.state()))
     assert is_summary_state(state)
     again = WriterSummary()
-    again.rules = found.rules
+    again.rules = original.rules
     again.restore(state)
-    for summary in (found, again):
+    for summary in (original, again):
         summary.add({"loss": 0.5, "acc": 0.9}, 5000)
-    assert combined_summary([again], found.rules) == combined_summary([found], found.rules)
+    assert combined_summary([again], original.rules) == combined_summary([original], original.rules)
 
 
 def test_a_limited_state_has_the_first_metrics() -> None:
-    found = summary_of([{f"m{n}": n for n in range(100)}, {"m0": 7, "m99": 8}])
-    state = found.state(1000)
+    summary = summary_of([{f"m{n}": n for n in range(100)}, {"m0": 7, "m99": 8}])
+    state = summary.state(1000)
     assert len(dumps(state)) < 1100
     assert 10 < len(state["values"]) < 30
-    found.restore(state)
-    assert (found.values["m0"], found.values["m99"]) == (7, 8)
+    summary.restore(state)
+    assert (summary.values["m0"], summary.values["m99"]) == (7, 8)
 
 
 def test_several_writers() -> None:
     kinds = {"acc": "mean", "loss": "min"}
     both = [summary_of(ROWS, 2000, **kinds), summary_of([{"loss": 0.5, "acc": 0.9, "lr": 1}], 1000, **kinds)]
     for writers in (both, both[::-1]):
-        found = combined_summary(writers, rules_for(**kinds))
-        assert found == pytest.approx({"loss": 0.5, "acc": 0.5, "note": "x", "lr": 1})
+        summary = combined_summary(writers, rules_for(**kinds))
+        assert summary == pytest.approx({"loss": 0.5, "acc": 0.5, "note": "x", "lr": 1})
     older, newer = summary_of([{"loss": 1.0}], 1000), summary_of([{"loss": 2.0}], 3000)
     assert combined_summary([newer, older], SummaryRules()) == {"loss": 2.0}
 
@@ -91,25 +91,25 @@ def test_only_numbers_count_towards_minimum_and_mean() -> None:
 
 
 def test_lists_and_long_texts_are_left_out_of_a_state() -> None:
-    found = summary_of([{"a": [1], "b": {"c": 1}, "d": "x" * 2000, "e": 1}])
-    assert found.state()["values"] == {"b.c": 1, "e": 1}
-    assert combined_summary([found], SummaryRules()) == {"b.c": 1, "e": 1}
+    summary = summary_of([{"a": [1], "b": {"c": 1}, "d": "x" * 2000, "e": 1}])
+    assert summary.state()["values"] == {"b.c": 1, "e": 1}
+    assert combined_summary([summary], SummaryRules()) == {"b.c": 1, "e": 1}
 
 
 def test_the_number_of_metrics_is_limited() -> None:
-    found = summary_of([{f"n{row}.{n}": n for n in range(6000)} for row in range(3)])
-    assert len(found.values) == MAX_NAMES
-    found.add({"n0.0": 5.0}, 1)
-    assert found.values["n0.0"] == 5.0
+    summary = summary_of([{f"n{row}.{n}": n for n in range(6000)} for row in range(3)])
+    assert len(summary.values) == MAX_NAMES
+    summary.add({"n0.0": 5.0}, 1)
+    assert summary.values["n0.0"] == 5.0
 
 
 def test_a_name_takes_precedence_over_patterns_and_long_ones_over_short_ones() -> None:
-    found = SummaryRules()
-    found.define({"val/loss": {"summary": "min"}, "val/*": {"summary": "max"}, "*": {"summary": "none"}})
+    rules = SummaryRules()
+    rules.define({"val/loss": {"summary": "min"}, "val/*": {"summary": "max"}, "*": {"summary": "none"}})
     names = ("val/loss", "val/acc", "lr")
-    assert [found.kind(name) for name in names] == ["min", "max", "none"]
-    found.define({"lr": {"summary": "mean"}, "x": {"summary": "median"}, "y": 5})
-    assert [found.kind(name) for name in ("lr", "x", "y")] == ["mean", "none", "none"]
+    assert [rules.kind(name) for name in names] == ["min", "max", "none"]
+    rules.define({"lr": {"summary": "mean"}, "x": {"summary": "median"}, "y": 5})
+    assert [rules.kind(name) for name in ("lr", "x", "y")] == ["mean", "none", "none"]
 
 
 @given(st.text("ab*", max_size=8), st.text("ab", max_size=8))

@@ -39,9 +39,9 @@ class Network:
     def __enter__(self) -> Network:
         if sys.platform != "linux" or not shutil.which("ip") or not shutil.which("unshare"):
             pytest.skip("network namespaces need Linux, iproute2 and util-linux")
-        made = self._ip("netns", "add", self._name("hub"), check=False)
-        if made.returncode:
-            pytest.skip(f"this machine does not permit network namespaces: {made.stderr.strip()}")
+        created = self._ip("netns", "add", self._name("hub"), check=False)
+        if created.returncode:
+            pytest.skip(f"this machine does not permit network namespaces: {created.stderr.strip()}")
         self._ip("-n", self._name("hub"), "addr", "add", f"{HUB_ADDRESS}/32", "dev", "lo")
         self._ip("-n", self._name("hub"), "link", "set", "lo", "up")
         for number, node in enumerate(self._nodes):
@@ -82,7 +82,7 @@ class Network:
 
     def listen(self) -> socket.socket:
         """A listening socket in the hub's namespace, usable by this process."""
-        made: list[socket.socket] = []
+        listeners: list[socket.socket] = []
 
         def make() -> None:
             # Only this thread enters the namespace, and it ends; the rest of the process does not.
@@ -90,9 +90,9 @@ class Network:
                 libc = ctypes.CDLL(None, use_errno=True)
                 if libc.setns(namespace.fileno(), _CLONE_NEWNET):
                     raise OSError(ctypes.get_errno(), "setns")
-                made.append(socket.create_server((HUB_ADDRESS, 0)))
+                listeners.append(socket.create_server((HUB_ADDRESS, 0)))
 
         thread = threading.Thread(target=make)
         thread.start()
         thread.join()
-        return made[0]
+        return listeners[0]

@@ -31,19 +31,19 @@ def get(url: str, accept: str = "*/*") -> tuple[bytes, str]:
     request = urllib.request.Request(url, headers={"Accept": accept})
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
         request, timeout=PATIENCE_S
-    ) as answer:
-        return answer.read(), answer.headers["Content-Type"]
+    ) as response:
+        return response.read(), response.headers["Content-Type"]
 
 
 class ServerProcess:
     """A server process that runs for the duration of a block. The test is skipped if it is not installed."""
 
     def __init__(self, name: str, arguments: Sequence[str], ready: str, log: Path) -> None:
-        found = shutil.which(name)
-        if found is None:
+        program = shutil.which(name)
+        if program is None:
             pytest.skip(f"{name} is not installed")
         self._log = log.open("wb")
-        self._process = subprocess.Popen([found, *arguments], stdout=self._log, stderr=subprocess.STDOUT)
+        self._process = subprocess.Popen([program, *arguments], stdout=self._log, stderr=subprocess.STDOUT)
         until_s = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -124,6 +124,6 @@ def ask(url: str, **parameters: Any) -> Any:
         body, _ = get(f"{url}?{urllib.parse.urlencode(parameters)}")
     except urllib.error.HTTPError as error:
         raise AssertionError(error.read().decode()) from None
-    answer = json.loads(body)
-    assert answer["status"] == "success", answer
-    return answer["data"]
+    response = json.loads(body)
+    assert response["status"] == "success", response
+    return response["data"]

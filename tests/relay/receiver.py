@@ -138,8 +138,10 @@ class Receiver:
     def request_command(self, uid: str, name: str) -> None:
         """Request a command that a host registered, as an automation does."""
         target = f"command:{self.run(uid).id}"
-        asked = Notification("k", "run.state", target, "run", "", {"command": name, "allowed": True}, 1)
-        self.metadata_store.write(lambda connection: add_notification(connection, asked))
+        notification = Notification(
+            "k", "run.state", target, "run", "", {"command": name, "allowed": True}, 1
+        )
+        self.metadata_store.write(lambda connection: add_notification(connection, notification))
         self.recorder.heartbeats.flush()
 
     # -- what it has received and stored

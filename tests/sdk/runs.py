@@ -53,8 +53,8 @@ class Journals:
 
     def monitors(self) -> list[int]:
         """Pids of the monitors that write into this folder."""
-        found = [pid for pid in _pids() if self._is_monitor(Path("/proc") / str(pid))]
-        return [pid for pid in found if not _is_named_monitor(_parent(pid))]  # not a child that gathers facts
+        pids = [pid for pid in _pids() if self._is_monitor(Path("/proc") / str(pid))]
+        return [pid for pid in pids if not _is_named_monitor(_parent(pid))]  # not a child that gathers facts
 
     def _is_monitor(self, process: Path) -> bool:
         if not _is_named_monitor(int(process.name)):
@@ -101,11 +101,11 @@ def eventually(look: Callable[[], Any]) -> Any:
     until = time.monotonic() + PATIENCE_S
     while True:
         try:
-            found = look()
+            value = look()
         except (AssertionError, FileNotFoundError):
-            found = None
-        if found:
-            return found
+            value = None
+        if value:
+            return value
         assert time.monotonic() < until, "it did not happen in time"
         time.sleep(0.01)
 

@@ -19,7 +19,7 @@ import pytest
 from runvitals.base.json_codec import dumps, loads
 from runvitals.journal import frames
 from runvitals.model.limits import RECORD_BYTES, RECORD_VALUES, ROW_NAMES
-from runvitals.model.records import EVENT, INFO, decoded
+from runvitals.model.records import EVENT, INFO, decode
 from runvitals.readers.journals.run_handle import open_run
 from runvitals.sdk.arrays import BINS, LISTED, SAMPLED
 from runvitals.sdk.logged_values import Values, without_secrets
@@ -358,11 +358,11 @@ def test_unreadable_mapping() -> None:
 
 def test_records_of_maximum_size_are_accepted_by_readers() -> None:
     kept = values()[0].facts({f"k{n}": n for n in range(RECORD_VALUES + 10)})
-    assert decoded(INFO, {"t": 1_760_000_000_000, "config": kept})[1] == {}
+    assert decode(INFO, {"t": 1_760_000_000_000, "config": kept})[1] == {}
     said = {"name": "marker", "level": "info", "text": values()[0].text(range(RECORD_VALUES))}
     assert values()[0].text([10**9] * RECORD_VALUES).endswith("…")
     event = values()[0].event(said, {"layers": [1] * RECORD_VALUES, "t": 5, "level": 6})
-    assert decoded(EVENT, {"t": 1_760_000_000_000, **event})[1] == {}
+    assert decode(EVENT, {"t": 1_760_000_000_000, **event})[1] == {}
     assert (event["name"], event["level"]) == ("marker", "info")
     assert "t" not in event
 

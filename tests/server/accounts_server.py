@@ -103,9 +103,9 @@ class AccountsServer:
         assert response.status_code == status, f"{response.status_code}: {response.text}"
         return response.json() if response.content else None
 
-    def actions(self, **wanted: Any) -> list[str]:
+    def actions(self, **filters: Any) -> list[str]:
         """The actions in the audit log, the oldest first."""
-        return [event.action for event in reversed(self.accounts.audit.page(AuditFilter(**wanted), 1000))]
+        return [event.action for event in reversed(self.accounts.audit.page(AuditFilter(**filters), 1000))]
 
 
 def new_user(metadata_store: MetadataStore, name: str, now_ms: int = T0, **how: Any) -> UserRow:

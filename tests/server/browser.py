@@ -120,7 +120,7 @@ class Browser:
             self._process.wait()
 
     def _address(self, profile: str) -> str:
-        """Of the browser's DevTools, which it writes into a file of its profile when they are ready."""
+        """The port of the browser's DevTools, which it writes into its profile when they are ready."""
         reported = Path(profile, "DevToolsActivePort")
         until = time.monotonic() + PATIENCE_S
         while not (reported.exists() and len(lines := reported.read_text().split("\n")) >= 2):
@@ -143,13 +143,13 @@ class Browser:
             message["sessionId"] = self._session
         self._socket.send(json.dumps(message))
         while True:
-            answer = json.loads(self._socket.recv(timeout=PATIENCE_S))
-            if answer.get("id") == self._last_id:
-                if "error" in answer:
-                    raise AssertionError(f"{method}: {answer['error']['message']}")
-                result: dict[str, Any] = answer["result"]
+            reply = json.loads(self._socket.recv(timeout=PATIENCE_S))
+            if reply.get("id") == self._last_id:
+                if "error" in reply:
+                    raise AssertionError(f"{method}: {reply['error']['message']}")
+                result: dict[str, Any] = reply["result"]
                 return result
-            self._take(answer)
+            self._take(reply)
 
     def _take(self, event: dict[str, Any]) -> None:
         params = event.get("params", {})
@@ -177,17 +177,17 @@ class Browser:
         Raises:
             AssertionError: it threw.
         """
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        if "exceptionDetails" in answer:
-            details = answer["exceptionDetails"]
+        response = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in response:
+            details = response["exceptionDetails"]
             raise AssertionError(details.get("exception", {}).get("description", details["text"]))
-        return answer["result"].get("value")
+        return response["result"].get("value")
 
     def wait(self, expression: str) -> Any:
         """The value of an expression as soon as it is true; of an element, which has no value, True."""
         until = time.monotonic() + PATIENCE_S
-        asked = f"(found => found instanceof Element || found)({expression})"
-        while not (value := self.evaluate(asked)):
+        check = f"(found => found instanceof Element || found)({expression})"
+        while not (value := self.evaluate(check)):
             if time.monotonic() > until:
                 body = self.evaluate("document.body.innerText")
                 raise AssertionError(f"still not true: {expression}\n{self.complaints}\n{body}")
@@ -196,8 +196,8 @@ class Browser:
 
     def text(self, selector: str) -> str:
         """The visible text of the first element that fits, once there is one."""
-        found: str = self.wait(f"document.querySelector({json.dumps(selector)})?.innerText")
-        return found
+        text: str = self.wait(f"document.querySelector({json.dumps(selector)})?.innerText")
+        return text
 
     def mouse(self, kind: str, x: float, y: float, clicks: int = 0) -> None:
         """`mouseMoved`, `mousePressed` or `mouseReleased`, at a place in the window."""
@@ -221,12 +221,12 @@ class Browser:
 
     def box(self, selector: str) -> tuple[float, float, float, float]:
         """(left, top, width, height) of an element in the window, scrolled into view."""
-        found = self.wait(
+        box = self.wait(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)}); if (!e) return null;"
             "e.scrollIntoView({block: 'center'}); const b = e.getBoundingClientRect();"
             "return [b.left, b.top, b.width, b.height]; })()"
         )
-        return tuple(found)
+        return tuple(box)
 
     def screenshot(self, path: str | os.PathLike[str]) -> None:
         """A PNG of the window."""

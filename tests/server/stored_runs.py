@@ -89,9 +89,9 @@ class StoredServer(Client):
         for keys, table in samples.tables.items():
             rows = np.frombuffer(table.rows, np.float64).reshape(-1, len(keys))
             self.append(who, keys, np.array(table.times, np.int64), rows)
-        for names_of_call, made in calls.items():
-            t = np.array([time_ms for time_ms, _ in made], np.int64)
-            self.append(who, names_of_call, t, np.array([row for _, row in made], np.float64))
+        for names_of_call, of_names in calls.items():
+            t = np.array([time_ms for time_ms, _ in of_names], np.int64)
+            self.append(who, names_of_call, t, np.array([row for _, row in of_names], np.float64))
         self.metadata_store.writers.record_heartbeats(
             [WriterHeartbeat(who.writer_id, self.now_ms, max(record.time_ms for record in records))]
         )
@@ -146,9 +146,9 @@ class StoredServer(Client):
             "exit": ("exit_code", "signal", "out_of_memory"),
         }
         if what in names:
-            known = {name: value.get(name) for name in names[what]}
+            fields = {name: value.get(name) for name in names[what]}
             ended_ms = time_ms if what == "exit" else None
-            process = StoredProcess(who.run_id, host, value["pid"], ended_ms=ended_ms, **known)
+            process = StoredProcess(who.run_id, host, value["pid"], ended_ms=ended_ms, **fields)
             self.metadata_store.writers.record_processes([process])
         elif what == "end":
             how = Ending(

@@ -42,7 +42,7 @@ _ENDED, _REFUSED, _FAILED, _WENT_ON = 0, 3, 1, 4
 
 @dataclass
 class Outcome:
-    """What happened at each step.
+    """The result of each step.
 
     Args:
         steps: what was to be done at each of them.
@@ -96,7 +96,7 @@ def _verified(verify: Callable[[list[int]], None], acknowledged: list[int], _: o
 
 
 def _digest(folder: str) -> str:
-    """What is in a folder, except for SQLite's indexes of write-ahead logs and the numbers of processes."""
+    """Return the contents of a folder, without SQLite's indexes of write-ahead logs and process numbers."""
     digest = hashlib.sha256()
     for path in sorted(Path(folder).rglob("*")):
         if path.is_file() and not path.name.endswith(("-shm", ".lock")):

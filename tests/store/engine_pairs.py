@@ -94,5 +94,5 @@ def runs(pair: Pair) -> dict[str, dict[str, int]]:
 def _counts(samples: Store, metadata_store: MetadataStore, run_id: int) -> dict[str, int]:
     lanes = [writer.lane_id for writer in metadata_store.writers.of_runs([run_id])[run_id]]
     series = samples.read(lanes, None, 0, 2 * NOW).series
-    keys = metadata_store.metrics.keys([one.metric for one in series])
-    return {keys[one.metric]: len(one.t) for one in series if one.metric in keys}
+    keys = metadata_store.metrics.keys([each.metric for each in series])
+    return {keys[each.metric]: len(each.t) for each in series if each.metric in keys}

@@ -256,12 +256,12 @@ def verify_repair(case: Case, acknowledged: list[int]) -> None:
 def _assert_complete(samples: Store, run: tuple[int, tuple[int, ...]], count: int) -> None:
     lane, metrics = run
     series = samples.read([lane], None, 0, 2 * NOW).series
-    assert [one.metric for one in series] == sorted(metrics)
+    assert [each.metric for each in series] == sorted(metrics)
     assert len(series[0].t) >= count * TICKS, f"{len(series[0].t)} samples, {count * TICKS} were acknowledged"
     sent = [batch(lane, metrics, seq) for seq in range(len(series[0].t) // TICKS)]
-    for column, one in enumerate(series):
-        np.testing.assert_array_equal(one.t, np.concatenate([one.t for one in sent]))
-        np.testing.assert_array_equal(one.values, np.concatenate([one.values[:, column] for one in sent]))
+    for column, each in enumerate(series):
+        np.testing.assert_array_equal(each.t, np.concatenate([each.t for each in sent]))
+        np.testing.assert_array_equal(each.values, np.concatenate([each.values[:, column] for each in sent]))
     assert samples.append(sent).stored == 0
 
 
@@ -337,7 +337,7 @@ def _case(folder: str, server: Server | None, database: str, clickhouse: str) ->
 
 
 def _in_database(server: Server, database: str) -> object:
-    """What operations change in a database: one transaction changes some of it at least."""
+    """The changes of operations in a database: one transaction changes some of it at least."""
     with psycopg.connect(server.address(database)) as connection:
         return connection.execute(_STATE).fetchone()
 

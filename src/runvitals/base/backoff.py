@@ -28,12 +28,12 @@ class Backoff:
 
     Example:
         >>> backoff = Backoff(first_s=1.0, longest_s=60.0)
-        >>> [backoff.failed(now_s=100.0) for _ in range(8)]
+        >>> [backoff.note_failure(now_s=100.0) for _ in range(8)]
         [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
         >>> backoff.due(159.0), backoff.due(160.0)
         (False, True)
-        >>> backoff.worked()
-        >>> backoff.failed(now_s=160.0)
+        >>> backoff.note_success()
+        >>> backoff.note_failure(now_s=160.0)
         1.0
     """
 
@@ -55,10 +55,10 @@ class Backoff:
         self.until_s = float("-inf")
 
     def due(self, now_s: float) -> bool:
-        """Whether the delay is over."""
+        """Return whether the delay is over."""
         return now_s >= self.until_s
 
-    def failed(self, now_s: float, requested_s: float | None = None) -> float:
+    def note_failure(self, now_s: float, requested_s: float | None = None) -> float:
         """Count a failure and return the delay.
 
         Args:
@@ -84,7 +84,7 @@ class Backoff:
         """End the delay. The failures still count."""
         self.until_s = float("-inf")
 
-    def worked(self) -> None:
+    def note_success(self) -> None:
         """Reset after a success."""
         self.failures = 0
         self._wait_s = 0.0

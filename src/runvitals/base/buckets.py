@@ -55,7 +55,7 @@ class Buckets:
     last: Floats
 
     def statistic(self, name: Statistic) -> Floats:
-        """A statistic by its name in the metric definitions (`Metric.merge`)."""
+        """Return a statistic by its name in the metric definitions (`Metric.merge`)."""
         if name == "sum":
             return self.mean * self.n
         column: Floats = getattr(self, name)
@@ -63,7 +63,7 @@ class Buckets:
 
 
 def grid(t0_ms: int, t1_ms: int, max_points: int, widths: tuple[int, ...] = WIDTHS_MS) -> Grid:
-    """The finest grid with at most `max_points` buckets that covers `t0_ms` to `t1_ms`, inclusive.
+    """Return the finest grid with at most `max_points` buckets that covers `t0_ms` to `t1_ms`, inclusive.
 
     Raises:
         ValueError: the end is before the start, or fewer than 2 points.
@@ -87,7 +87,7 @@ def _count(t0_ms: int, t1_ms: int, width: int) -> int:
 
 
 def reduce(grid: Grid, t: Integers, values: Floats) -> Buckets:
-    """The buckets of a series on a grid. Samples outside the grid are ignored.
+    """Return the buckets of a series on a grid. Samples outside the grid are ignored.
 
     Args:
         t: ms UTC, ascending.
@@ -126,7 +126,7 @@ class Partition:
         self._starts, self._ends = starts[occupied], starts[occupied + 1]
 
     def reduce(self, values: Floats) -> Buckets:
-        """The buckets of one series. `values` has the length of the times; NaN is a gap."""
+        """Return the buckets of one series. `values` has the length of the times; NaN is a gap."""
         values = values[self._within]
         if not len(self.t):
             empty = np.empty(0)
@@ -183,7 +183,7 @@ _COLUMNS = ("n", "min", "max", "mean", "last")
 
 
 def _newest(values: Floats, present: NDArray[np.bool_], n: Integers, starts: NDArray[np.intp]) -> Floats:
-    """The last value in each bucket; NaN if it has none."""
+    """Return the last value in each bucket; NaN if it has none."""
     newest = np.maximum.reduceat(np.where(present, np.arange(len(values)), -1), starts)
     return np.where(n > 0, values[newest], np.nan)
 

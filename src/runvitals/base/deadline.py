@@ -56,7 +56,7 @@ def within(seconds: float) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if passed() and not isinstance(error, TooSlow):
+        if has_passed() and not isinstance(error, TooSlow):
             raise _reason() from error
         raise
     finally:
@@ -70,12 +70,12 @@ def check() -> None:
         TooSlow: the deadline has passed.
         ClientLeft: the client has left.
     """
-    if passed():
+    if has_passed():
         raise _reason()
 
 
-def passed() -> bool:
-    """Whether the deadline has passed, or the client has left; False without a deadline."""
+def has_passed() -> bool:
+    """Return whether the deadline has passed, or the client has left; False without a deadline."""
     until_s = _until_s.get()
     return until_s is not _NEVER and (time.monotonic() > until_s or _nobody_waits())
 
@@ -90,6 +90,6 @@ def _nobody_waits() -> bool:
 
 
 def left_s() -> float | None:
-    """The remaining time, at least a millisecond; None without a deadline."""
+    """Return the remaining time, at least a millisecond; None without a deadline."""
     until_s = _until_s.get()
     return None if until_s is _NEVER else max(0.001, until_s - time.monotonic())

@@ -27,8 +27,8 @@ TIMEOUT_S = 30.0
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 _MAX_RETRY_AFTER_S = 1e9
 _WHOLE_RESPONSE = 10
-"""How many times as long as the timeout a whole response may take. A server that sends a byte at a time would
-otherwise occupy the thread of its destination for ever."""
+"""A whole response may take this many times the timeout. A server that sends a byte at a time would otherwise
+occupy the thread of its destination for ever."""
 _TEMPORARY = frozenset({408, 425, 429})
 _FIRST_FINAL = 200
 
@@ -69,12 +69,12 @@ class ServerResponse:
         return None if at_s is None else int(at_s * 1000)
 
     def text(self) -> str:
-        """The first 500 bytes of the body, on one line."""
+        """Return the first 500 bytes of the body, on one line."""
         return inert(" ".join(self.body[:500].decode("utf-8", "replace").split()))
 
 
 def _date_s(text: str) -> float | None:
-    """A date in a header, in seconds since 1970."""
+    """Return a date in a header, in seconds since 1970."""
     from email.utils import parsedate_to_datetime
 
     try:
@@ -196,7 +196,7 @@ class HttpClient:
         response_class: Any = partial(_timed_response, self._timeout_s)
         if not self._secure:
             if proxy is not None:
-                self._absolute = f"http://{_bracketed(self._host)}:{self._port}"
+                self._absolute = f"http://{_bracket(self._host)}:{self._port}"
             plain = http.client.HTTPConnection(host, port, timeout=self._timeout_s)
             plain.response_class = response_class
             return plain
@@ -210,7 +210,7 @@ class HttpClient:
         return secure
 
     def _proxy(self) -> Any:
-        """The proxy the environment sets for this host, or None."""
+        """Return the proxy the environment sets for this host, or None."""
         if urllib.request.proxy_bypass(f"{self._host}:{self._port}") or urllib.request.proxy_bypass(
             self._host
         ):
@@ -231,7 +231,7 @@ class HttpClient:
 def _timed_response(
     timeout_s: float, sock: socket.socket, *arguments: Any, **more: Any
 ) -> http.client.HTTPResponse:
-    """A response that is read from now on, within its time limit."""
+    """Return a response that is read from now on, within its time limit."""
     response = http.client.HTTPResponse(sock, *arguments, **more)
     until_s = time.monotonic() + _WHOLE_RESPONSE * timeout_s
     response.fp = io.BufferedReader(_TimedReader(response.fp.detach(), sock, timeout_s, until_s))
@@ -275,7 +275,7 @@ class _TimedReader(io.RawIOBase):
         super().close()
 
 
-def _bracketed(host: str) -> str:
+def _bracket(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 

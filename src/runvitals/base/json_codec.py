@@ -115,7 +115,7 @@ def loads_at(source: str, start: int) -> tuple[Any, int]:
 
 
 def with_valid_text(value: Any) -> Any:
-    r"""A JSON value in which the replacement character stands for each lone surrogate.
+    r"""Return a JSON value in which the replacement character stands for each lone surrogate.
 
     Example:
         >>> with_valid_text({"text": "caf\udce9"})

@@ -13,7 +13,7 @@ WEB = ("http", "https")
 
 
 def public(uri: str) -> str:
-    """A tracking URI without its secrets: no password, and for a database no query.
+    """Return a tracking URI without its secrets: no password, and for a database no query.
 
     >>> public("postgresql://me:secret@db/mlflow?sslpassword=x"), public("https://me:secret@host/mlflow/")
     ('postgresql://me@db/mlflow', 'https://host/mlflow')
@@ -28,13 +28,13 @@ def public(uri: str) -> str:
 
 
 def complete(uri: str, environ: Mapping[str, str]) -> str:
-    """The URI with its secrets, if the environment has them."""
-    known = environ.get(URI_VARIABLE, "")
-    return known if known and public(known) == uri else uri
+    """Return the URI with its secrets, if the environment has them."""
+    configured = environ.get(URI_VARIABLE, "")
+    return configured if configured and public(configured) == uri else uri
 
 
 def absolute(uri: str, cwd: str) -> str:
-    """A tracking URI that is independent of the working directory.
+    """Return a tracking URI that is independent of the working directory.
 
     >>> absolute("sqlite:///mlflow.db", "/home/me"), absolute("mlruns", "/home/me")
     ('sqlite:////home/me/mlflow.db', '/home/me/mlruns')

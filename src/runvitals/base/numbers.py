@@ -6,7 +6,7 @@ _DIGITS = 20
 
 
 def parse_integer(text: str | bytes, most: int) -> int | None:
-    """The integer from 0 to `most` in ASCII digits, else None.
+    """Return the integer from 0 to `most` in ASCII digits, else None.
 
     Example:
         >>> [parse_integer(text, 100) for text in ("12", "101", "²", "-1")]

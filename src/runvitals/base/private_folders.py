@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def config_dir(environ: Mapping[str, str]) -> str:
-    """The folder of the user's configuration: `runvitals` in `XDG_CONFIG_HOME` or `~/.config`.
+    """Return the folder of the user's configuration: `runvitals` in `XDG_CONFIG_HOME` or `~/.config`.
 
     It is never in the current directory, even without a valid `HOME`: that could be a cloned repository with
     a configuration folder of its own.

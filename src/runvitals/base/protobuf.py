@@ -27,7 +27,7 @@ _UINT64 = (1 << 64) - 1
 
 
 def varint(value: int) -> bytes:
-    """A 64-bit integer in 1 to 10 bytes; a negative one in 10, as its two's complement."""
+    """Return a 64-bit integer in 1 to 10 bytes; a negative one in 10, as its two's complement."""
     value &= _UINT64
     if value < 0x80:
         return bytes((value,))
@@ -40,30 +40,33 @@ def varint(value: int) -> bytes:
 
 
 def uint(number: int, value: int) -> bytes:
-    """A field of type int32, int64, uint32, uint64, bool or enum."""
+    """Return a field of type int32, int64, uint32, uint64, bool or enum."""
     return varint(number << 3 | VARINT) + varint(value)
 
 
 def text(number: int, value: str | bytes) -> bytes:
-    """A field of type string, bytes, a message, or packed numbers. Lone surrogates become question marks."""
+    """Return a field of type string, bytes, a message, or packed numbers.
+
+    Lone surrogates become question marks.
+    """
     data = value.encode("utf-8", "replace") if isinstance(value, str) else value
     return varint(number << 3 | LENGTH) + varint(len(data)) + data
 
 
 def double(number: int, value: float) -> bytes:
-    """A field of type double."""
+    """Return a field of type double."""
     return varint(number << 3 | FIXED64) + struct.pack("<d", value)
 
 
 def single(number: int, value: float) -> bytes:
-    """A field of type float; values that are too large become infinite."""
+    """Return a field of type float; values that are too large become infinite."""
     if abs(value) >= _HIGHEST_FLOAT:
         value = float("inf") if value > 0 else float("-inf") if value < 0 else value
     return varint(number << 3 | FIXED32) + struct.pack("<f", value)
 
 
 def fixed64(number: int, value: int) -> bytes:
-    """A field of type fixed64."""
+    """Return a field of type fixed64."""
     return varint(number << 3 | FIXED64) + struct.pack("<Q", value)
 
 
@@ -72,7 +75,7 @@ class Malformed(ValueError):
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int, int | bytes]]:
-    """The fields of a message in order, including unknown ones: (number, kind, value). 1 µs per field.
+    """Yield the fields of a message in order, including unknown ones: (number, kind, value). 1 µs per field.
 
     A value is an int for kind `VARINT`, else bytes: 8, 4, or any number (strings, bytes, messages, packed
     numbers).
@@ -116,17 +119,17 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
         Malformed: truncated, or longer than 10 bytes.
     """
     value = shift = 0
-    for place in range(at, min(at + 10, len(data))):
-        byte = data[place]
+    for position in range(at, min(at + 10, len(data))):
+        byte = data[position]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value & _UINT64, place + 1
+            return value & _UINT64, position + 1
         shift += 7
     raise Malformed(f"no number at byte {at} of {len(data)}")
 
 
-def signed(value: int) -> int:
-    """A varint of type int32 or int64.
+def to_signed(value: int) -> int:
+    """Return a varint of type int32 or int64.
 
     >>> signed(0xFFFFFFFFFFFFFFFF)
     -1
@@ -135,7 +138,7 @@ def signed(value: int) -> int:
 
 
 def unzigzag(value: int) -> int:
-    """A varint of type sint32 or sint64."""
+    """Return a varint of type sint32 or sint64."""
     return value >> 1 ^ -(value & 1)
 
 
@@ -146,7 +149,7 @@ def read_double(eight: bytes) -> float:
 
 
 def read_doubles(packed: bytes) -> list[float]:
-    """A packed list of type double.
+    """Return a packed list of type double.
 
     Raises:
         Malformed: not a multiple of 8 bytes.
@@ -157,7 +160,7 @@ def read_doubles(packed: bytes) -> list[float]:
 
 
 def read_varints(packed: bytes) -> list[int]:
-    """A packed list of type int32 or int64.
+    """Return a packed list of type int32 or int64.
 
     Raises:
         Malformed: truncated.
@@ -166,5 +169,5 @@ def read_varints(packed: bytes) -> list[int]:
     at = 0
     while at < len(packed):
         number, at = read_varint(packed, at)
-        numbers.append(signed(number))
+        numbers.append(to_signed(number))
     return numbers

@@ -12,7 +12,7 @@ _MAX_MEMORY = 1 << 20
 
 
 def finder(pattern: str) -> Callable[[str], bool]:
-    """A test whether a regular expression is found in a text.
+    """Return a test whether a regular expression is found in a text.
 
     Raises:
         ValueError: an invalid expression, or one that is too long or too large.

@@ -26,17 +26,17 @@ _CHECK_TIMEOUT_S = 10.0
 
 
 def login_file(environ: Mapping[str, str]) -> str:
-    """The file that holds the tokens: `runvitals/login.toml` in the user's configuration folder."""
+    """Return the file that holds the tokens: `runvitals/login.toml` in the user's configuration folder."""
     return os.path.join(config_dir(environ), "login.toml")
 
 
 def token(url: str, environ: Mapping[str, str]) -> str | None:
-    """The token for a server, or None.
+    """Return the token for a server, or None.
 
     Raises:
         ValueError: the login file could not be read.
     """
-    saved = {_key(known): entry.get("token") for known, entry in _servers(login_file(environ)).items()}
+    saved = {_key(server): entry.get("token") for server, entry in _servers(login_file(environ)).items()}
     value = environ.get(VARIABLE)
     if value and _key(url) == _server_of_variable(environ, list(saved)):
         return value
@@ -44,13 +44,13 @@ def token(url: str, environ: Mapping[str, str]) -> str | None:
 
 
 def _key_of_wandb(url: str, environ: Mapping[str, str]) -> str | None:
-    """The key in `WANDB_API_KEY`, if `WANDB_BASE_URL` names this server."""
+    """Return the key in `WANDB_API_KEY`, if `WANDB_BASE_URL` names this server."""
     named = environ.get("WANDB_BASE_URL")
     return environ.get("WANDB_API_KEY") or None if named and _key(named) == _key(url) else None
 
 
 def _server_of_variable(environ: Mapping[str, str], saved: list[str]) -> str | None:
-    """The server that `RUNVITALS_TOKEN` belongs to."""
+    """Return the server that `RUNVITALS_TOKEN` belongs to."""
     named = environ.get(SERVER_VARIABLE)
     if named:
         return _key(named)
@@ -58,7 +58,7 @@ def _server_of_variable(environ: Mapping[str, str], saved: list[str]) -> str | N
 
 
 def remedy(url: str, environ: Mapping[str, str]) -> str:
-    """What the user can do about a server that rejected the credentials."""
+    """Return what the user can do about a server that rejected the credentials."""
     text = f"`runvitals login {url}` asks for another token"
     if not environ.get(VARIABLE):
         return text
@@ -113,7 +113,7 @@ def check(url: str, secret: str) -> None:
 
 
 def known_server(url: str | None, environ: Mapping[str, str]) -> str:
-    """The server of a URL, or the only one that a key is stored for.
+    """Return the server of a URL, or the only one that a key is stored for.
 
     Raises:
         ValueError: there is none, or there are several.
@@ -121,11 +121,11 @@ def known_server(url: str | None, environ: Mapping[str, str]) -> str:
     if url is not None:
         return _key(url)
     named = environ.get(SERVER_VARIABLE)
-    known = [_key(named)] if named else list(_servers(login_file(environ)))
-    if len(known) != 1:
-        found = f"several servers: {', '.join(known)}" if known else "no server"
-        raise ValueError(f"there are keys for {found}; expected the URL of one")
-    return known[0]
+    servers = [_key(named)] if named else list(_servers(login_file(environ)))
+    if len(servers) != 1:
+        problem = f"several servers: {', '.join(servers)}" if servers else "no server"
+        raise ValueError(f"there are keys for {problem}; expected the URL of one")
+    return servers[0]
 
 
 def account(url: str, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -149,14 +149,14 @@ def account(url: str, environ: Mapping[str, str]) -> dict[str, Any]:
             raise ValueError(f"{url} needs a key, and none is stored; `runvitals login {url}` stores one")
         problem = "does not accept the key" if secret is not None else "needs a key, and none is stored"
         raise ValueError(f"{url} {problem}; {remedy(url, environ)}")
-    answer = loads(response.body) if response.status == 200 else None
-    if not isinstance(answer, dict):
+    body = loads(response.body) if response.status == 200 else None
+    if not isinstance(body, dict):
         raise ValueError(f"{url} did not say who this is: {_ACCOUNT} returned {response.status}")
-    return answer
+    return body
 
 
 def tokens(environ: Mapping[str, str]) -> list[str]:
-    """All saved tokens.
+    """Return all saved tokens.
 
     Raises:
         ValueError: the login file could not be read.
@@ -172,8 +172,8 @@ def save(url: str, secret: str, environ: Mapping[str, str]) -> str:
     """
     path = login_file(environ)
     servers = _servers(path)
-    for known in [known for known in servers if _key(known) == _key(url)]:
-        del servers[known]
+    for server in [server for server in servers if _key(server) == _key(url)]:
+        del servers[server]
     servers[_key(url)] = {"token": secret}
     _write(path, servers)
     return path
@@ -187,14 +187,14 @@ def delete(url: str | None, environ: Mapping[str, str]) -> list[str]:
     """
     path = login_file(environ)
     servers = _servers(path)
-    deleted = [known for known in servers if url is None or _key(known) == _key(url)]
+    deleted = [server for server in servers if url is None or _key(server) == _key(url)]
     if deleted:
-        _write(path, {known: entry for known, entry in servers.items() if known not in deleted})
+        _write(path, {server: entry for server, entry in servers.items() if server not in deleted})
     return deleted
 
 
 def _key(url: str) -> str:
-    """A server's URL in a normal form, for comparison."""
+    """Return a server's URL in a normal form, for comparison."""
     parts = urlsplit(url)
     try:
         port = parts.port
@@ -227,8 +227,8 @@ def _write(path: str, servers: Mapping[str, Mapping[str, str]]) -> None:
     for url, entry in servers.items():
         lines += [
             "",
-            f"[servers.{_quoted(url)}]",
-            *(f"{name} = {_quoted(text)}" for name, text in entry.items()),
+            f"[servers.{_quote(url)}]",
+            *(f"{name} = {_quote(text)}" for name, text in entry.items()),
         ]
     make_private(os.path.dirname(path))
     part = f"{path}.part"
@@ -239,6 +239,6 @@ def _write(path: str, servers: Mapping[str, Mapping[str, str]]) -> None:
     os.replace(part, path)
 
 
-def _quoted(text: str) -> str:
-    """A TOML basic string; its escapes are those of JSON."""
+def _quote(text: str) -> str:
+    """Return a TOML basic string; its escapes are those of JSON."""
     return dumps(text).decode("ascii")

@@ -68,7 +68,7 @@ def display_width(text: str) -> int:
 
 
 def char_width(char: str) -> int:
-    """The number of columns that a character occupies."""
+    """Return the number of columns that a character occupies."""
     import unicodedata
 
     if unicodedata.category(char) in _MARKS:
@@ -77,7 +77,7 @@ def char_width(char: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """The text, cut at a width with an ellipsis.
+    """Return the text, cut at a width with an ellipsis.
 
     Example:
         >>> cut("学習 run", 6)
@@ -148,7 +148,7 @@ def shows_unicode(stream: TextIO) -> bool:
 
 
 def fitting(text: str, stream: TextIO) -> str:
-    """The text in characters that the stream supports; others are replaced, or become `?`.
+    """Return the text in characters that the stream supports; others are replaced, or become `?`.
 
     Example:
         >>> fitting("85 °C …", io.TextIOWrapper(io.BytesIO(), "ascii"))
@@ -158,7 +158,7 @@ def fitting(text: str, stream: TextIO) -> str:
 
 
 def in_ascii(text: str) -> str:
-    """The text in ASCII; characters without a replacement become `?`.
+    """Return the text in ASCII; characters without a replacement become `?`.
 
     Example:
         >>> in_ascii("8 × 85 °C, 学習")

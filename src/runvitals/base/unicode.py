@@ -6,7 +6,7 @@ _SURROGATES: dict[int, str] = {}  # filled when the first text has one, because 
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text can be encoded as UTF-8: it contains no lone surrogate, as Python strings may."""
+    """Return whether a text can be encoded as UTF-8: it contains no lone surrogate, as Python strings may."""
     if text.isascii():
         return True
     try:
@@ -17,7 +17,7 @@ def is_unicode(text: str) -> bool:
 
 
 def unicode_text(text: str) -> str:
-    """A text with each lone surrogate replaced by the replacement character."""
+    """Return a text with each lone surrogate replaced by the replacement character."""
     if is_unicode(text):
         return text
     if not _SURROGATES:

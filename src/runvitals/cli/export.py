@@ -178,7 +178,7 @@ class JournalExport:
         plan = self._plans.get(key_tuple)
         if plan is None:
             self._keys.update(dict.fromkeys(key_tuple))
-            names = mlflow.renamed(key_tuple) if self._in_mlflow else {}
+            names = mlflow.rename_all(key_tuple) if self._in_mlflow else {}
             plan = self._plans[key_tuple] = [
                 (column, *names.get(key, (key, 1.0)))
                 for column, key in enumerate(key_tuple)

@@ -29,14 +29,14 @@ def run(arguments: argparse.Namespace) -> int:
     traced = trace({}, os.environ, os.getcwd())
     if arguments.json:
         rows = {
-            name: {"value": SETTINGS[name].shown(value), "from": origin}
+            name: {"value": SETTINGS[name].redact(value), "from": origin}
             for name, (value, origin) in traced.items()
         }
         print(json.dumps(rows, indent=1))
         return 0
     width = max(map(len, SETTINGS))
     for name, (value, origin) in traced.items():
-        print(f"{name:<{width}}  {json.dumps(SETTINGS[name].shown(value))}  ({inert(origin)})")
+        print(f"{name:<{width}}  {json.dumps(SETTINGS[name].redact(value))}  ({inert(origin)})")
     return 0
 
 

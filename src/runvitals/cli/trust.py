@@ -11,7 +11,7 @@ from runvitals.base.terminal_text import inert
 from runvitals.cli.command_list import COMMANDS
 from runvitals.monitoring.settings import trust
 from runvitals.monitoring.settings.settings import SETTINGS, find, needing_trust
-from runvitals.monitoring.settings.settings_files import PROJECT_FILE, parsed, project_file, read
+from runvitals.monitoring.settings.settings_files import PROJECT_FILE, parse, project_file, read
 
 
 def add(subparsers: Any) -> None:
@@ -42,13 +42,13 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{inert(path)} is no longer trusted")
         return 0
     content = read(path)  # read once, so that what is shown is what is trusted
-    table = parsed(path, content)
+    table = parse(path, content)
     for name, value in table.items():
         find(name, path).parse(value, path)
     trust.trust(path, content, os.environ)
     print(f"{inert(path)} is now trusted until it changes")
     for name in needing_trust(table):
-        print(f"  {name} = {inert(json.dumps(SETTINGS[name].shown(table[name]), ensure_ascii=False))}")
+        print(f"  {name} = {inert(json.dumps(SETTINGS[name].redact(table[name]), ensure_ascii=False))}")
     return 0
 
 
@@ -60,7 +60,7 @@ def _file(named: str | None) -> str:
 
 
 def _list() -> int:
-    for path in sorted(trust.listed(os.environ)):
+    for path in sorted(trust.trusted_files(os.environ)):
         try:
             why = trust.reason_untrusted(path, read(path), os.environ)
         except ValueError as error:

@@ -100,8 +100,8 @@ class WorkerProcesses:
         if self._ending:
             return code if code > 0 else 0
         if time.monotonic() - self._started_s[number] > _HEALTHY_S:
-            self._backoffs[number].worked()
-        wait_s = self._backoffs[number].failed(time.monotonic())
+            self._backoffs[number].note_success()
+        wait_s = self._backoffs[number].note_failure(time.monotonic())
         self._due_s[number] = time.monotonic() + wait_s
         log.error("server process %d ended with %d; it starts again in %.0f s", number, code, wait_s)
         return 0

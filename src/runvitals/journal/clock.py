@@ -62,7 +62,7 @@ class RunClock:
         self.anchor_ms = wall_ns() // _NS - steady_ns() // _NS if anchor_ms is None else anchor_ms
 
     def now_ms(self) -> int:
-        """The current time, ms UTC."""
+        """Return the current time, ms UTC."""
         return self._steady_ns() // _NS + self.anchor_ms
 
     def since_boot_ms(self) -> int:
@@ -76,7 +76,7 @@ class RunClock:
 
 
 def boot_id() -> str:
-    """An id that changes with every boot of the machine; "" if the system has none."""
+    """Return an id that changes with every boot of the machine; "" if the system has none."""
     try:
         with open(_BOOT_ID) as file:
             return file.read().strip()
@@ -85,7 +85,7 @@ def boot_id() -> str:
 
 
 def writer_clock(start: Mapping[str, Any], this_boot: str) -> RunClock | None:
-    """The clock of the writer with this START record.
+    """Return the clock of the writer with this START record.
 
     None if it ran on another machine or before a reboot.
     """

@@ -32,7 +32,7 @@ def identity(fd: int) -> Identity:
 
 
 def is_still(fd: int, identity: Identity) -> bool:
-    """Whether a descriptor still refers to the file or socket with the identity `known`."""
+    """Return whether a descriptor still refers to the file or socket with the identity `known`."""
     try:
         status = os.fstat(fd)
     except OSError:
@@ -55,7 +55,7 @@ def move_to_high_number(fd: int) -> int:
 
 
 def is_limit_low() -> bool:
-    """Whether this process may have so few descriptors that none should be kept open."""
+    """Return whether this process may have so few descriptors that none should be kept open."""
     try:
         limit = os.sysconf("SC_OPEN_MAX")
     except (AttributeError, OSError, ValueError):

@@ -201,7 +201,7 @@ def scan_file(fd: int, position: int = 0) -> Iterator[Frame | Damage]:
 
 
 def _next_data(fd: int, position: int) -> int:
-    """The offset of a file's next data at or after `position`, or of its end if only a hole follows.
+    """Return the offset of a file's next data at or after `position`, or of its end if only a hole follows.
 
     `position` itself if the system does not report holes (Windows, some network file systems).
     """

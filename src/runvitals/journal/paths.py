@@ -105,27 +105,27 @@ def sync_folder(folder: str) -> None:
 
 
 def runs_dir(directory: str | None = None) -> str:
-    """The folder of all runs."""
+    """Return the folder of all runs."""
     return os.path.join(directory or data_dir(), "runs")
 
 
 def run_dir(run_id: str, directory: str | None = None) -> str:
-    """The folder of a run."""
+    """Return the folder of a run."""
     return os.path.join(runs_dir(directory), check_run_id(run_id))
 
 
 def segment_path(folder: str, writer: str, segment: int) -> str:
-    """The file of a writer's segment."""
+    """Return the file of a writer's segment."""
     return os.path.join(folder, f"{writer}.{segment:05d}{SUFFIX}")
 
 
 def files_dir(folder: str) -> str:
-    """The folder of a run's media and saved files, each named by its SHA-256."""
+    """Return the folder of a run's media and saved files, each named by its SHA-256."""
     return os.path.join(folder, "files")
 
 
 def content_path(folder: str, sha256: str) -> str:
-    """The path of a file of a run by its SHA-256.
+    """Return the path of a file of a run by its SHA-256.
 
     Raises:
         ValueError: not 64 hexadecimal digits.
@@ -136,7 +136,7 @@ def content_path(folder: str, sha256: str) -> str:
 
 
 def segments(folder: str) -> dict[str, list[int]]:
-    """The segment numbers of every writer in a run's folder, in order.
+    """Return the segment numbers of every writer in a run's folder, in order.
 
     Example:
         >>> segments("/data/runs/abc")

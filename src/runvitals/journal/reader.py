@@ -208,7 +208,7 @@ class WriterTail:
 
 
 def _first_seq(path: str) -> int | None:
-    """The number of a file's first record, from its first header; None if that could not be read."""
+    """Return the number of a file's first record, from its first header; None if that could not be read."""
     try:
         fd = paths.open_file(path)
     except OSError:

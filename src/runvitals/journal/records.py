@@ -103,7 +103,7 @@ def decode(writer: str, frame: frames.Frame, schemas: Mapping[int, Sequence[str]
     kind = _KINDS.get(type)
     if kind is None:
         return None
-    value, faults = records.decoded(kind, loads(payload), payload)
+    value, faults = records.decode(kind, loads(payload), payload)
     return Record(
         writer, type, seq, int(value.get("t") or 0), value, size=len(payload), faults=faults or None
     )
@@ -134,7 +134,7 @@ def _invalid_time(time_ms: int) -> ValueError:
 
 
 def json_records(data: bytes, types: tuple[int, ...]) -> list[dict[str, Any]]:
-    """The values of the records of these types in part of a file. Damaged records are skipped.
+    """Return the values of the records of these types in part of a file. Damaged records are skipped.
 
     Args:
         data: the part of the file.

@@ -83,7 +83,7 @@ class Packer:
         return schema_id
 
     def schema(self, schema_id: int) -> bytes:
-        """The payload of a declared schema's SCHEMA frame."""
+        """Return the payload of a declared schema's SCHEMA frame."""
         return dumps({"id": schema_id, "keys": list(self.declared[schema_id])})
 
 

@@ -73,7 +73,7 @@ class SegmentSealer:
         return True
 
     def _next_frames(self) -> tuple[int, bytes]:
-        """The frames of the next block: (number of the first, bytes)."""
+        """Return the frames of the next block: (number of the first, bytes)."""
         first_seq, size = 0, 0
         pieces: list[bytes] = []
         for item in self._frames:

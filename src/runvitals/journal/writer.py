@@ -205,7 +205,7 @@ class JournalWriter:
         self._write_all([(frames.START, self.start_record(self.segment)), *self._schemas()])
 
     def start_record(self, segment: int) -> bytes:
-        """The payload of a file's START record."""
+        """Return the payload of a file's START record."""
         about: dict[str, object] = {"format": FORMAT, "writer": self.writer, "segment": segment}
         if "t" not in self.about:  # imports and simulations set the time themselves
             since_boot_ms = self.clock.since_boot_ms()  # read once: both times are of one moment
@@ -305,7 +305,7 @@ class JournalWriter:
             self._report_failed_sync(failure)
 
     def _can_open(self) -> bool:
-        """Whether a descriptor is free. Without one, the writer continues in the file that is open."""
+        """Return whether a descriptor is free. Without one, the writer continues in the file that is open."""
         try:
             with file_descriptor.HigherLimit():
                 os.close(os.open(self.folder, os.O_RDONLY | OPEN_FLAGS))
@@ -358,7 +358,7 @@ class JournalWriter:
         self.lost = 0
 
     def loss_record(self) -> bytes:
-        """The payload of the `records_lost` event for the records lost so far."""
+        """Return the payload of the `records_lost` event for the records lost so far."""
         event = {
             "t": self.clock.now_ms(),
             "name": "records_lost",

@@ -1,6 +1,6 @@
-"""What runs and records are: shared by journal readers, the stores, the server and the relay.
+"""Runs, records, metrics and filters: shared by journal readers, the stores, the server and the relay.
 
-`state`, `ending`, `run`, `host` and `event` describe a run. `records`, `names`, `values` and `limits` define
+`run`, `state`, `ending` and `host` describe a run. `records`, `names`, `values` and `limits` define
 which records are valid: what is not valid is corrected before it is written, and corrected in the same way
 where an older journal is read, so that every reader shows the same.
 """

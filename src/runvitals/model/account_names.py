@@ -30,7 +30,7 @@ RESERVED_NAMES = frozenset(_RESERVED.split())
 
 
 def entity_name(text: str) -> str:
-    """The name of a user or a team; both share one set of names.
+    """Return the name of a user or a team; both share one set of names.
 
     Raises:
         ValueError: an invalid or reserved name.
@@ -51,7 +51,7 @@ def entity_name(text: str) -> str:
 
 
 def display_name(text: str) -> str:
-    """A name to show: any letters, without characters that are invisible or reverse text.
+    """Return a name to show: any letters, without characters that are invisible or reverse text.
 
     Raises:
         ValueError: it is empty, too long or contains such characters.
@@ -65,7 +65,7 @@ def display_name(text: str) -> str:
 
 
 def address_key(address: str) -> str:
-    """The form in which e-mail addresses are compared: lower case, the domain in ASCII.
+    """Return the form in which e-mail addresses are compared: lower case, the domain in ASCII.
 
     Dots and `+tags` are kept: what they mean is the receiving server's decision.
 
@@ -86,7 +86,7 @@ def address_key(address: str) -> str:
 
 
 def domain_key(domain: str) -> str:
-    """The form in which domains of e-mail addresses are compared: lower case, in ASCII.
+    """Return the form in which domains of e-mail addresses are compared: lower case, in ASCII.
 
     Raises:
         ValueError: not a domain.

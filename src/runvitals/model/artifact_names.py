@@ -1,4 +1,4 @@
-"""What names, paths and texts of artifacts may be."""
+"""Checks of the names, paths and texts of artifacts."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MAX_EXTRA_BYTES: Final = 16 * 1024
 MAX_DESCRIPTION: Final = 64 * 1024
 MAX_METADATA_BYTES: Final = 1024 * 1024
 MAX_ENTRIES: Final = 250_000
-"""Of one version."""
+"""Entries of one version."""
 MAX_VERSION_BYTES: Final = 1 << 53
-"""Of all entries of a version, as their manifest says; float64 represents every integer up to it."""
+"""Bytes of all entries of a version, as their manifest says; float64 represents every integer up to it."""
 LATEST: Final = "latest"
 
 _CONTROL = re.compile("[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
@@ -60,7 +60,7 @@ def checked_alias(alias: str) -> str:
 
 
 def is_version(alias: str) -> bool:
-    """Whether an alias names a version by its number: `v7`.
+    """Return whether an alias names a version by its number: `v7`.
 
     Example:
         >>> is_version("v7"), is_version("latest")
@@ -152,7 +152,7 @@ def checked_description(text: str) -> str:
 
 
 def checked_metadata(text: str | None) -> dict[str, Any]:
-    """The metadata of a version, from JSON.
+    """Return the metadata of a version, from JSON.
 
     Raises:
         ValueError: it is no JSON object, or too large.
@@ -162,9 +162,9 @@ def checked_metadata(text: str | None) -> dict[str, Any]:
     if len(text) > MAX_METADATA_BYTES:
         raise ValueError(f"metadata of {len(text):,} characters; expected at most {MAX_METADATA_BYTES:,}")
     try:
-        found = json_values.decoded(text)
+        metadata = json_values.decode(text)
     except ValueError as error:
         raise ValueError(f"invalid metadata: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(metadata, dict):
         raise ValueError("invalid metadata; expected a JSON object")
-    return found
+    return metadata

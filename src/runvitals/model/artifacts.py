@@ -61,7 +61,7 @@ class ArtifactVersion:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactAddress:
-    """What `entity/project/name:alias` names. `alias`: an alias, or a version such as `v3`."""
+    """The address `entity/project/name:alias` in parts. `alias`: an alias, or a version such as `v3`."""
 
     entity: str | None
     project: str | None
@@ -96,7 +96,7 @@ class UnknownArtifact(LookupError):
 
 
 def manifest_digest(entries: Iterable[ArtifactEntry]) -> str:
-    """The digest of the files of a version: an MD5 of paths and digests, as W&B's clients compute it.
+    """Return the digest of the files of a version: an MD5 of paths and digests, as W&B's clients compute it.
 
     Example:
         >>> manifest_digest([])

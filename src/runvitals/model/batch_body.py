@@ -21,7 +21,7 @@ import numpy as np
 
 from runvitals.base import zstd
 from runvitals.base.buckets import Floats, Integers
-from runvitals.model.body_header import HEADER, NONE, ZLIB, ZSTD
+from runvitals.model.batch_format import HEADER, NONE, ZLIB, ZSTD
 
 __all__ = ["HEADER_BYTES", "NONE", "ZLIB", "ZSTD", "pack", "rows", "unpack", "unpack_column"]
 
@@ -96,7 +96,7 @@ def unpack_column(
 
 
 def rows(body: bytes | memoryview) -> int:
-    """The number of rows that a body declares."""
+    """Return the number of rows that a body declares."""
     return int(HEADER.unpack_from(body)[1])
 
 

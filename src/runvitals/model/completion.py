@@ -1,4 +1,4 @@
-"""What a filter can name, for completion while a user types it."""
+"""Names and values for a filter, for completion while a user types it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runvitals.model.state import STATES
 from runvitals.model.system_statistics import QUANTITIES
 
 MAX_VALUES = 20
-"""How many values of each name are offered."""
+"""Values of each name that are offered."""
 FieldKind = Literal["text", "number", "duration", "time"]
 
 
@@ -37,5 +37,5 @@ FIXED_CHOICES = (
 
 
 def system_choices() -> list[FieldChoice]:
-    """The system statistics, also those that no run has yet."""
+    """Return the system statistics, also those that no run has yet."""
     return [FieldChoice(name, "number") for quantity in QUANTITIES for name in quantity.statistics]

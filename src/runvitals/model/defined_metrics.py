@@ -1,4 +1,4 @@
-"""How metrics are shown, as a run chose it with `define_metric`."""
+"""Options of metrics that a run set with `define_metric`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_DEFINITIONS = 1000
 
 
 def defined_metrics(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The valid definitions in the section `metrics` of a run, by name or pattern.
+    """Return the valid definitions in the section `metrics` of a run, by name or pattern.
 
     Unknown fields, of newer versions, are left out.
 
@@ -25,29 +25,29 @@ def defined_metrics(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         >>> defined_metrics({"val/*": {"x": "epoch", "goal": "lowest"}, "": {"hidden": True}})
         {'val/*': {'x': 'epoch'}}
     """
-    found: dict[str, dict[str, Any]] = {}
+    definitions: dict[str, dict[str, Any]] = {}
     for name, definition in section.items():
-        if len(found) >= MAX_DEFINITIONS:
+        if len(definitions) >= MAX_DEFINITIONS:
             break
         if isinstance(definition, dict) and not name_fault(name):
             fields = {field: value for field, value in definition.items() if _is_valid(field, value)}
             if fields:
-                found[name] = fields
-    return found
+                definitions[name] = fields
+    return definitions
 
 
 def definition_of(defined: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, Any]:
-    """The definition of a metric: its own, and in what that leaves out the longest pattern that matches.
+    """Return the options of a metric: its own, and otherwise those of the longest pattern that matches.
 
     Example:
         >>> definition_of({"val/*": {"x": "epoch", "hidden": True}, "val/a": {"hidden": False}}, "val/a")
         {'x': 'epoch', 'hidden': False}
     """
     patterns = [pattern for pattern in defined if pattern != name and matches(pattern, name)]
-    found: dict[str, Any] = {}
-    for pattern in [*sorted(patterns, key=lambda one: (len(one), one)), name]:
-        found.update(defined.get(pattern, {}))
-    return found
+    definition: dict[str, Any] = {}
+    for pattern in [*sorted(patterns, key=lambda pattern: (len(pattern), pattern)), name]:
+        definition.update(defined.get(pattern, {}))
+    return definition
 
 
 def _is_valid(field: str, value: object) -> bool:

@@ -25,11 +25,11 @@ def check(kind: str) -> None:
         UnknownDestination: there is none; the text lists the known ones.
     """
     if kind not in BUILT_IN:
-        added(kind)
+        find_added(kind)
 
 
-def added(kind: str) -> EntryPoint:
-    """The entry point of a kind that an installed package adds.
+def find_added(kind: str) -> EntryPoint:
+    """Return the entry point of a kind that an installed package adds.
 
     Raises:
         UnknownDestination: no package adds it; the text lists the known kinds.
@@ -38,6 +38,6 @@ def added(kind: str) -> EntryPoint:
 
     entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
     if kind not in entries:
-        known = ", ".join(sorted({*BUILT_IN, *entries}))
-        raise UnknownDestination(f"unknown destination {kind!r}; expected one of {known}")
+        kinds = ", ".join(sorted({*BUILT_IN, *entries}))
+        raise UnknownDestination(f"unknown destination {kind!r}; expected one of {kinds}")
     return entries[kind]

@@ -45,7 +45,9 @@ class RunDevice:
 
 
 def devices_of(host: str, machine: Mapping[str, object]) -> list[RunDevice]:
-    """The devices in the facts about a machine. Those without a usable UUID or PCI address are left out.
+    """Return the devices in the facts about a machine.
+
+    Those without a usable UUID or PCI address are left out.
 
     Args:
         machine: as in journals. A list of maps with `uuid` or `pci` is a list of devices.

@@ -1,4 +1,4 @@
-"""How a run ended, and which state follows from how a process ended.
+"""The ending of a run, and the state that follows from the exit of a process.
 
 The monitor imports this module: it loads nothing.
 """
@@ -44,7 +44,7 @@ class Ending:
         self.out_of_memory = out_of_memory
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as they are in a journal's `end` record and in the API."""
+        """Return the fields as they are in a journal's `end` record and in the API."""
         return {
             "state": self.state,
             "exit_code": self.exit_code,
@@ -66,7 +66,7 @@ class Ending:
 
 
 class ProcessExit:
-    """How a process ended: with an exit code or by a signal. Both are None if nothing recorded it.
+    """The exit of a process: an exit code or a signal. Both are None if nothing recorded it.
 
     Attributes:
         out_of_memory: whether the kernel killed it for memory.
@@ -103,16 +103,16 @@ class ProcessExit:
         return "failed" if self.exit_code else "finished"
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as they are in a journal's `exit` record."""
+        """Return the fields as they are in a journal's `exit` record."""
         return {"exit_code": self.exit_code, "signal": self.signal, "out_of_memory": self.out_of_memory}
 
     def ending(self) -> Ending:
-        """The ending of a run whose only process ended like this."""
+        """Return the ending of a run whose only process ended like this."""
         return Ending(self.state, self.exit_code, self.signal, self.out_of_memory)
 
 
 def signal_name(number: int) -> str:
-    """The name of a signal; its number if this system has none for it.
+    """Return the name of a signal; its number if this system has none for it.
 
     Example:
         >>> signal_name(9), signal_name(99)

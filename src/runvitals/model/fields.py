@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
-from runvitals.model.names import plain_text, shortened
+from runvitals.model.names import plain_text, shorten
 
 SECTIONS = ("config", "summary")
 MAX_TEXT = 200
-"""How many characters of a text are compared when sorting or filtering."""
+"""Characters of a text that are compared when sorting or filtering."""
 MAX_FIELDS = 1000
-"""How many leaves of a section can be sorted and filtered by. The section itself keeps all of them."""
+"""Leaves of a section that can be sorted and filtered by. The section itself keeps all of them."""
 MAX_DEPTH = 8
 _MAX_NAME = 300
 
@@ -37,11 +37,11 @@ def of_number(number: float) -> Scalar:
 
 def of_text(text: str) -> Scalar:
     """Make the value of a text, of which only the beginning is compared."""
-    return Scalar(TEXT, 0.0, shortened(text, MAX_TEXT))
+    return Scalar(TEXT, 0.0, shorten(text, MAX_TEXT))
 
 
 def scalar(value: object) -> Scalar | None:
-    """A JSON value in comparable form; None for null, which counts as absent.
+    """Return a JSON value in comparable form; None for null, which counts as absent.
 
     Booleans, NaN, lists and integers beyond the range of float64 are compared as text.
 
@@ -63,7 +63,7 @@ def scalar(value: object) -> Scalar | None:
 
 
 def leaves(section: str, values: dict[str, Any]) -> dict[str, Scalar]:
-    """The first `MAX_FIELDS` leaves of a section by dotted name.
+    """Return the first `MAX_FIELDS` leaves of a section by dotted name.
 
     Names too long for an index are left out. Objects deeper than `MAX_DEPTH` are one leaf, as text.
 

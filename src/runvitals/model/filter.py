@@ -127,7 +127,7 @@ _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 def ascii_lower(text: str) -> str:
-    """A text with A to Z in lower case, which is what `lower` does in both databases."""
+    """Return a text with A to Z in lower case, which is what `lower` does in both databases."""
     return text.translate(_ASCII_LOWER)
 
 
@@ -146,12 +146,12 @@ Label = Literal[
     "device",
     "sweep",
 ]
-"""What `name:value` in a filter text compares with texts of the run."""
+"""Names that `name:value` in a filter text compares with texts of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextPattern:
-    """What a text is compared with.
+    """A pattern that a text is compared with.
 
     Args:
         text: what it must be; or what it must contain, if it is a substring.
@@ -235,7 +235,7 @@ class Term:
             return (condition.field,)
         if not isinstance(condition, FieldComparison):
             return ()
-        return tuple(one.field for one in condition.alternatives)
+        return tuple(alternative.field for alternative in condition.alternatives)
 
 
 class PlacedRun(Protocol):
@@ -283,7 +283,7 @@ class ReadableRuns:
     run_id: int | None = None
 
     def has(self, run: PlacedRun) -> bool:
-        """Whether a run may be read."""
+        """Return whether a run may be read."""
         if not run.deleted:
             return run.project_id in self.projects or run.run_id == self.run_id
         if run.project_id in self.trash:

@@ -72,7 +72,7 @@ class _Value(NamedTuple):
 
 
 def parse(text: str) -> tuple[Term, ...]:
-    """The terms of a filter text.
+    """Return the terms of a filter text.
 
     Takes time proportional to the length of the text.
 
@@ -93,7 +93,7 @@ def parse(text: str) -> tuple[Term, ...]:
         try:
             term, at = _term(text, at)
         except ValueError as error:
-            raise FilterError(f"{_shown(text, start)}: {error}") from None
+            raise FilterError(f"{_excerpt(text, start)}: {error}") from None
         terms.append(term)
         alternatives += _number_of_alternatives(term)
         if len(terms) > MAX_TERMS or alternatives > MAX_ALTERNATIVES:
@@ -116,8 +116,8 @@ def _skip_space(text: str, at: int) -> int:
     return match.end()
 
 
-def _shown(text: str, start: int) -> str:
-    """The term that starts here, for an error: up to the next space."""
+def _excerpt(text: str, start: int) -> str:
+    """Return the term that starts here, for an error: up to the next space."""
     term = text[start:].split(maxsplit=1)[0]
     return repr(term if len(term) <= _MAX_SHOWN else f"{term[:_MAX_SHOWN]}…")
 
@@ -128,15 +128,15 @@ def _term(text: str, at: int) -> tuple[Term, int]:
     if at == len(text) or text[at].isspace():
         raise ValueError('expected a term after the "-"; quote it to search for it: "-"')
     if text[at] == '"':
-        phrase, at = _quoted(text, at)
+        phrase, at = _read_quoted(text, at)
         _check_end(text, at)
         return _words(phrase, negated), at
     name, quoted, at = _name(text, at)
     if not name:
-        raise ValueError(f"expected a word, or one of {_allowed()}, before {text[at]!r}")
+        raise ValueError(f"expected a word, or one of {_allowed_names()}, before {text[at]!r}")
     if text[at : at + 1] == ":":
         values, at = _values(text, at + 1, name)
-        return _labelled(name, ":", values, negated), at
+        return _label_term(name, ":", values, negated), at
     operator = _OPERATOR.match(text, at)
     if operator is None:
         if quoted:
@@ -148,11 +148,11 @@ def _term(text: str, at: int) -> tuple[Term, int]:
             f"{', '.join(OPERATORS)}, and quotes around a value that begins with one"
         )
     values, at = _values(text, operator.end(), name)
-    return _labelled(name, "=" if operator[1] == "==" else operator[1], values, negated), at
+    return _label_term(name, "=" if operator[1] == "==" else operator[1], values, negated), at
 
 
 def _name(text: str, at: int) -> tuple[str, bool, int]:
-    """A name, parts of which may be quoted: `config."my key"`; and whether one is."""
+    """Return a name, parts of which may be quoted: `config."my key"`; and whether one is."""
     parts: list[str] = []
     any_quoted = False
     while True:
@@ -161,14 +161,14 @@ def _name(text: str, at: int) -> tuple[str, bool, int]:
             parts.append(bare[0])
             at = bare.end()
         elif parts and text[at : at + 1] == '"':
-            part, at = _quoted(text, at)
+            part, at = _read_quoted(text, at)
             parts.append(part)
             any_quoted = True
         else:
             return "".join(parts), any_quoted, at
 
 
-def _quoted(text: str, at: int) -> tuple[str, int]:
+def _read_quoted(text: str, at: int) -> tuple[str, int]:
     match = _QUOTED.match(text, at)
     if match is None:
         raise ValueError('the quoted text has no end; expected e.g. "two words"')
@@ -188,11 +188,11 @@ def _check_end(text: str, at: int) -> None:
 
 
 def _values(text: str, at: int, name: str) -> tuple[list[_Value], int]:
-    """The values after an operator, separated by commas."""
+    """Return the values after an operator, separated by commas."""
     values: list[_Value] = []
     while True:
         if text[at : at + 1] == '"':
-            value, at = _quoted(text, at)
+            value, at = _read_quoted(text, at)
             values.append(_Value(value, quoted=True))
         else:
             bare = _BARE_VALUE.match(text, at)
@@ -212,7 +212,7 @@ def _words(text: str, negated: bool) -> Term:
     return Term(Words(text), negated)
 
 
-def _labelled(name: str, operator: str, values: list[_Value], negated: bool) -> Term:
+def _label_term(name: str, operator: str, values: list[_Value], negated: bool) -> Term:
     label = _OTHER_LABELS.get(name, name)
     is_equality = operator in (":", "=", "!=")
     if label in LABELS and (is_equality or label not in TEXT_COLUMNS):
@@ -256,7 +256,7 @@ def _is_glob(value: _Value) -> bool:
 
 
 def _field(name: str) -> str:
-    """The field of a comparison, by the name that a user wrote."""
+    """Return the field of a comparison, by the name that a user wrote."""
     if name.startswith("cfg."):
         name = f"config.{name[len('cfg.') :]}"
     if name in TIMES or name in DURATIONS:
@@ -267,11 +267,13 @@ def _field(name: str) -> str:
     if statistic is not None:
         return statistic
     if not is_field(name):
-        raise ValueError(f"unknown name {name!r}; expected one of {_allowed()}; or quote it to search for it")
+        raise ValueError(
+            f"unknown name {name!r}; expected one of {_allowed_names()}; or quote it to search for it"
+        )
     return name
 
 
-def _allowed() -> str:
+def _allowed_names() -> str:
     sections = (*(f"{section}.…" for section in SECTIONS), f"{SECTION}.…")
     return ", ".join((*LABELS, *TIMES, *DURATIONS, "exit_code", "signal", *sections))
 

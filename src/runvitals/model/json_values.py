@@ -1,4 +1,4 @@
-"""What values of JSON may be, wherever they come from: requests, texts within requests, and databases."""
+"""Checks of JSON values, wherever they come from: requests, texts within requests, and databases."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class InvalidValue(ValueError):
     """A value that is not allowed.
 
     Args:
-        place: where it is: `config.layers[2]`; empty: it is the whole.
+        path: where it is: `config.layers[2]`; empty: it is the whole.
     """
 
-    def __init__(self, place: str, why: str) -> None:
-        super().__init__(f"{place}: {why}" if place else why)
-        self.field = re.split(r"[.\[]", place, maxsplit=1)[0]
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}" if path else why)
+        self.field = re.split(r"[.\[]", path, maxsplit=1)[0]
         """The field of the whole that has it; empty: none."""
 
 
-def decoded(text: bytes | str) -> Any:
-    """The value of a JSON text, checked.
+def decode(text: bytes | str) -> Any:
+    """Return the value of a JSON text, checked.
 
     Raises:
         json.JSONDecodeError: it is not JSON.
@@ -39,7 +39,7 @@ def decoded(text: bytes | str) -> Any:
         ValueError: it has an integer of thousands of digits.
 
     Example:
-        >>> decoded('{"lr": 0.1}')
+        >>> decode('{"lr": 0.1}')
         {'lr': 0.1}
     """
     try:
@@ -64,38 +64,38 @@ def check(value: object, levels: int = DEPTH) -> None:
 
 
 def damage_of(value: Any) -> str | None:
-    """Why a stored object could not be read, if this one stands for it; else None."""
+    """Return why a stored object could not be read, if this one stands for it; else None."""
     fault = value.get(DAMAGED) if isinstance(value, dict) and len(value) == 1 else None
     return fault if isinstance(fault, str) else None
 
 
-def _check(value: object, place: str, levels: int) -> None:
+def _check(value: object, path: str, levels: int) -> None:
     if isinstance(value, str):
         if not is_unicode(value):
-            raise _invalid(place, f"a text {_SURROGATE}")
+            raise _invalid(path, f"a text {_SURROGATE}")
     elif isinstance(value, dict):
         if levels < 1:
-            raise _too_deep(place)
+            raise _too_deep(path)
         for key, item in value.items():
             if not isinstance(key, str):
-                raise _invalid(place, f"the key {str(key)[:_SHOWN]} is no text; expected one")
+                raise _invalid(path, f"the key {str(key)[:_SHOWN]} is not a text; expected one")
             if not is_unicode(key):
-                raise _invalid(place, f"the key {plain_text(key)[:_SHOWN]!r} {_SURROGATE}")
+                raise _invalid(path, f"the key {plain_text(key)[:_SHOWN]!r} {_SURROGATE}")
             if type(item) not in _SCALARS:
-                _check(item, f"{place}.{key[:_SHOWN]}" if place else key[:_SHOWN], levels - 1)
+                _check(item, f"{path}.{key[:_SHOWN]}" if path else key[:_SHOWN], levels - 1)
     elif isinstance(value, list):
         if levels < 1:
-            raise _too_deep(place)
+            raise _too_deep(path)
         for index, item in enumerate(value):
             if type(item) not in _SCALARS:
-                _check(item, f"{place}[{index}]", levels - 1)
+                _check(item, f"{path}[{index}]", levels - 1)
     elif not isinstance(value, _SCALARS):
-        raise _invalid(place, f"a value of type {type(value).__name__}, which JSON does not have")
+        raise _invalid(path, f"a value of type {type(value).__name__}, which JSON does not have")
 
 
-def _too_deep(place: str) -> InvalidValue:
-    return _invalid(place, f"lists and maps are nested too deeply; expected at most {DEPTH} levels")
+def _too_deep(path: str) -> InvalidValue:
+    return _invalid(path, f"lists and maps are nested too deeply; expected at most {DEPTH} levels")
 
 
-def _invalid(place: str, why: str) -> InvalidValue:
-    return InvalidValue(place[:_SHOWN], why)
+def _invalid(path: str, why: str) -> InvalidValue:
+    return InvalidValue(path[:_SHOWN], why)

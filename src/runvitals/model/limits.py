@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 NAME_CHARACTERS = 512
-"""Of a metric's name, and of a key in facts such as `config`; at least 1."""
+"""Characters of a metric's name, and of a key in facts such as `config`; at least 1."""
 LABEL_CHARACTERS = 256
-"""Of the name of a project, a host, a role."""
+"""Characters of the name of a project, a host, a role."""
 TEXT_CHARACTERS = 256 * 1024
-"""Of one text."""
+"""Characters of a text."""
 DEPTH = 100
 """Levels of nested mappings and lists in a record's object; `config` itself is the first."""
 ROW_NAMES = 50_000
@@ -15,7 +15,7 @@ ROW_NAMES = 50_000
 RECORD_VALUES = 100_000
 """Numbers, texts, mappings and lists in a record, on all levels together."""
 RECORD_BYTES = 4 * 1024 * 1024
-"""Of a record's JSON."""
+"""Bytes of a record's JSON."""
 INTEGER_BITS = 1023
 """Integers of this many bits are still finite as float64."""
 STEP = 1 << 53
@@ -27,25 +27,25 @@ TIME_MS = 253_370_764_800_000
 OLDEST_SENT_MS = 946_684_800_000
 """2000-01-01: the server rejects older times, so that a client that sends seconds gets an error."""
 AHEAD_MS = 86_400_000
-"""How far ahead of the server's clock a time may be. Later ones would hide the newest samples."""
+"""Times may be this far ahead of the server's clock. Later ones would hide the newest samples."""
 
 ENVELOPES = 1000
 """Envelopes in a request to the server."""
 ENVELOPE_RECORDS = 10_000
 REQUEST_BYTES = 8 * 1024 * 1024
-"""Of a request as sent."""
+"""Bytes of a request as sent."""
 MESSAGE_BYTES = 16 * 1024 * 1024
-"""Of a request after its content encoding is removed."""
+"""Bytes of a request after its content encoding is removed."""
 UNPACKED_BYTES = 64 * 1024 * 1024
-"""Of all times and values of a request."""
+"""Bytes of all times and values of a request."""
 
 FILE_BYTES = 2 * 1024 * 1024 * 1024
-"""Of one file that a run logs or saves."""
+"""Bytes of a file that a run logs or saves."""
 RUN_FILES_BYTES = 20 * 1024 * 1024 * 1024
-"""Of all files of a run that one process stores."""
+"""Bytes of all files that one process of a run stores."""
 MEDIA_ITEMS = 1000
 """Items in a MEDIA record, such as the images of a gallery."""
 ITEM_FILES = 10_000
 """Files that one item names, such as the images in the cells of a table."""
 PIECE_BYTES = 1024 * 1024
-"""Of a file, in one request of an upload."""
+"""Bytes of a file in one request of an upload."""

@@ -6,7 +6,7 @@ MAX_PATH = 4096
 
 
 def local_path(requested: str) -> str:
-    r"""A path of this server; `/` for anything else.
+    r"""Return a path of this server; `/` for anything else.
 
     Browsers treat `//host` and `/\host` as another site, and remove tabs and line ends first.
 

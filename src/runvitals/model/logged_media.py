@@ -1,4 +1,4 @@
-"""What a run logged besides numbers, and the files that it saved, as readers return them."""
+"""Media that a run logged, and files that it saved, as readers return them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class LoggedMedia:
-    """What was logged under one name at one step.
+    """The media logged under one name at one step.
 
     Attributes:
         key: the name; of a saved file its path.

@@ -21,12 +21,12 @@ _TYPE_CHARACTERS = 100
 
 
 def is_sha256(value: object) -> bool:
-    """Whether a value is a SHA-256 as 64 hexadecimal digits."""
+    """Return whether a value is a SHA-256 as 64 hexadecimal digits."""
     return isinstance(value, str) and len(value) == 64 and _HEX.issuperset(value)
 
 
 def are_items(value: object) -> bool:
-    """Whether a value is the `items` of a MEDIA record."""
+    """Return whether a value is the `items` of a MEDIA record."""
     return isinstance(value, list) and len(value) <= MEDIA_ITEMS and all(map(_is_item, value))
 
 
@@ -55,7 +55,7 @@ def _is_file(value: object) -> bool:
 
 
 def files_of(items: list[dict[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """The files that the items of a MEDIA record name: objects with `sha256`, `bytes` and `type`."""
+    """Yield the files that the items of a MEDIA record name: objects with `sha256`, `bytes` and `type`."""
     for item in items:
         if item.get("sha256") is not None:
             yield item

@@ -9,7 +9,7 @@ BINARY: Final = "application/octet-stream"
 PLAIN_TEXT: Final = "text/plain"
 SVG: Final = "image/svg+xml"
 HEAD_BYTES: Final = 4096
-"""How many bytes `media_type` looks at."""
+"""Bytes at the start of a file that `media_type` looks at."""
 _SVG: Final = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(?:<!DOCTYPE svg[^>]*>\s*)?<svg[\s>]", re.DOTALL
 )
@@ -27,7 +27,7 @@ _NOT_TEXT: Final = bytes(set(range(32)) - {7, 8, 9, 10, 12, 13, 27})
 
 
 def image_type(head: bytes) -> str | None:
-    """The media type of an image; None if browsers would not draw it.
+    """Return the media type of an image; None if browsers would not draw it.
 
     Example:
         >>> image_type(b"GIF89a...")

@@ -92,7 +92,7 @@ _OWN_SUMMARY: Final[Mapping[str, str]] = {
     "_wandb.runtime": "duration",
     "_timestamp": "heartbeatAt",
 }
-"""What wandb's own names in a summary are here."""
+"""Our fields for wandb's own names in a summary."""
 _COMPARISONS: Final[Mapping[str, str]] = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _OPERATORS: Final = "$eq, $ne, $gt, $gte, $lt, $lte, $in, $nin, $exists, $regex, $not"
 _ORDERED_BY: Final[Mapping[str, str]] = {
@@ -116,7 +116,7 @@ class BadFilter(ValueError):
 
 
 def parse_filters(text: str | None, states: Mapping[str, tuple[str, ...]] = _OWN_STATES) -> tuple[Term, ...]:
-    """The terms of a filter, which all hold.
+    """Return the terms of a filter, which all hold.
 
     Args:
         text: JSON.
@@ -134,11 +134,11 @@ def parse_filters(text: str | None, states: Mapping[str, tuple[str, ...]] = _OWN
     if len(text) > MAX_LENGTH:
         raise BadFilter(f"the filter has {len(text):,} characters; expected at most {MAX_LENGTH:,}")
     try:
-        wanted = json_values.decoded(text)
+        filters = json_values.decode(text)
     except ValueError as error:
         raise BadFilter(f"the filter is not JSON: {error}") from None
     try:
-        return () if wanted is None else _Translation(states).terms(wanted, 0)
+        return () if filters is None else _Translation(states).terms(filters, 0)
     except RecursionError:  # from a value that the message would show
         raise _too_deep() from None
 
@@ -148,7 +148,9 @@ def _too_deep() -> BadFilter:
 
 
 def parse_order(text: str | None) -> RunSort:
-    """The order of runs: `+created_at`, `-summary_metrics.loss`, `config.lr`; ascending without a sign.
+    """Return the order of runs: `+created_at`, `-summary_metrics.loss`, `config.lr`.
+
+    Ascending without a sign.
 
     Raises:
         BadFilter: runs cannot be ordered by this.
@@ -174,15 +176,15 @@ class _Translation:
         self._states = states
         self._conditions = 0
 
-    def terms(self, wanted: Any, depth: int) -> tuple[Term, ...]:
-        """The terms of an object of the filter."""
+    def terms(self, condition: Any, depth: int) -> tuple[Term, ...]:
+        """Return the terms of an object of the filter."""
         if depth > MAX_DEPTH:
             raise _too_deep()
-        if not isinstance(wanted, dict):
+        if not isinstance(condition, dict):
             raise BadFilter(
-                f"invalid condition {_shown(wanted)}; expected an object such as {{'state': 'running'}}"
+                f"invalid condition {_excerpt(condition)}; expected an object such as {{'state': 'running'}}"
             )
-        return tuple(self._term(name, value, depth) for name, value in wanted.items())
+        return tuple(self._term(name, value, depth) for name, value in condition.items())
 
     def _term(self, name: str, value: Any, depth: int) -> Term:
         if name == "$not":
@@ -190,7 +192,7 @@ class _Translation:
         if name in ("$and", "$or", "$nor"):
             if not isinstance(value, list):
                 raise BadFilter(f"invalid {name}: expected a list of conditions")
-            parts = tuple(Term(AllOf(self.terms(one, depth + 1))) for one in value)
+            parts = tuple(Term(AllOf(self.terms(part, depth + 1))) for part in value)
             return Term(AllOf(parts)) if name == "$and" else Term(AnyOf(parts), negated=name == "$nor")
         if name.startswith("$"):
             raise BadFilter(f"unknown operator {name[:60]!r}; expected $and, $or, $nor, $not or a field")
@@ -224,10 +226,10 @@ class _Translation:
         if name == "state":
             operator, operand = self._with_our_states(operator, operand)
         if operator in ("$ne", "$nin"):
-            return _negated(_compare(name, "$eq" if operator == "$ne" else "$in", operand))
+            return _negate(_compare(name, "$eq" if operator == "$ne" else "$in", operand))
         if operator == "$exists":
             has_none = _compare(name, "$eq", None)
-            return _negated(has_none) if operand else has_none
+            return _negate(has_none) if operand else has_none
         return _compare(name, operator, operand)
 
     def _with_our_states(self, operator: str, operand: Any) -> tuple[str, Any]:
@@ -235,16 +237,18 @@ class _Translation:
             operator, operand = "$in" if operator == "$eq" else "$nin", [operand]
         if operator not in ("$in", "$nin") or not isinstance(operand, list):
             return operator, operand
-        names = [self._states.get(one.lower(), ()) if isinstance(one, str) else (one,) for one in operand]
+        names = [
+            self._states.get(value.lower(), ()) if isinstance(value, str) else (value,) for value in operand
+        ]
         return operator, [state for states in names for state in states]
 
 
-def _negated(term: Term) -> Term:
+def _negate(term: Term) -> Term:
     return Term(term.condition, not term.negated)
 
 
 def _compare(name: str, operator: str, operand: Any) -> Term:
-    """The term for one operator of `_OPERATORS`, without those that negate."""
+    """Return the term for one operator of `_OPERATORS`, without those that negate."""
     name = _known_name(name)
     try:
         if name in _LABELS:
@@ -265,7 +269,7 @@ def _compare(name: str, operator: str, operand: Any) -> Term:
 
 
 def _known_name(name: str) -> str:
-    """The field that a name means.
+    """Return the field that a name means.
 
     Raises:
         BadFilter: it is one of wandb's own names in a summary that runs cannot be compared by.
@@ -326,10 +330,10 @@ def _label_term(name: str, operator: str, operand: Any) -> Term:
         texts = _texts(
             name,
             operator,
-            [one for one in operand if one is not None] if isinstance(operand, list) else operand,
+            [value for value in operand if value is not None] if isinstance(operand, list) else operand,
         )
-        found = _any_text(label, texts)
-        return found if None not in operand else Term(AnyOf((found, _label_term(name, "$eq", None))))
+        term = _any_text(label, texts)
+        return term if None not in operand else Term(AnyOf((term, _label_term(name, "$eq", None))))
     if operator == "$eq":
         return _any_text(label, [_text(name, operand)])
     raise BadFilter(f"{name}: unknown operator {operator[:60]!r}; expected one of {_OPERATORS}")
@@ -344,12 +348,12 @@ def _texts(name: str, operator: str, operand: Any) -> list[str]:
         raise BadFilter(f"{name}: expected a list after {operator}")
     if len(operand) > MAX_TEXTS:
         raise BadFilter(f"{name}: {len(operand):,} values after {operator}; expected at most {MAX_TEXTS:,}")
-    return [_text(name, one) for one in operand]
+    return [_text(name, value) for value in operand]
 
 
 def _text(name: str, operand: Any) -> str:
     if not isinstance(operand, str):
-        raise BadFilter(f"{name}: cannot be compared with {_shown(operand)}; expected a text")
+        raise BadFilter(f"{name}: cannot be compared with {_excerpt(operand)}; expected a text")
     return operand
 
 
@@ -359,8 +363,8 @@ def _number_term(
     if operator in _COMPARISONS:
         return Term(FieldComparison((Predicate(column, _COMPARISONS[operator], converted(operand)),)))
     if operator == "$in" and isinstance(operand, list):
-        wanted = [Predicate(column, "=", converted(one)) for one in operand if one is not None]
-        return Term(FieldComparison(tuple(wanted))) if wanted else NEVER
+        predicates = [Predicate(column, "=", converted(value)) for value in operand if value is not None]
+        return Term(FieldComparison(tuple(predicates))) if predicates else NEVER
     if operator == "$eq":
         return (
             NEVER if operand is None else Term(FieldComparison((Predicate(column, "=", converted(operand)),)))
@@ -371,7 +375,7 @@ def _number_term(
 
 
 def time_ms(value: Any) -> float:
-    """A time as clients write it: an ISO date or time, in UTC unless it says otherwise; or seconds."""
+    """Return a time as clients write it: an ISO date or time, in UTC unless it says otherwise; or seconds."""
     if isinstance(value, str):
         try:
             moment = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
@@ -386,20 +390,20 @@ def time_ms(value: Any) -> float:
 
 def _seconds_ms(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise BadFilter(f"invalid value {_shown(value)}; expected a number of seconds")
+        raise BadFilter(f"invalid value {_excerpt(value)}; expected a number of seconds")
     try:
         ms = float(value) * 1000
     except OverflowError:
         ms = math.inf
     if not abs(ms) < _MAX_NUMBER_MS:
-        raise BadFilter(f"invalid number of seconds {_shown(value)}; it is too large")
+        raise BadFilter(f"invalid number of seconds {_excerpt(value)}; it is too large")
     return ms
 
 
 def _field_term(name: str, fields: list[str], operator: str, operand: Any) -> Term:
     if operator == "$eq" and operand is None:
         has_value = tuple(Term(HasField(field)) for field in fields)
-        return _negated(has_value[0] if len(has_value) == 1 else Term(AnyOf(has_value)))
+        return _negate(has_value[0] if len(has_value) == 1 else Term(AnyOf(has_value)))
     if operator == "$regex":
         return Term(
             FieldComparison(tuple(FieldMatch(field, TextPattern(operand, "regex")) for field in fields))
@@ -407,7 +411,7 @@ def _field_term(name: str, fields: list[str], operator: str, operand: Any) -> Te
     if operator == "$in":
         if not isinstance(operand, list):
             raise BadFilter(f"{name[:60]}: expected a list after $in")
-        parts = tuple(_field_term(name, fields, "$eq", one) for one in operand)
+        parts = tuple(_field_term(name, fields, "$eq", each) for each in operand)
         return Term(AnyOf(parts))
     if operator != "$eq" and operator not in _COMPARISONS:
         raise BadFilter(f"{name[:60]}: unknown operator {operator[:60]!r}; expected one of {_OPERATORS}")
@@ -422,13 +426,13 @@ def _value(name: str, operand: Any) -> float | str | bool:
         return json.dumps(operand, ensure_ascii=False, separators=(",", ":"))
     if not isinstance(operand, (int, float, str, bool)):
         raise BadFilter(
-            f"{name[:60]}: cannot be compared with {_shown(operand)}; compare its fields: {name[:60]}.…"
+            f"{name[:60]}: cannot be compared with {_excerpt(operand)}; compare its fields: {name[:60]}.…"
         )
     return operand
 
 
 def _expression(name: str, pattern: Any, options: Any) -> str:
-    """A regular expression with its options in it."""
+    """Return a regular expression with its options in it."""
     text = _text(f"{name[:60]}: $regex", pattern)
     flags = _text(f"{name[:60]}: $options", options) if options is not None else ""
     if not set(flags) <= set("ims"):
@@ -441,6 +445,6 @@ def _expression(name: str, pattern: Any, options: Any) -> str:
     return whole
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"

@@ -19,7 +19,7 @@ _KEPT = NAME_CHARACTERS - _CHECKSUM_CHARACTERS
 
 
 def name_fault(name: str) -> str | None:
-    """Why a metric's name is invalid and what is allowed; None if it is valid.
+    """Return why a metric's name is invalid and what is allowed; None if it is valid.
 
     Example:
         >>> name_fault("train/loss"), name_fault("")
@@ -31,7 +31,7 @@ def name_fault(name: str) -> str | None:
 
 
 def key_fault(name: str) -> str | None:
-    """The same for a key in facts, where no name is reserved."""
+    """Return the same for a key in facts, where no name is reserved."""
     if not name:
         return "an empty name"
     if len(name) > NAME_CHARACTERS:
@@ -42,7 +42,7 @@ def key_fault(name: str) -> str | None:
 
 
 def sanitized_name(name: str) -> str:
-    """A metric's name if it is valid, else a valid name as close to it as possible.
+    """Return a metric's name if it is valid, else a valid name as close to it as possible.
 
     Different long names stay different: the new name ends in a checksum of the whole one. Sanitizing a
     sanitized name changes nothing.
@@ -57,7 +57,7 @@ def sanitized_name(name: str) -> str:
 
 
 def sanitized_key(name: str) -> str:
-    """The same for a key in facts, where no name is reserved."""
+    """Return the same for a key in facts, where no name is reserved."""
     if not name:
         return EMPTY
     name = plain_text(name)
@@ -67,7 +67,7 @@ def sanitized_key(name: str) -> str:
 
 
 def plain_text(text: str) -> str:
-    r"""A text that UTF-8 and databases can represent: NUL and lone surrogates are replaced.
+    r"""Return a text that UTF-8 and databases can represent: NUL and lone surrogates are replaced.
 
     Example:
         >>> plain_text("caf\u00e9\0")
@@ -76,8 +76,8 @@ def plain_text(text: str) -> str:
     return unicode_text(text.replace("\0", "\N{SYMBOL FOR NULL}"))
 
 
-def shortened(text: str, longest: int) -> str:
-    """The beginning of a text, for a copy that is only used to search or sort."""
+def shorten(text: str, longest: int) -> str:
+    """Return the beginning of a text, for a copy that is only used to search or sort."""
     return plain_text(text[:longest])
 
 
@@ -98,7 +98,7 @@ def can_be_addressed(project: str) -> bool:
 
 
 def has_control_characters(text: str) -> bool:
-    r"""Whether a text has characters that control a terminal, those above ASCII among them.
+    r"""Return whether a text has characters that control a terminal, those above ASCII among them.
 
     Example:
         >>> has_control_characters("café"), has_control_characters("a\x1b"), has_control_characters("a\x85")

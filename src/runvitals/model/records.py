@@ -1,6 +1,6 @@
 """Records with JSON payloads: their fields and allowed values, as `docs/concepts/journal.md` describes them.
 
-Readers call `decoded` once for each record, and may then rely on the types of all fields described there. A
+Readers call `decode` once for each record, and may then rely on the types of all fields described there. A
 null field is the same as a missing one.
 """
 
@@ -149,7 +149,7 @@ def check(kind: str, value: Mapping[str, Any]) -> None:
 
 
 def event_name(name: str) -> str:
-    """The present name of an event, which old journals may record under another one.
+    """Return the present name of an event, which old journals may record under another one.
 
     Example:
         >>> event_name("door_shut"), event_name("alert")
@@ -162,7 +162,7 @@ def _check_field(value: Mapping[str, Any], name: str, rule: Rule) -> None:
     expected, is_valid = rule
     field = value.get(name)
     if field is not None and not is_valid(field):
-        raise ValueError(f"invalid {name}: expected {expected}, not {_shown(field)}")
+        raise ValueError(f"invalid {name}: expected {expected}, not {_describe(field)}")
 
 
 def _check_lifecycle(value: Mapping[str, Any]) -> None:
@@ -172,11 +172,11 @@ def _check_lifecycle(value: Mapping[str, Any]) -> None:
             raise ValueError(f"missing {name}")
     if what == "end" and not is_ended(value["state"]):
         raise ValueError(
-            f"invalid state: expected one of {', '.join(ENDED_STATES)}, not {_shown(value['state'])}"
+            f"invalid state: expected one of {', '.join(ENDED_STATES)}, not {_describe(value['state'])}"
         )
 
 
-def decoded(kind: str, value: object, payload: bytes | None = None) -> tuple[dict[str, Any], dict[str, int]]:
+def decode(kind: str, value: object, payload: bytes | None = None) -> tuple[dict[str, Any], dict[str, int]]:
     """A record's object, checked and sanitized, and what was invalid in it, with how often it occurred.
 
     Args:
@@ -186,7 +186,7 @@ def decoded(kind: str, value: object, payload: bytes | None = None) -> tuple[dic
         ValueError: invalid record.
     """
     if not isinstance(value, dict):
-        raise ValueError(f"invalid record: expected an object, not {_shown(value)}")
+        raise ValueError(f"invalid record: expected an object, not {_describe(value)}")
     simple = payload is not None and _is_simple(payload)
     if simple and kind == HISTORY and _is_plain_row(value):
         return value, _NO_FAULTS
@@ -206,7 +206,7 @@ def decoded(kind: str, value: object, payload: bytes | None = None) -> tuple[dic
         return {"items": [], **media, **named}, sanitizer.faults
     sanitized = {**value, "step": valid_step(step), "data": sanitizer.row(value.get("data") or {})}
     if sanitized["step"] != step:
-        sanitizer.fault(f"a step that is not a number from -2⁵³ to 2⁵³: {_shown(step)}")
+        sanitizer.fault(f"a step that is not a number from -2⁵³ to 2⁵³: {_describe(step)}")
     return sanitized, sanitizer.faults
 
 
@@ -239,7 +239,10 @@ def _is_simple(payload: bytes) -> bool:
 
 
 def _is_plain_row(value: dict[str, Any]) -> bool:
-    """Whether a row of `log()` has the form that our own writers write. Fast, because there are many."""
+    """Return whether a row of `log()` has the form that our own writers write.
+
+    Fast, because there are many.
+    """
     t, step = value.get("t"), value.get("step")
     return (
         type(t) is int
@@ -257,12 +260,12 @@ def schema(value: object) -> tuple[int, list[str]]:
         ValueError: invalid id or keys, or a key that occurs twice.
     """
     if not isinstance(value, dict):
-        raise ValueError(f"invalid schema: expected an object, not {_shown(value)}")
+        raise ValueError(f"invalid schema: expected an object, not {_describe(value)}")
     schema_id, keys = value.get("id"), value.get("keys")
     if not isinstance(schema_id, int) or isinstance(schema_id, bool) or not 0 <= schema_id < _MAX_SCHEMAS:
-        raise ValueError(f"invalid id: expected an unsigned 32-bit integer, not {_shown(schema_id)}")
+        raise ValueError(f"invalid id: expected an unsigned 32-bit integer, not {_describe(schema_id)}")
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-        raise ValueError(f"invalid keys: expected a list of strings, not {_shown(keys)}")
+        raise ValueError(f"invalid keys: expected a list of strings, not {_describe(keys)}")
     sanitized = [sanitized_name(key) for key in keys]
     if len(set(sanitized)) != len(sanitized):
         raise ValueError("invalid keys: one of them occurs twice")
@@ -270,13 +273,13 @@ def schema(value: object) -> tuple[int, list[str]]:
 
 
 def lost_records(event: Mapping[str, Any]) -> int:
-    """How many records a `records_lost` event reports: at least one."""
+    """Return the number of records that a `records_lost` event reports: at least one."""
     count = event.get("count")
     return count if isinstance(count, int) and _is_count(count) and count else 1
 
 
-def _shown(value: object) -> str:
-    """A value in the text of an error, however large or deep it is."""
+def _describe(value: object) -> str:
+    """Return a value in the text of an error, however large or deep it is."""
     if value is None or isinstance(value, (bool, float)):
         return repr(value)
     if isinstance(value, int):

@@ -6,10 +6,52 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runvitals.model.ending import Ending
-from runvitals.model.event import Event
 from runvitals.model.host import Host
-from runvitals.model.run_author import RunAuthor, RunServiceAccount
 from runvitals.model.run_state import State
+
+
+@dataclass(frozen=True, slots=True)
+class RunAuthor:
+    """The user whose run it is, or who caused an event. A deleted user keeps the id, but has no name.
+
+    `picture`: the digest of the user's picture, which is part of its address; None: there is none.
+    """
+
+    id: int
+    name: str | None
+    display_name: str
+    picture: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunServiceAccount:
+    """The service account whose key sent the run, or caused an event."""
+
+    id: int
+    name: str
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened at a time (ms UTC).
+
+    An alert, a marker, lost records, a failing collector, or a change that somebody made on a server.
+
+    Args:
+        author: the user who made the change, or whose key sent the event; None: no user, or nobody known.
+        service_account: the service account that did.
+    """
+
+    time_ms: int
+    name: str
+    level: str
+    text: str
+    host: str
+    rank: int | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+    author: RunAuthor | None = None
+    service_account: RunServiceAccount | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ GROUPED_COLUMNS: Final = (
     "tag",
     "host",
 )
-"""What runs can be grouped by besides fields. A run with several tags or hosts is in several groups."""
+"""Columns that runs can be grouped by. A run with several tags or hosts is in several groups."""
 MAX_BY: Final = 4
 MAX_COLUMNS: Final = 50
 MAX_GROUPS: Final = 10_000
@@ -70,21 +70,21 @@ class TooManyGroups(ValueError):
 
 
 def field_named(name: str) -> str:
-    """The field that a user means: `cfg.lr` is `config.lr`, `gpu.util` is `system.gpu`.
+    """Return the field that a user means: `cfg.lr` is `config.lr`, `gpu.util` is `system.gpu`.
 
     Raises:
         ValueError: there is no such field.
     """
     if name.startswith("cfg."):
         name = f"config.{name[len('cfg.') :]}"
-    found = statistic_named(name) or name
-    if not is_field(found):
+    field = statistic_named(name) or name
+    if not is_field(field):
         raise ValueError(f"unknown column {name!r:.100}; expected config.…, summary.… or system.…")
-    return found
+    return field
 
 
 def grouped_by(name: str) -> str:
-    """What runs are grouped by, by the name that a user wrote.
+    """Return the column or field that a user's name to group by stands for.
 
     Raises:
         ValueError: runs cannot be grouped by it.

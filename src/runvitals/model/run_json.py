@@ -10,7 +10,7 @@ from runvitals.model.run import Run
 
 
 def run_as_dict(run: Run) -> dict[str, Any]:
-    """A run as a dict. The fields of `ending` (`state`, `exit_code` …) are inlined, also in hosts."""
+    """Return a run as a dict. The fields of `ending` (`state`, `exit_code` …) are inlined, also in hosts."""
     fields = asdict(run)
     run_id, ending = fields.pop("id"), fields.pop("ending")
     hosts = [_host_as_dict(host) for host in fields.pop("hosts")]
@@ -23,7 +23,7 @@ def _host_as_dict(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def finite(value: Any) -> Any:
-    """The value with NaN and infinities, which JSON cannot represent, replaced by None.
+    """Return the value with NaN and infinities, which JSON cannot represent, replaced by None.
 
     Example:
         >>> finite({"loss": float("nan"), "steps": [1, 2.5]})

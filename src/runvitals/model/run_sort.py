@@ -27,7 +27,7 @@ SORTED_COLUMNS = (
 
 
 MAX_PARTS = 4
-"""How many columns and fields a list can be sorted by."""
+"""Columns and fields that a list can be sorted by at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _is_sortable(name: str) -> bool:
 
 
 def encode_cursor(sort: RunSort, position: Sequence[object]) -> str:
-    """The end of a page, for the `after` of the next one.
+    """Return the end of a page, for the `after` of the next one.
 
     Args:
         position: JSON values that identify the last run in the list.
@@ -115,7 +115,7 @@ def encode_cursor(sort: RunSort, position: Sequence[object]) -> str:
 
 
 def decode_cursor(sort: RunSort, after: str, length: int) -> list[Any]:
-    """The position in a cursor; the types of its values are not checked.
+    """Return the position in a cursor; the types of its values are not checked.
 
     Args:
         length: of the position.

@@ -8,11 +8,11 @@ from typing import Any
 from runvitals.model import fields
 from runvitals.model.fields import NUMBER, Scalar
 from runvitals.model.limits import LABEL_CHARACTERS
-from runvitals.model.names import shortened
+from runvitals.model.names import shorten
 
 MAX_NOTES = 2000
 MAX_SEARCHED = 8000
-"""How many characters of the notes, and of all text of a run, are searched."""
+"""Characters of the notes, and of all text of a run, that are searched."""
 # Searches for one or two letters match the start of trigrams; so the last letters need a trigram too.
 _AFTER_LAST = "\n\n"
 
@@ -27,19 +27,19 @@ def search_text(run_id: str, about: Mapping[str, Any], config: dict[str, Any]) -
     notes = str(about.get("notes") or "")[:MAX_NOTES]
     values = [_as_typed(leaf) for leaf in fields.leaves("config", config).values()]
     text = "\n".join(part for part in (run_id, *labels, *tags_of(about), notes, *values) if part)
-    return shortened(text, MAX_SEARCHED).casefold() + _AFTER_LAST
+    return shorten(text, MAX_SEARCHED).casefold() + _AFTER_LAST
 
 
 def tags_of(about: Mapping[str, Any]) -> list[str]:
-    """The distinct tags in a `run` section, in their order."""
+    """Return the distinct tags in a `run` section, in their order."""
     tags = about.get("tags")
     if not isinstance(tags, list):
         return []
-    return list(dict.fromkeys(shortened(str(tag), LABEL_CHARACTERS) for tag in tags))
+    return list(dict.fromkeys(shorten(str(tag), LABEL_CHARACTERS) for tag in tags))
 
 
 def _as_typed(leaf: Scalar) -> str:
-    """A value as users type it: 64, not 64.0."""
+    """Return a value as users type it: 64, not 64.0."""
     if leaf.kind != NUMBER:
         return leaf.text
     is_whole = abs(leaf.number) < 2**53 and leaf.number.is_integer()

@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from runvitals.model.run_state import State
 
     class StateWriter(Protocol):
-        """What the rule needs to know about a writer; `ending` is None until it has recorded its end."""
+        """A writer as far as the rule needs it; `ending` is None until it has recorded its end."""
 
         @property
         def role(self) -> str:
-            """What writes: a monitor, a training process or a client."""
+            """Its kind: a monitor, a training process or a client."""
 
         @property
         def host(self) -> str:
@@ -74,12 +74,12 @@ SILENT_MS = 10_000
 
 
 def is_ended(state: object) -> TypeGuard[State]:
-    """Whether an `end` record may have this state."""
+    """Return whether an `end` record may have this state."""
     return state in ENDED_STATES
 
 
 def silence_ms(interval_s: float | None) -> int:
-    """How long a monitor that samples every `interval_s` seconds may be silent and still count as running.
+    """Return how long a monitor that samples every `interval_s` seconds may be silent and count as running.
 
     Example:
         >>> silence_ms(1.0), silence_ms(15.0)
@@ -89,7 +89,9 @@ def silence_ms(interval_s: float | None) -> int:
 
 
 def worst(endings: Iterable[Ending]) -> Ending:
-    """The ending of a whole run from those of its hosts; the first one of several that are equally bad.
+    """Return the ending of a whole run from those of its hosts.
+
+    The first one of several that are equally bad.
 
     Example:
         >>> worst([Ending("finished", 0), Ending("failed", 3), Ending("lost")])
@@ -101,7 +103,7 @@ def worst(endings: Iterable[Ending]) -> Ending:
 def host_ending(
     exits: Iterable[ProcessExit], stop_requested: bool = False, workers: Iterable[ProcessExit] = ()
 ) -> Ending:
-    """The ending of a host whose processes are all over, as its monitor records it.
+    """Return the ending of a host whose processes are all over, as its monitor records it.
 
     Args:
         exits: how its processes ended. Without any, the host has finished.
@@ -131,7 +133,7 @@ def deciding_writers(writers: Iterable[Writer]) -> dict[str, list[Writer]]:
 
 
 def deciding_writer(writers: Sequence[Writer]) -> Writer:
-    """The one that determines a host's state.
+    """Return the one that determines a host's state.
 
     Args:
         writers: of one host, as `deciding_writers` returns them, oldest first.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeGuard
 
 KINDS = ("last", "min", "max", "mean", "none")
-"""Which of a metric's values the summary holds: `define_metric(name, summary=…)`."""
+"""Kinds of a metric's value in the summary: `define_metric(name, summary=…)`."""
 MAX_NAMES = 10_000
 """Maximum number of metrics in a writer's summary; metrics logged later are left out."""
 _BYTES_PER_VALUE = 45  # with its time, as JSON
@@ -20,7 +20,7 @@ TEXT_CHARACTERS = 1000
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a name matches a pattern, in which `*` matches any text. Takes linear time.
+    """Return whether a name matches a pattern, in which `*` matches any text. Takes linear time.
 
     Example:
         >>> matches("val/*", "val/loss"), matches("*loss", "loss/a")
@@ -42,7 +42,7 @@ def matches(pattern: str, name: str) -> bool:
 
 
 class SummaryRules:
-    """Which value of each metric the summary holds, from `define_metric()`; by default the last one.
+    """The kind of value that the summary holds of each metric, from `define_metric()`; by default the last.
 
     An exact name takes precedence over patterns, a longer pattern over shorter ones.
 
@@ -53,11 +53,11 @@ class SummaryRules:
         ('max', 'min', 'last')
     """
 
-    __slots__ = ("_kinds", "_known")
+    __slots__ = ("_cached_kinds", "_kinds")
 
     def __init__(self) -> None:
         self._kinds: dict[str, str] = {}
-        self._known: dict[str, str] = {}
+        self._cached_kinds: dict[str, str] = {}
 
     def __bool__(self) -> bool:
         return bool(self._kinds)
@@ -68,15 +68,15 @@ class SummaryRules:
             kind = definition.get("summary") if isinstance(definition, dict) else None
             if kind in KINDS:
                 self._kinds[pattern] = kind
-        self._known = {}
+        self._cached_kinds = {}
 
     def kind(self, name: str) -> str:
         """One of `KINDS`: by the name itself, else by the longest pattern that matches."""
-        kind = self._known.get(name)
+        kind = self._cached_kinds.get(name)
         if kind is None:
             matching = (pattern for pattern in self._kinds if matches(pattern, name))
             pattern = name if name in self._kinds else max(matching, key=_by_length, default="")
-            kind = self._known[name] = self._kinds.get(pattern, "last")
+            kind = self._cached_kinds[name] = self._kinds.get(pattern, "last")
         return kind
 
 
@@ -147,9 +147,9 @@ class WriterSummary:
                 self.counts[name] = before + 1
                 self.values[name] = float(value) + (self.values[name] if before else 0.0)
             else:
-                known = self.values.get(name)
-                better = not is_number(known) or (value < known if kind == "min" else value > known)
-                self.values[name] = value if better else known
+                earlier = self.values.get(name)
+                better = not is_number(earlier) or (value < earlier if kind == "min" else value > earlier)
+                self.values[name] = value if better else earlier
             self.times[name] = time_ms
 
     def add_many(
@@ -166,15 +166,15 @@ class WriterSummary:
             self.counts[name] = before + count
             self.values[name] = total + (self.values[name] if before else 0.0)
         elif kind != "none":
-            known = self.values.get(name)
+            earlier = self.values.get(name)
             best = least if kind == "min" else greatest
-            if is_number(known):
-                best = min(best, float(known)) if kind == "min" else max(best, float(known))
+            if is_number(earlier):
+                best = min(best, float(earlier)) if kind == "min" else max(best, float(earlier))
             self.values[name] = best
         self.times[name] = max(last_ms, self.times.get(name, last_ms))
 
     def values_of(self, names: Iterable[str]) -> dict[str, Any]:
-        """The summary's values of some metrics."""
+        """Return the summary's values of some metrics."""
         summary = {}
         for name in names:
             if name in self.values and self.rules.kind(name) != "none":
@@ -213,14 +213,14 @@ class WriterSummary:
 
 
 def is_summary_state(value: object) -> bool:
-    """Whether a value has the form that `WriterSummary.state` returns."""
+    """Return whether a value has the form that `WriterSummary.state` returns."""
     return isinstance(value, dict) and all(
         isinstance(value.get(part), dict) for part in ("values", "times", "counts")
     )
 
 
 def combined_summary(writers: Iterable[WriterSummary], rules: SummaryRules) -> dict[str, Any]:
-    """The summary of a run: of the last values the newest, of the minima the least, and so on.
+    """Return the summary of a run: of the last values the newest, of the minima the least, and so on.
 
     Args:
         rules: of the whole run.
@@ -254,10 +254,10 @@ def combined_summary(writers: Iterable[WriterSummary], rules: SummaryRules) -> d
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value counts towards a minimum, maximum or mean."""
+    """Return whether a value counts towards a minimum, maximum or mean."""
     return isinstance(value, float) or (type(value) is int and value.bit_length() < 1024)
 
 
 def is_short(value: object) -> bool:
-    """Whether a value may be in a summary: a number, a boolean or a short string."""
+    """Return whether a value may be in a summary: a number, a boolean or a short string."""
     return isinstance(value, (int, float)) or (isinstance(value, str) and len(value) <= TEXT_CHARACTERS)

@@ -89,7 +89,7 @@ _PLACEHOLDER = re.compile(r"\.(?:\*|\{\w{1,20}\})(?=\.)")
 
 
 def statistic_names() -> Iterator[str]:
-    """The fields of all statistics: `system.cpu`, `system.cpu.min` and so on."""
+    """Yield the fields of all statistics: `system.cpu`, `system.cpu.min` and so on."""
     for quantity in QUANTITIES:
         yield from quantity.statistics
 
@@ -107,7 +107,7 @@ _FIELDS: Final = frozenset(statistic_names())
 
 
 def statistic_named(name: str) -> str | None:
-    """The field of a statistic by any of its names; None if there is none.
+    """Return the field of a statistic by any of its names; None if there is none.
 
     With or without `system.`, with the quantity's name or its metric's key template, and with `.mean`, `.min`
     or `.max`; without, it is the mean or the total.
@@ -128,5 +128,5 @@ def statistic_named(name: str) -> str | None:
 
 
 def is_statistic(name: str) -> bool:
-    """Whether this is the field of a statistic, as `statistic_named` returns it."""
+    """Return whether this is the field of a statistic, as `statistic_named` returns it."""
     return name in _FIELDS

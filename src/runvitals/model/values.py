@@ -35,7 +35,7 @@ _SCALARS = frozenset((bool, float, type(None)))
 
 
 def valid_step(step: object) -> int | float | None:
-    """The step of a row if it is a number from -2⁵³ to 2⁵³, else None.
+    """Return the step of a row if it is a number from -2⁵³ to 2⁵³, else None.
 
     Example:
         >>> valid_step(3), valid_step(10**400), valid_step(float("nan"))
@@ -47,7 +47,7 @@ def valid_step(step: object) -> int | float | None:
 
 
 def is_time(value: object) -> bool:
-    """Whether a value is a time in ms UTC that calendars can represent."""
+    """Return whether a value is a time in ms UTC that calendars can represent."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < TIME_MS
 
 
@@ -82,7 +82,10 @@ class Sanitizer:
         self.faults: dict[str, int] = {}
 
     def row(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """A row of `log()` with valid names and values. A value whose corrected name is taken is left out."""
+        """Return a row of `log()` with valid names and values.
+
+        A value whose corrected name is taken is left out.
+        """
         row: dict[str, Any] = {}
         for name, value in data.items():
             if len(row) >= ROW_NAMES:
@@ -100,7 +103,7 @@ class Sanitizer:
         return row
 
     def value(self, value: object, levels: int = DEPTH) -> Any:
-        """A value that JSON can represent and every reader accepts.
+        """Return a value that JSON can represent and every reader accepts.
 
         Args:
             levels: maximum depth of nested mappings and lists.
@@ -108,16 +111,16 @@ class Sanitizer:
         if type(value) in _SCALARS:
             return value
         try:
-            return self._converted(value, levels)
+            return self._convert(value, levels)
         except Exception as error:  # noqa: BLE001 - code of the value's own type, which may do anything
             return self.unreadable(value, error)
 
     def unreadable(self, value: object, error: Exception) -> str:
-        """The text for a value whose own code has raised an error, which is counted."""
+        """Return the text for a value whose own code has raised an error, which is counted."""
         self.fault(f"a value of type {type_name(value)} that raises {type_name(error)}")
         return f"({type_name(value)}: {type_name(error)})"
 
-    def _converted(self, value: object, levels: int) -> Any:
+    def _convert(self, value: object, levels: int) -> Any:
         if isinstance(value, str):
             # A string of a type derived from `str`, such as a member of an enumeration, without its own code.
             return self._text(str.__str__(value))
@@ -152,7 +155,7 @@ class Sanitizer:
         return text
 
     def _has_room(self, text: str) -> bool:
-        """Whether a text fits in the record; if so, reserve room for it."""
+        """Return whether a text fits in the record; if so, reserve room for it."""
         size = len(text) * (1 if text.isascii() else _ESCAPED)
         if size > self._room:
             self.fault(_TOO_LARGE)
@@ -197,7 +200,7 @@ class Sanitizer:
         return mapping
 
     def _key_text(self, key: object) -> str:
-        """A key that is not a string, as JSON writes it; a tuple by its parts."""
+        """Return a key that is not a string, as JSON writes it; a tuple by its parts."""
         if key is None:
             return "null"
         if isinstance(key, bool):
@@ -212,7 +215,7 @@ class Sanitizer:
 
 
 def type_name(value: object) -> str:
-    """The name of a value's type, even if its metaclass raises."""
+    """Return the name of a value's type, even if its metaclass raises."""
     name: str = type.__getattribute__(type(value), "__name__")
     return name[:_TYPE_CHARACTERS]
 

@@ -1,1 +1,1 @@
-"""What runs beside a training: collectors, facts about the machine, the monitor. Standard library only."""
+"""Runs beside a training: collectors, facts about the machine, the monitor. Standard library only."""

@@ -25,7 +25,7 @@ from typing import Final
 from runvitals.base.private_folders import config_dir
 from runvitals.base.terminal_text import inert
 from runvitals.monitoring.environment import redaction
-from runvitals.monitoring.settings.settings_files import parsed, read
+from runvitals.monitoring.settings.settings_files import parse, read
 
 FILE: Final = "commands.toml"
 TIMEOUT_S: Final = 60.0
@@ -138,7 +138,7 @@ def registered(name: str, environ: Mapping[str, str]) -> list[str]:
         raise ValueError(f"this host has registered no commands in {path}") from None
     if status.st_uid != os.getuid() or status.st_mode & (S_IWGRP | S_IWOTH):
         raise ValueError(f"{path} can be written by other users")
-    commands = parsed(path, read(path)).get("commands")
+    commands = parse(path, read(path)).get("commands")
     command = commands.get(name) if isinstance(commands, dict) else None
     if command is None:
         raise ValueError(f"no command of this name in {path}")

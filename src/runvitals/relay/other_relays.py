@@ -80,7 +80,7 @@ class OtherRelays:
             return None
         connected = relay_connection.connect_or_start(self._directory, handover.python, handover.environ)
         if connected is None:
-            backoff.failed(time.monotonic())
+            backoff.note_failure(time.monotonic())
             return None
         sock = socket.socket(fileno=connected.detach())
         client = RelayClient(sock)
@@ -97,9 +97,9 @@ class OtherRelays:
         handover, client = self._connections[fd]
         messages = client.messages()
         if messages is None:
-            self._backoffs[handover.python].failed(time.monotonic())
+            self._backoffs[handover.python].note_failure(time.monotonic())
         elif messages:
-            self._backoffs[handover.python].worked()
+            self._backoffs[handover.python].note_success()
         return messages
 
     def handover(self, fd: int) -> Handover | None:

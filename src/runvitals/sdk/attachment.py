@@ -102,7 +102,7 @@ def monitor_spec(
             **{name: values[name] for name in _RECORDED_SETTINGS},
             **({"entity": values["entity"]} if values["entity"] else {}),
             # Recorded in redacted form; the monitor gets the real values, with secrets, in `options`.
-            **{name: SETTINGS[name].shown(value) for name, value in options.items()},
+            **{name: SETTINGS[name].redact(value) for name, value in options.items()},
         },
         "options": options,
         "destinations": destinations(values),

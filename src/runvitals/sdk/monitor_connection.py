@@ -106,16 +106,16 @@ class MonitorConnection:
         except launch.Unavailable as error:
             if not self._backoff.failures:
                 notify(f"no system metrics for run {self._spec['run']} yet, will retry: {error}")
-            self._backoff.failed(self._clock())
+            self._backoff.note_failure(self._clock())
 
     def _note_death(self) -> None:
         """Increase the backoff, or reset it if the monitor was stable."""
         now_s = self._clock()
         if now_s - self._connected_s > _STABLE_S:
             self._deaths = 0
-            self._backoff.worked()
+            self._backoff.note_success()
         self._deaths += 1
-        self._backoff.failed(now_s)
+        self._backoff.note_failure(now_s)
         if self._deaths == _WARN_AFTER_DEATHS:
             run_id = self._spec["run"]
             notify(f"the monitor of run {run_id} keeps crashing; see the events in `runvitals show {run_id}`")

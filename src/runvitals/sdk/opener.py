@@ -49,7 +49,7 @@ class Opener:
         exit = self._recorded_exit()
         if exit is not None and not exit.get("exit_code") and not exit.get("signal"):
             return True
-        self._check_at_s = now_s + self._backoff.failed(now_s)
+        self._check_at_s = now_s + self._backoff.note_failure(now_s)
         return False
 
     def _recorded_exit(self) -> dict[str, Any] | None:

@@ -24,10 +24,10 @@ def check_collectors(values: Mapping[str, Any], origin: str) -> None:
         SettingError: an unknown name; the text lists the known ones.
     """
     names = {*sources.LINUX, *sources.PORTABLE}
-    unknown = Selection(values["collectors"]).unknown(names)
+    unknown = Selection(values["collectors"]).unknown_names(names)
     if unknown:
         names.update(sources.third_party(site_folders())[0])
-        unknown = Selection(values["collectors"]).unknown(names)
+        unknown = Selection(values["collectors"]).unknown_names(names)
     for word in unknown:
         close = get_close_matches(word, names, 1)
         hint = f"did you mean {close[0]}? " if close else ""

@@ -206,7 +206,7 @@ def _choose_entries(
         return entries
     from runvitals.monitoring.settings import wandb_arguments
 
-    chosen: Mapping[str, Any] = wandb_arguments.chosen(entries, without, only)
+    chosen: Mapping[str, Any] = wandb_arguments.select_entries(entries, without, only)
     return chosen
 
 

@@ -35,7 +35,7 @@ def open_damaged(path: str) -> sqlite3.Connection:
 
 
 def rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
-    """The readable rows of a table, each once, in no particular order."""
+    """Yield the readable rows of a table, each once, in no particular order."""
     try:
         connection.execute(f"SELECT rowid FROM {table} LIMIT 1").fetchone()
     except sqlite3.OperationalError:  # the table does not exist, or has no rowid

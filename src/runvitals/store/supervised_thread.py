@@ -73,17 +73,17 @@ class SupervisedThread:
             try:
                 running = self._turn()
             except Exception as error:  # noqa: BLE001 - logged, and retried
-                self._failed(error)
+                self._note_failure(error)
                 last_turns += self.closing.is_set()
                 running = last_turns < _LAST_TURNS
-                self.closing.wait(self._backoff.failed(time.monotonic()))
+                self.closing.wait(self._backoff.note_failure(time.monotonic()))
             else:
-                self._backoff.worked()
+                self._backoff.note_success()
                 self.problem = None
                 if running and self._every_s:
                     self.closing.wait(self._every_s)
 
-    def _failed(self, error: Exception) -> None:
+    def _note_failure(self, error: Exception) -> None:
         self.failures += 1
         expected = isinstance(error, (OSError, MetadataStoreUnavailable))
         problem = str(error) if expected and str(error) else repr(error)

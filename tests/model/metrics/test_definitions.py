@@ -108,7 +108,7 @@ def test_rate_of_a_counter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found"),
+    ("query", "keys"),
     [
         ("gpu.7.temp", ["gpu.{i}.temp"]),
         ("memory", ["memory_percent"]),
@@ -119,5 +119,5 @@ def test_rate_of_a_counter() -> None:
         ("no such thing", []),
     ],
 )
-def test_search(wanted: str, found: list[str]) -> None:
-    assert [metric.key for metric in DEFINITIONS.search(wanted)][: len(found) or 1] == found
+def test_search(query: str, keys: list[str]) -> None:
+    assert [metric.key for metric in DEFINITIONS.search(query)][: len(keys) or 1] == keys

@@ -18,11 +18,11 @@ def test_every_name_of_ours_leads_back_to_its_key(metric: Metric) -> None:
     match = DEFINITIONS.find(key)
     assert match is not None
     family, attributes, factor = named(key)
-    found = find(family.name, dict(attributes), family.unit, family.kind == "counter")
-    assert found is not None, (family, attributes)
-    assert found.key == match.key
-    assert found.factor * factor == pytest.approx(1.0)
-    assert found.is_counter == (match.metric.kind == "counter")
+    back = find(family.name, dict(attributes), family.unit, family.kind == "counter")
+    assert back is not None, (family, attributes)
+    assert back.key == match.key
+    assert back.factor * factor == pytest.approx(1.0)
+    assert back.is_counter == (match.metric.kind == "counter")
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_every_name_of_ours_leads_back_to_its_key(metric: Metric) -> None:
 def test_names_of_other_senders(
     name: str, attributes: dict[str, str], unit: str, is_counter: bool, key: str, factor: float
 ) -> None:
-    found = find(name, attributes, unit, is_counter)
-    assert found is not None
-    assert (found.key, found.factor) == (key, pytest.approx(factor))
+    match = find(name, attributes, unit, is_counter)
+    assert match is not None
+    assert (match.key, match.factor) == (key, pytest.approx(factor))
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_definitions_with_the_same_opentelemetry_name_agree_in_base_unit_and_kin
     for row in ROWS:
         if row.otel:
             meanings.setdefault(row.otel, set()).add((UNITS[row.unit].otel, row.kind))
-    assert {name: found for name, found in meanings.items() if len(found) > 1} == {}
+    assert {name: meaning for name, meaning in meanings.items() if len(meaning) > 1} == {}
 
 
 def test_attributes_and_mlflow_names_use_placeholders_of_the_key() -> None:

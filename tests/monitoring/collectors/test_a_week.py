@@ -69,7 +69,7 @@ def test_a_reading_of_a_driver() -> None:
     for mono_s in range(0, WEEK_S, 10):
         if retries.due(mono_s):
             calls += 1
-            retries.failed(mono_s, NvmlError(999, "nvmlDeviceGetTemperature"), for_good=False)
+            retries.note_failure(mono_s, NvmlError(999, "nvmlDeviceGetTemperature"), for_good=False)
     assert calls == EVERY_FIVE_MINUTES
 
 

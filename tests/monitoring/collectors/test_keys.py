@@ -64,19 +64,19 @@ PROMISED = {
 
 def written(collectors: Iterable[Collector]) -> list[tuple[str, str]]:
     """(kind, key) of all values that these collectors write in two samples, an hour apart."""
-    found: list[tuple[str, str]] = []
+    keys: list[tuple[str, str]] = []
     collectors = list(collectors)
     for mono_s in (1.0, 3601.0):
         tick = Tick(mono_s)
         for collector in collectors:
             collector.sample(tick)
-        found += [("gauge", key) for key in tick.gauges] + [("counter", key) for key in tick.counters]
-    return found
+        keys += [("gauge", key) for key in tick.gauges] + [("counter", key) for key in tick.counters]
+    return keys
 
 
 def linux(folder: Path) -> list[tuple[str, str]]:
     """All keys on all the machines in `trees`."""
-    found: list[tuple[str, str]] = []
+    keys: list[tuple[str, str]] = []
     for name in ("LIMITED_SLICE", "V1", "SLURM", "BOND", "NVME", "RAPL", "INFINIBAND", "SENSORS"):
         changes = {
             "proc/meminfo": trees.meminfo(16 << 20, 12 << 20, swap_total=2048, swap_free=1024),
@@ -92,10 +92,10 @@ def linux(folder: Path) -> list[tuple[str, str]]:
                 "sys/fs/cgroup/training.slice/cpu.stat",
                 "usage_usec 9\nnr_periods 200\nnr_throttled 20\n",
             )
-        found += written(
+        keys += written(
             [*collectors, RunProcessUsage(scope, f"{root}/proc", excluded=1), Ena(["eth0"], Card(COUNTS))]
         )
-    return found
+    return keys
 
 
 def mac_and_windows() -> list[tuple[str, str]]:

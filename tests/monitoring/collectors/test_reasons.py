@@ -41,12 +41,12 @@ PATIENCE_S = 20.0
 
 def keys(collector: Collector, at_s: Iterable[float] = (1.0, 13.0)) -> set[str]:
     """The keys of several samples: a rate needs two, and some readings are rare."""
-    found: set[str] = set()
+    keys: set[str] = set()
     for mono_s in at_s:
         tick = Tick(mono_s)
         collector.sample(tick)
-        found.update(tick.gauges, tick.counters)
-    return found
+        keys.update(tick.gauges, tick.counters)
+    return keys
 
 
 def is_named(key: str, absent: Mapping[str, str]) -> bool:
@@ -59,7 +59,7 @@ def is_named(key: str, absent: Mapping[str, str]) -> bool:
     of_process = parts[1] == "process"
     number, end = parts[1 + of_process], ".".join(parts[2 + of_process :])
     why = absent.get(f"process.{end}" if of_process else end, absent.get(end, ""))
-    named = [one for part in why.split("(GPU ")[1:] for one in part.partition(")")[0].split(", ")]
+    named = [name for part in why.split("(GPU ")[1:] for name in part.partition(")")[0].split(", ")]
     return bool(why) and (not named or number in named)
 
 
@@ -72,14 +72,14 @@ def unexplained(before: set[str], after: set[str], absent: Mapping[str, str]) ->
 
 def states_and_keys(root: Path, tree: trees.Tree) -> dict[str, tuple[set[str], dict[str, str] | None]]:
     """Source -> its keys and what it says to lack; None if it is absent or fails, with its reason."""
-    found = sources.probe_all(plant(root, tree), HOST)
+    collectors = sources.probe_all(plant(root, tree), HOST)
     result: dict[str, tuple[set[str], dict[str, str] | None]] = {}
-    for collector in found.collectors:
+    for collector in collectors.collectors:
         try:
             result[collector.name] = keys(collector), dict(getattr(collector, "absent", {}))
         except Exception:  # noqa: BLE001 - the monitor reports the error
             result[collector.name] = set(), None
-    return {**dict.fromkeys(found.reasons.keys() - result.keys(), (set(), None)), **result}
+    return {**dict.fromkeys(collectors.reasons.keys() - result.keys(), (set(), None)), **result}
 
 
 @pytest.mark.parametrize("machine", ["BARE_VM", "LIMITED_SLICE", "V1", "CONTAINER"])
@@ -87,7 +87,7 @@ def states_and_keys(root: Path, tree: trees.Tree) -> dict[str, tuple[set[str], d
 def test_each_file_of_the_host(tmp_path: Path, machine: str, change: str) -> None:
     tree: trees.Tree = getattr(trees, machine)
     whole = states_and_keys(tmp_path / "whole", tree)
-    assert len(set().union(*(found for found, _ in whole.values()))) > 25
+    assert len(set().union(*(state for state, _ in whole.values()))) > 25
     for number, path in enumerate(
         path for path, content in tree.items() if content and not content.startswith("-> ")
     ):

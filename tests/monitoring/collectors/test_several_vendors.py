@@ -78,7 +78,7 @@ def test_indices_of_three_vendors_on_one_host(
     assert indices(values, "gpu") == list(range(5 + parts))
     assert [values[f"gpu.{index}.powerWatts"] for index in range(2)] == [512.25, 512.25]
     assert values["gpu.2.powerWatts"] == 210.0
-    assert [values[f"gpu.{3 + parts + place}.powerWatts"] for place in range(2)] == [200.0, 300.0]
+    assert [values[f"gpu.{3 + parts + position}.powerWatts"] for position in range(2)] == [200.0, 300.0]
     facts: dict[str, Any] = sampler.news()["machine"]
     indices_by_fact = {name: [each["index"] for each in facts[name]] for name in facts if name in DEVICES}
     assert indices_by_fact == {

@@ -55,29 +55,31 @@ ENTRY = "[console_scripts]\nfridge = fridge:main\n\n[runvitals.collectors]\nfrid
 
 
 def test_available_sources_and_reasons_for_the_others(tmp_path: Path) -> None:
-    found = probe_all(plant(tmp_path, INFINIBAND))
-    names = [collector.name for collector in found.collectors]
+    collectors = probe_all(plant(tmp_path, INFINIBAND))
+    names = [collector.name for collector in collectors.collectors]
     assert {"cpu", "load", "pressure", "memory", "disk", "filesystem", "network", "infiniband"} <= set(names)
     assert (
-        found.reasons["energy"]
+        collectors.reasons["energy"]
         == f"{tmp_path}/sys/class/powercap cannot be listed: No such file or directory"
     )
-    assert found.reasons["ena"] == "no network interface uses the driver ena"
-    assert found.reasons["infiniband"] == "network.ib.i40iw0.1: no counters"  # the other ports have counters
-    assert set(names) | found.reasons.keys() == set(LINUX)
+    assert collectors.reasons["ena"] == "no network interface uses the driver ena"
+    assert (
+        collectors.reasons["infiniband"] == "network.ib.i40iw0.1: no counters"
+    )  # the other ports have counters
+    assert set(names) | collectors.reasons.keys() == set(LINUX)
 
 
 def test_only_the_selected_sources_are_probed(tmp_path: Path) -> None:
-    found = probe_all(plant(tmp_path, RAPL), names={"energy", "memory"})
-    assert [collector.name for collector in found.collectors] == ["memory", "energy"]
-    assert found.reasons == {}
+    collectors = probe_all(plant(tmp_path, RAPL), names={"energy", "memory"})
+    assert [collector.name for collector in collectors.collectors] == ["memory", "energy"]
+    assert collectors.reasons == {}
 
 
 def test_a_source_that_is_known_to_be_absent_is_not_probed(tmp_path: Path) -> None:
     scope = plant(tmp_path, RAPL)
-    found = probe_all(scope, names={"energy", "memory"}, absent={"energy": "known"})
-    assert [collector.name for collector in found.collectors] == ["memory"]
-    assert found.reasons == {"energy": "known"}
+    collectors = probe_all(scope, names={"energy", "memory"}, absent={"energy": "known"})
+    assert [collector.name for collector in collectors.collectors] == ["memory"]
+    assert collectors.reasons == {"energy": "known"}
 
 
 def test_every_collector_has_the_name_of_its_source(tmp_path: Path) -> None:
@@ -88,9 +90,9 @@ def test_every_collector_has_the_name_of_its_source(tmp_path: Path) -> None:
 
 
 def test_a_failing_probe_does_not_affect_the_others(tmp_path: Path) -> None:
-    found = probe_all(plant(tmp_path, BARE_VM | {"proc/meminfo": "MemTotal: ? kB\nMemFree: ? kB\n"}))
-    assert found.reasons["memory"].startswith("the probe failed: ValueError")
-    assert "load" in [collector.name for collector in found.collectors]
+    collectors = probe_all(plant(tmp_path, BARE_VM | {"proc/meminfo": "MemTotal: ? kB\nMemFree: ? kB\n"}))
+    assert collectors.reasons["memory"].startswith("the probe failed: ValueError")
+    assert "load" in [collector.name for collector in collectors.collectors]
 
 
 def test_other_systems_use_psutil() -> None:
@@ -98,15 +100,15 @@ def test_other_systems_use_psutil() -> None:
     assert built_in("darwin") is PORTABLE
     assert built_in("win32") is PORTABLE
     assert PORTABLE.keys() - {"apple"} < LINUX.keys()
-    assert all(callable(load(place)) for place in (*PORTABLE.values(), *LINUX.values()))
+    assert all(callable(load(probe_path)) for probe_path in (*PORTABLE.values(), *LINUX.values()))
 
 
 def test_a_collector_of_another_package_is_found_and_works(tmp_path: Path, site: Path) -> None:
     install(site, "fridge", FRIDGE, ENTRY)
-    found = probe_all(plant(tmp_path / "host", BARE_VM, pids=[7]), {"fridge"}, [str(site)])
-    assert [collector.name for collector in found.collectors] == ["fridge"]
+    collectors = probe_all(plant(tmp_path / "host", BARE_VM, pids=[7]), {"fridge"}, [str(site)])
+    assert [collector.name for collector in collectors.collectors] == ["fridge"]
     tick = Tick(1.0)
-    found.collectors[0].sample(tick)
+    collectors.collectors[0].sample(tick)
     assert tick.gauges == {"fridge.temp": 4.5}
 
 
@@ -130,16 +132,16 @@ def test_errors_of_another_packages_collector_are_reported(
     tmp_path: Path, site: Path, code: str, reason: str
 ) -> None:
     install(site, "fridge", code, ENTRY)
-    found = probe_all(plant(tmp_path / "host", BARE_VM), {"fridge", "load"}, [str(site)])
-    assert [collector.name for collector in found.collectors] == ["load"]
-    assert found.reasons == {"fridge": reason}
+    collectors = probe_all(plant(tmp_path / "host", BARE_VM), {"fridge", "load"}, [str(site)])
+    assert [collector.name for collector in collectors.collectors] == ["load"]
+    assert collectors.reasons == {"fridge": reason}
 
 
 def test_a_built_in_source_cannot_be_replaced(tmp_path: Path, site: Path) -> None:
     install(site, "fridge", FRIDGE, "[runvitals.collectors]\ncpu = fridge:probe\n")
-    found = probe_all(plant(tmp_path / "host", BARE_VM), {"cpu"}, [str(site)])
-    assert type(found.collectors[0]).__module__ == "runvitals.monitoring.collectors.host.cpu"
-    assert found.reasons == {"cpu (fridge:probe)": "a built-in collector has this name"}
+    collectors = probe_all(plant(tmp_path / "host", BARE_VM), {"cpu"}, [str(site)])
+    assert type(collectors.collectors[0]).__module__ == "runvitals.monitoring.collectors.host.cpu"
+    assert collectors.reasons == {"cpu (fridge:probe)": "a built-in collector has this name"}
 
 
 def test_formats_of_entry_points(site: Path) -> None:
@@ -165,8 +167,8 @@ def test_invalid_entry_points_are_reported(site: Path) -> None:
         "[runvitals.collectors]\nbad = one.two\nworse = 1:x\ngood = one:x\n",
     )
     put(site, "two-1.dist-info/entry_points.txt", "[runvitals.collectors]\ngood = two:x\n")
-    places, problems = third_party([str(site)])
-    assert places == {"good": "one:x"}
+    probe_paths, problems = third_party([str(site)])
+    assert probe_paths == {"good": "one:x"}
     assert problems == {
         "bad (one-1.dist-info)": "entry point 'one.two' is not of the form package.module:probe",
         "worse (one-1.dist-info)": "entry point '1:x' is not of the form package.module:probe",
@@ -200,9 +202,9 @@ print(*set(sys.modules) - before)
 
 
 def test_this_machine() -> None:
-    found = probe_all(Scope(pids=[os.getpid()]))
+    collectors = probe_all(Scope(pids=[os.getpid()]))
     tick = Tick(time.monotonic() + 1.0)
-    for collector in found.collectors:
+    for collector in collectors.collectors:
         collector.sample(tick)
     assert tick.gauges
     assert all(

@@ -34,14 +34,14 @@ def put(root: Path, path: str, text: str) -> None:
     """Replace one file of a tree. A collector that has it open sees the new text, as with the kernel's
     files.
     """
-    place = root / path
-    place.parent.mkdir(parents=True, exist_ok=True)
+    target = root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
     if path.endswith("/"):
-        place.mkdir(exist_ok=True)
+        target.mkdir(exist_ok=True)
     elif text.startswith("-> "):
-        place.symlink_to(text[3:])
+        target.symlink_to(text[3:])
     else:
-        place.write_text(text)
+        target.write_text(text)
 
 
 def sample(collector: Collector, mono_s: float) -> dict[str, float]:

@@ -18,10 +18,10 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux'
 
 
 def test_an_empty_host_has_only_our_own_facts(tmp_path: Path) -> None:
-    found = facts(plant(tmp_path, {}), 0, "/no/such/folder", {"USER": "me"})
-    assert found["user"] == "me"
-    assert found["cwd"] == "/no/such/folder"
-    assert found.keys() <= {"hostname", "kernel", "architecture", "cpu", "user", "cwd"}
+    about = facts(plant(tmp_path, {}), 0, "/no/such/folder", {"USER": "me"})
+    assert about["user"] == "me"
+    assert about["cwd"] == "/no/such/folder"
+    assert about.keys() <= {"hostname", "kernel", "architecture", "cpu", "user", "cwd"}
 
 
 def test_facts_about_the_system(tmp_path: Path) -> None:
@@ -32,12 +32,12 @@ def test_facts_about_the_system(tmp_path: Path) -> None:
         "proc/uptime": "3821.64 7000.00\n",
         "etc/os-release": 'NAME="Ubuntu"\nPRETTY_NAME="Ubuntu 24.04.1 LTS"\n',
     }
-    found = facts(plant(tmp_path, tree), 0, "/", {})
-    assert found["hostname"] == "node17"
-    assert found["os"] == "Ubuntu 24.04.1 LTS"
-    assert found["kernel"] == "6.8.0-51-generic"
-    assert found["boot_id"] == "6ed07a9a-91d5"
-    assert found["uptime_s"] == 3821.64
+    about = facts(plant(tmp_path, tree), 0, "/", {})
+    assert about["hostname"] == "node17"
+    assert about["os"] == "Ubuntu 24.04.1 LTS"
+    assert about["kernel"] == "6.8.0-51-generic"
+    assert about["boot_id"] == "6ed07a9a-91d5"
+    assert about["uptime_s"] == 3821.64
 
 
 def test_an_invalid_file_affects_only_its_section(tmp_path: Path) -> None:
@@ -46,10 +46,10 @@ def test_an_invalid_file_affects_only_its_section(tmp_path: Path) -> None:
         "proc/meminfo": "MemTotal: much kB\n",
         "proc/sys/kernel/hostname": "node17\n",
     }
-    found = facts(plant(tmp_path, tree), 0, "/", {})
-    assert found["hostname"] == "node17"
-    assert "uptime_s" not in found
-    assert found["unreadable"]["uptime_s"] == "ValueError: could not convert string to float: 'soon'"  # type: ignore[index]
+    about = facts(plant(tmp_path, tree), 0, "/", {})
+    assert about["hostname"] == "node17"
+    assert "uptime_s" not in about
+    assert about["unreadable"]["uptime_s"] == "ValueError: could not convert string to float: 'soon'"  # type: ignore[index]
 
 
 def test_facts_are_json_without_secrets_of_the_environment() -> None:
@@ -61,12 +61,12 @@ def test_facts_are_json_without_secrets_of_the_environment() -> None:
         "SLURM_JWT": "tr0ub4dor",
         "CUDA_VISIBLE_DEVICES": "0,1",
     }
-    found = facts(Scope(pids=[os.getpid()]), os.getpid(), os.getcwd(), environ)
-    written = json.dumps(found)
+    about = facts(Scope(pids=[os.getpid()]), os.getpid(), os.getcwd(), environ)
+    written = json.dumps(about)
     assert "tr0ub4dor" not in written
-    assert found["platforms"] == {"slurm": {"SLURM_JOB_ID": "7"}}
-    assert found["visible_devices"] == {"CUDA_VISIBLE_DEVICES": "0,1"}
-    assert "unreadable" not in found
+    assert about["platforms"] == {"slurm": {"SLURM_JOB_ID": "7"}}
+    assert about["visible_devices"] == {"CUDA_VISIBLE_DEVICES": "0,1"}
+    assert "unreadable" not in about
 
 
 @linux_only

@@ -58,9 +58,9 @@ def put_git_on_path(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) 
 def planted(root: Path, files: dict[str, str]) -> str:
     """A repository written file by file, as other tools and older versions of git create it."""
     for path, content in files.items():
-        place = root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(content)
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
     return str(root)
 
 

@@ -21,10 +21,10 @@ CPUS: Tree = {
 
 
 def test_processors_by_socket_core_and_thread(tmp_path: Path) -> None:
-    found = hardware.processors(plant(tmp_path, CPUS))
-    assert found["model"] == "AMD EPYC 9654 96-Core Processor"
-    assert (found["sockets"], found["cores"], found["logical_cores"]) == (2, 4, 8)
-    assert "limit" not in found
+    processors = hardware.processors(plant(tmp_path, CPUS))
+    assert processors["model"] == "AMD EPYC 9654 96-Core Processor"
+    assert (processors["sockets"], processors["cores"], processors["logical_cores"]) == (2, 4, 8)
+    assert "limit" not in processors
 
 
 def test_a_quota_limits_the_available_cpus(tmp_path: Path) -> None:
@@ -38,8 +38,8 @@ def test_a_quota_limits_the_available_cpus(tmp_path: Path) -> None:
         "proc/meminfo": meminfo(8_000_000, 4_000_000, 1000, 1000),
     }
     scope = plant(tmp_path, CPUS | cgroup)
-    found = hardware.processors(scope)
-    assert (found["available"], found["limit"]) == (1.5, 1.5)
+    processors = hardware.processors(scope)
+    assert (processors["available"], processors["limit"]) == (1.5, 1.5)
     assert hardware.memory(scope) == {
         "total_bytes": 8_192_000_000,
         "swap_bytes": 1_024_000,
@@ -146,15 +146,15 @@ def test_accelerators_by_vendor_and_class(tmp_path: Path) -> None:
         | pci("0000:00:1f.0", "0x010802\n", "0x1d0f\n", "0x8061\n")  # Amazon's disk
         | pci("0000:20:00.0", "0x120000\n", "0xabcd\n", "0x0001\n")  # an unknown vendor
     )
-    found = hardware.accelerators(plant(tmp_path, tree))
-    assert [(device["address"], device.get("vendor")) for device in found] == [
+    accelerators = hardware.accelerators(plant(tmp_path, tree))
+    assert [(device["address"], device.get("vendor")) for device in accelerators] == [
         ("0000:00:04.0", "Google"),
         ("0000:00:1e.0", "Amazon"),
         ("0000:17:00.0", "NVIDIA"),
         ("0000:20:00.0", None),
         ("0000:85:00.0", "AMD"),
     ]
-    assert found[2] == {
+    assert accelerators[2] == {
         "address": "0000:17:00.0",
         "class": "0x030200",
         "vendor_id": "0x10de",
@@ -163,7 +163,7 @@ def test_accelerators_by_vendor_and_class(tmp_path: Path) -> None:
         "driver": "nvidia",
         "numa_node": 1,
     }
-    assert "numa_node" not in found[4]
+    assert "numa_node" not in accelerators[4]
 
 
 def test_numa_nodes(tmp_path: Path) -> None:

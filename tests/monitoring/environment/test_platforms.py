@@ -54,7 +54,7 @@ def test_a_platform_without_other_variables() -> None:
 
 
 def test_cloud_and_notebook_platforms() -> None:
-    found = platforms(
+    names = platforms(
         {
             "TRAINING_JOB_NAME": "bert-1",
             "SM_CURRENT_INSTANCE_TYPE": "ml.p4d.24xlarge",
@@ -65,12 +65,12 @@ def test_cloud_and_notebook_platforms() -> None:
             "GITHUB_TOKEN": "ghp_abc",
         }
     )
-    assert found["sagemaker"] == {
+    assert names["sagemaker"] == {
         "TRAINING_JOB_NAME": "bert-1",
         "SM_CURRENT_INSTANCE_TYPE": "ml.p4d.24xlarge",
     }
-    assert found["colab"] == {"COLAB_RELEASE_TAG": "release-colab_2026"}
-    assert found["github-actions"] == {"GITHUB_RUN_ID": "17"}
+    assert names["colab"] == {"COLAB_RELEASE_TAG": "release-colab_2026"}
+    assert names["github-actions"] == {"GITHUB_RUN_ID": "17"}
 
 
 def test_long_values_are_truncated() -> None:

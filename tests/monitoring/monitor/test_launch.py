@@ -37,15 +37,15 @@ def test_a_monitor_that_ends_without_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [b"\xff\xfe\n", b"[" * 5000 + b"\n", b"5\n", b"HTTP/1.1 400 Bad\r\n", b"x" * 2_000_000]
+    "response", [b"\xff\xfe\n", b"[" * 5000 + b"\n", b"5\n", b"HTTP/1.1 400 Bad\r\n", b"x" * 2_000_000]
 )
-def test_another_program_at_the_address_of_the_monitor(answer: bytes) -> None:
+def test_another_program_at_the_address_of_the_monitor(response: bytes) -> None:
     ours, stranger = socket.socketpair()
     connection = MonitorSocket(ours)
 
     def send() -> None:
         with contextlib.suppress(BrokenPipeError):
-            stranger.sendall(answer)
+            stranger.sendall(response)
 
     sending = threading.Thread(target=send)
     sending.start()

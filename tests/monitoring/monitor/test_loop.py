@@ -522,9 +522,9 @@ def test_a_pipe_in_the_folder_does_not_block_the_monitor(bench: Bench) -> None:
 def test_an_event_is_not_delivered_to_a_new_descriptor_of_the_same_number(bench: Bench) -> None:
     """Two descriptors are readable in one poll; the first callback closes the second descriptor."""
     called: list[str] = []
-    one, two = socket.socketpair()
+    left, two = socket.socketpair()
     three, four = socket.socketpair()
-    one.send(b"x")
+    left.send(b"x")
     three.send(b"x")
     descriptors = bench.monitor._descriptors
 
@@ -538,7 +538,7 @@ def test_an_event_is_not_delivered_to_a_new_descriptor_of_the_same_number(bench:
     descriptors.watch(four.fileno(), lambda: called.append("second"))
     descriptors.dispatch(0)
     assert called == ["first"]
-    for end in (one, two, three):
+    for end in (left, two, three):
         end.close()
     four.close()
     descriptors.dispatch(0)
@@ -660,19 +660,19 @@ def test_a_monitor_without_a_free_descriptor_accepts_connections_later(bench: Be
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     client = bench.client()
     bench.send(client, {"op": "attach", "pid": os.getpid(), "role": "train", "rank": 1})
-    taken: list[int] = []
+    descriptors: list[int] = []
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 8, hard))
     try:
         with contextlib.suppress(OSError):  # until there are no more
             while True:
-                taken.append(os.dup(0))
+                descriptors.append(os.dup(0))
         turns = len(bench.poller.waits_s)
         while bench.clock.now_s < 1008.0:
             bench.turn()
         assert len(bench.poller.waits_s) - turns < 20, "the loop does not spin"
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        for fd in taken:
+        for fd in descriptors:
             os.close(fd)
     (event,) = bench.records(frames.EVENT, name="accept_failed")
     assert "Too many open files" in event["text"]

@@ -32,7 +32,7 @@ def table() -> dict[tuple[float, float, str], list[str]]:
     names: dict[tuple[float, float, str], set[str]] = defaultdict(set)
     for metric in limited():
         names[metric.least, metric.most, metric.unit].add(name(metric.key))
-    return {limits: sorted(found) for limits, found in sorted(names.items())}
+    return {limits: sorted(keys) for limits, keys in sorted(names.items())}
 
 
 def test_the_table_follows_from_the_definitions() -> None:

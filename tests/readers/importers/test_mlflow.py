@@ -245,5 +245,5 @@ def test_parameters(text: str, value: object) -> None:
 
 def test_values_of_one_step_are_one_row() -> None:
     values = [("a", 0), ("b", 0), ("a", 0), ("a", 1)]
-    found = list(rows(MlflowMetric(key, 1.0, 5 + at, step) for at, (key, step) in enumerate(values)))
-    assert found == [(5, 0, {"a": 1.0, "b": 1.0}), (7, 0, {"a": 1.0}), (8, 1, {"a": 1.0})]
+    written = list(rows(MlflowMetric(key, 1.0, 5 + at, step) for at, (key, step) in enumerate(values)))
+    assert written == [(5, 0, {"a": 1.0, "b": 1.0}), (7, 0, {"a": 1.0}), (8, 1, {"a": 1.0})]

@@ -123,8 +123,8 @@ def test_damage_costs_one_record(tmp_path: Path) -> None:
     events = [(step, [Value(tag="loss", simple_value=step)]) for step in range(4)]
     path = write(tmp_path / "logs", *events)
     data = bytearray(path.read_bytes())
-    place = data.index(b"loss")
-    data[place] ^= 1
+    offset = data.index(b"loss")
+    data[offset] ^= 1
     path.write_bytes(bytes(data[:-3]))
     file = EventFile(str(path))
     assert [event.step for event in file.events() if event.values] == [1, 2]
@@ -260,8 +260,8 @@ def test_steps_that_go_back_without_a_restart_are_kept(tmp_path: Path) -> None:
 
 def test_folders_with_equal_names_are_different_runs(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    for place in ("a", "b", "a"):
-        logs = tmp_path / place / "run1"
+    for folder in ("a", "b", "a"):
+        logs = tmp_path / folder / "run1"
         if not logs.exists():
             session(logs / FIRST, {"loss": range(3)}, T0_S)
         ids = import_all(logs, data)

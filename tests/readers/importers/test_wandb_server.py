@@ -147,8 +147,8 @@ def answers() -> Iterator[tuple[str, type[Answers]]]:
 
 
 def answer(run: dict[str, Any] | None = None, **project: Any) -> tuple[int, dict[str, str], bytes]:
-    found = {"run": run} if run is not None else project
-    return 200, {}, json.dumps({"data": {"project": found}}).encode()
+    data = {"run": run} if run is not None else project
+    return 200, {}, json.dumps({"data": {"project": data}}).encode()
 
 
 def connection(*nodes: dict[str, Any], following: str | None = None) -> dict[str, Any]:
@@ -243,10 +243,10 @@ def test_rows_far_apart_take_few_requests(monkeypatch: pytest.MonkeyPatch) -> No
     requests: list[int] = []
 
     def history(self: WandbServer, query: str, *path: str) -> dict[str, Any]:
-        asked: Any = path[-1]
-        found = [step for step in steps if asked["first"] <= step < asked["end"]]
-        requests.append(len(found))
-        kept = found[:: -(-len(found) // asked["count"]) or 1]
+        range_: Any = path[-1]
+        in_range = [step for step in steps if range_["first"] <= step < range_["end"]]
+        requests.append(len(in_range))
+        kept = in_range[:: -(-len(in_range) // range_["count"]) or 1]
         return {"history": [json.dumps({"_step": step}) for step in kept]}
 
     monkeypatch.setattr(WandbServer, "_run", history)

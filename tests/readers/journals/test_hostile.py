@@ -108,10 +108,10 @@ def test_the_api_does_not_fail(journal: dict[str, list[Payload]], number_step: i
         plant(path, "abc", journal, number_step)
         client = Client(path)
         for part in PATHS:
-            answer = client.get(f"/api/v1/{part}")
+            response = client.get(f"/api/v1/{part}")
             # 422: what was asked for is too much, with what to do instead
-            assert answer.status_code in (200, 422), (part, answer.text)
-            assert answer.status_code == 200 or "healthy" not in part
+            assert response.status_code in (200, 422), (part, response.text)
+            assert response.status_code == 200 or "healthy" not in part
 
 
 def test_damaged_records_are_counted_and_named(tmp_path: Path) -> None:
@@ -132,19 +132,19 @@ def test_damaged_records_are_counted_and_named(tmp_path: Path) -> None:
     assert run.history()[0].step is None
 
 
-@pytest.mark.parametrize("place", ["abc", "other"])
-def test_special_files_do_not_block_readers(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("run_id", ["abc", "other"])
+def test_special_files_do_not_block_readers(tmp_path: Path, run_id: str) -> None:
     monitor = Monitor(tmp_path, "abc")
     monitor.sample(T0, {"cpu": 1.0})
     monitor.end(T0 + 1000)
-    folder = Path(run_dir(place, str(tmp_path)))
+    folder = Path(run_dir(run_id, str(tmp_path)))
     folder.mkdir(exist_ok=True)
     os.mkfifo(folder / "monitor.zz.1.00000.rvj")
     (folder / "monitor.zz.2.00000.rvj").mkdir()
     (folder / "monitor.zz.3.00000.rvj").symlink_to("/dev/zero")
     os.mkfifo(os.fsencode(folder) + b"/monitor.\xff.1.00000.rvj")
     runs = {run.id: run for run in RunList(str(tmp_path)).runs(T0)}
-    assert runs["abc"].state == "finished" or place == "abc"
-    assert any("not a regular file" in problem for problem in runs[place].problems)
-    assert "not a regular file" in "\n".join(open_run(place, str(tmp_path)).problems)
+    assert runs["abc"].state == "finished" or run_id == "abc"
+    assert any("not a regular file" in problem for problem in runs[run_id].problems)
+    assert "not a regular file" in "\n".join(open_run(run_id, str(tmp_path)).problems)
     assert Client(tmp_path).ask("runs")["total"] == len(runs)

@@ -86,10 +86,10 @@ def test_an_ambiguous_name_is_an_error_that_lists_the_keys(data: Path) -> None:
 
 
 def test_mlflow_names_have_mlflow_units(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = open_run("abc", str(data)).metrics(names="mlflow")
-    assert {key: series.values[-1] for key, series in found.items()} == pytest.approx(IN_MLFLOW)
-    assert found["gpu.0.gpu"].key == "system/gpu_0_utilization_percentage"
-    assert found["system/gpu_0_memory_usage_megabytes"].unit == "MB"
+    columns = open_run("abc", str(data)).metrics(names="mlflow")
+    assert {key: series.values[-1] for key, series in columns.items()} == pytest.approx(IN_MLFLOW)
+    assert columns["gpu.0.gpu"].key == "system/gpu_0_utilization_percentage"
+    assert columns["system/gpu_0_memory_usage_megabytes"].unit == "MB"
 
     assert main(["export", "abc", "--names", "mlflow", "--dir", str(data)]) == 0
     (row, _) = csv.DictReader(io.StringIO(capsys.readouterr().out))
@@ -136,8 +136,8 @@ def test_mlflows_memory_is_that_of_the_host(tmp_path: Path) -> None:
     monitor.sample(T0, {"memory_percent": 80.0, "host.memory_percent": 20.0})
     monitor.end(T0 + 1000)
     expected = {"memory_percent": 80.0, "system/system_memory_usage_percentage": 20.0}
-    found = open_run("abc", str(tmp_path)).metrics(names="mlflow")
-    assert {key: series.values[-1] for key, series in found.items()} == expected
+    columns = open_run("abc", str(tmp_path)).metrics(names="mlflow")
+    assert {key: series.values[-1] for key, series in columns.items()} == expected
     (group,) = Client(tmp_path).ask("runs/abc/metrics", names="mlflow", keys="memory_percent")["groups"]
     assert group["series"] == {"memory_percent": [80.0]}
 

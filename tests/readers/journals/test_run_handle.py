@@ -73,7 +73,7 @@ def test_a_run_is_found_by_id_prefix_and_latest_is_the_newest(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("wanted", "text"),
+    ("reference", "text"),
     [
         ("brave", "run id 'brave' is ambiguous in .*: brave-otter-1, brave-otter-2"),
         ("bravo-otter-1", "no run 'bravo-otter-1' in .*runs; did you mean brave-otter"),
@@ -82,11 +82,11 @@ def test_a_run_is_found_by_id_prefix_and_latest_is_the_newest(tmp_path: Path) ->
         ("", "no run"),
     ],
 )
-def test_an_unknown_run(tmp_path: Path, wanted: str, text: str) -> None:
+def test_an_unknown_run(tmp_path: Path, reference: str, text: str) -> None:
     Monitor(tmp_path, "brave-otter-1")
     Monitor(tmp_path, "brave-otter-2")
     with pytest.raises(UnknownRun, match=text):
-        open_run(wanted, str(tmp_path))
+        open_run(reference, str(tmp_path))
 
 
 def test_a_run_is_found_by_its_newest_name(tmp_path: Path) -> None:

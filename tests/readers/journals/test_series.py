@@ -41,10 +41,10 @@ def test_series_by_key(tmp_path: Path) -> None:
     monitor = Monitor(tmp_path)
     monitor.sample(T0, {"cpu": 1.0, "gpu.0.temp": 50.0})
     monitor.sample(T0 + 1000, {"cpu": 2.0, "gpu.0.temp": 51.0})
-    found = metrics(tmp_path)
-    assert dict(found).keys() == {"cpu", "gpu.0.temp"}
-    assert points(found["cpu"]) == [(0, 1.0), (1000, 2.0)]
-    assert (found["cpu"].host, found["cpu"].role, found["cpu"].unit) == ("node1", "monitor", "%")
+    columns = metrics(tmp_path)
+    assert dict(columns).keys() == {"cpu", "gpu.0.temp"}
+    assert points(columns["cpu"]) == [(0, 1.0), (1000, 2.0)]
+    assert (columns["cpu"].host, columns["cpu"].role, columns["cpu"].unit) == ("node1", "monitor", "%")
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_a_missing_key_has_no_point_and_a_nan_is_a_gap(tmp_path: Path) -> None:
     monitor.sample(T0, {"cpu": 1.0, "slow": 10.0})
     monitor.sample(T0 + 1000, {"cpu": NAN})
     monitor.sample(T0 + 2000, {"cpu": 3.0, "slow": 30.0})
-    found = metrics(tmp_path)
-    assert points(found["cpu"]) == [(0, 1.0), (1000, None), (2000, 3.0)]
-    assert points(found["slow"]) == [(0, 10.0), (2000, 30.0)]
+    columns = metrics(tmp_path)
+    assert points(columns["cpu"]) == [(0, 1.0), (1000, None), (2000, 3.0)]
+    assert points(columns["slow"]) == [(0, 10.0), (2000, 30.0)]
 
 
 def test_keys_in_varying_order_are_ordered_by_time(tmp_path: Path) -> None:
@@ -89,10 +89,10 @@ def test_a_restarted_monitor_leaves_a_gap_in_a_series(tmp_path: Path) -> None:
         monitor = Monitor(tmp_path, start_ms=T0 + start)
         monitor.sample(T0 + start, {"cpu": value, "disk.in": value})
         monitor.sample(T0 + start + 1000, {"cpu": value + 1, "disk.in": value + 2})
-    found = metrics(tmp_path)
-    assert points(found["cpu"]) == [(0, 1.0), (1000, 2.0), (5500, None), (10_000, 5.0), (11_000, 6.0)]
+    columns = metrics(tmp_path)
+    assert points(columns["cpu"]) == [(0, 1.0), (1000, 2.0), (5500, None), (10_000, 5.0), (11_000, 6.0)]
     # No speed is known for the time in between, though the counter's total is.
-    assert points(found["disk.readMBps"]) == [(1000, 2.0), (5500, None), (10_000, None), (11_000, 2.0)]
+    assert points(columns["disk.readMBps"]) == [(1000, 2.0), (5500, None), (10_000, None), (11_000, 2.0)]
 
 
 def test_a_reset_counter_makes_no_spike(tmp_path: Path) -> None:
@@ -108,31 +108,31 @@ def test_rates_have_the_factor_and_key_of_their_metric(tmp_path: Path) -> None:
     monitor = Monitor(tmp_path)
     monitor.sample(T0, {"network.eth0.sent": 0.0})
     monitor.sample(T0 + 500, {"network.eth0.sent": 2.0**20})
-    found = metrics(tmp_path, "network.*MBps")
-    assert list(found) == ["network.eth0.sentMBps"]
-    assert points(found["network.eth0.sentMBps"]) == [(500, 2.0)]
-    assert found["network.eth0.sentMBps"].unit == "MiB/s"
+    columns = metrics(tmp_path, "network.*MBps")
+    assert list(columns) == ["network.eth0.sentMBps"]
+    assert points(columns["network.eth0.sentMBps"]) == [(500, 2.0)]
+    assert columns["network.eth0.sentMBps"].unit == "MiB/s"
 
 
 def test_one_of_several_hosts_is_selected_by_name(tmp_path: Path) -> None:
     Monitor(tmp_path, host="a").sample(T0, {"cpu": 1.0})
     Monitor(tmp_path, host="b").sample(T0, {"cpu": 2.0, "gpu.0.temp": 3.0})
-    found = metrics(tmp_path)
-    assert found.hosts == ["a", "b"]
-    assert points(found.on("b")["cpu"]) == [(0, 2.0)]
-    assert points(found["gpu.0.temp"]) == [(0, 3.0)]
+    columns = metrics(tmp_path)
+    assert columns.hosts == ["a", "b"]
+    assert points(columns.on("b")["cpu"]) == [(0, 2.0)]
+    assert points(columns["gpu.0.temp"]) == [(0, 3.0)]
     with pytest.raises(LookupError, match=r"several hosts have 'cpu' \(a, b\)"):
-        found["cpu"]
+        columns["cpu"]
     with pytest.raises(LookupError, match="no series of host 'c'; hosts: a, b"):
-        found.on("c")
+        columns.on("c")
     assert metrics(tmp_path, host="a").hosts == ["a"]
 
 
 def test_an_unknown_key_is_a_key_error_and_get_works(tmp_path: Path) -> None:
     Monitor(tmp_path).sample(T0, {"memory_percent": 1.0})
-    found = metrics(tmp_path)
-    assert found.get("gpu.0.temp") is None
-    assert points(found["memory"]) == [(0, 1.0)]  # the other spelling is fine here too
+    columns = metrics(tmp_path)
+    assert columns.get("gpu.0.temp") is None
+    assert points(columns["memory"]) == [(0, 1.0)]  # the other spelling is fine here too
 
 
 def test_reading_on_while_columns_are_in_use(tmp_path: Path) -> None:
@@ -140,10 +140,10 @@ def test_reading_on_while_columns_are_in_use(tmp_path: Path) -> None:
     monitor.sample(T0, {"cpu": 1.0})
     reader = RunReader("abc", str(tmp_path))
     reader.poll()
-    held = reader.columns(["cpu"])["cpu"]
+    column = reader.columns(["cpu"])["cpu"]
     monitor.sample(T0 + 1000, {"cpu": 2.0})
     assert reader.poll() == 1
-    assert points(held) == [(0, 1.0)]
+    assert points(column) == [(0, 1.0)]
     assert points(reader.columns(["cpu"])["cpu"]) == [(0, 1.0), (1000, 2.0)]
 
 

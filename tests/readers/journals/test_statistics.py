@@ -19,9 +19,20 @@ def of(key: str, values: Any) -> Statistics:
 
 
 def test_statistics_of_a_gauge() -> None:
-    found = of("cpu", [4.0, math.nan, 1.0, 2.0, 3.0])
-    assert (found.n, found.min, found.max, found.mean, found.last) == (4, 1.0, 4.0, 2.5, 3.0)
-    assert (found.p50, found.p95, found.total, found.unit) == (2.5, pytest.approx(3.85), None, "%")
+    statistics = of("cpu", [4.0, math.nan, 1.0, 2.0, 3.0])
+    assert (statistics.n, statistics.min, statistics.max, statistics.mean, statistics.last) == (
+        4,
+        1.0,
+        4.0,
+        2.5,
+        3.0,
+    )
+    assert (statistics.p50, statistics.p95, statistics.total, statistics.unit) == (
+        2.5,
+        pytest.approx(3.85),
+        None,
+        "%",
+    )
 
 
 def test_a_counters_total_excludes_resets_and_gaps() -> None:
@@ -30,8 +41,14 @@ def test_a_counters_total_excludes_resets_and_gaps() -> None:
 
 @pytest.mark.parametrize("values", [[], [math.nan, math.nan]])
 def test_series_without_values_have_no_statistics(values: list[float]) -> None:
-    found = of("cpu", values)
-    assert (found.n, found.min, found.mean, found.p95, found.last) == (0, None, None, None, None)
+    statistics = of("cpu", values)
+    assert (statistics.n, statistics.min, statistics.mean, statistics.p95, statistics.last) == (
+        0,
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 @given(st.lists(st.one_of(st.floats(-1e9, 1e9), st.just(math.nan)), max_size=50))
@@ -47,6 +64,6 @@ def test_lists_and_arrays_have_the_same_statistics(values: list[float]) -> None:
 
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=50))
 def test_percentiles_equal_numpys(values: list[float]) -> None:
-    found = of("cpu", values)
-    assert found.p50 == pytest.approx(np.percentile(values, 50), rel=1e-9, abs=1e-6)
-    assert found.p95 == pytest.approx(np.percentile(values, 95), rel=1e-9, abs=1e-6)
+    statistics = of("cpu", values)
+    assert statistics.p50 == pytest.approx(np.percentile(values, 50), rel=1e-9, abs=1e-6)
+    assert statistics.p95 == pytest.approx(np.percentile(values, 95), rel=1e-9, abs=1e-6)

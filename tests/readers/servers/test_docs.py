@@ -12,13 +12,13 @@ PAGE = Path(__file__).parents[3] / "docs" / "reference" / "api.md"
 
 
 def test_example_of_the_page_works(url: str, tmp_path: Path) -> None:
-    found = re.search(r"## From Python\n.*?```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert found is not None
+    match = re.search(r"## From Python\n.*?```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert match is not None
     training = Training(tmp_path, "brave-otter-1", gpus=1)
     training.advance(30)
     training.trainer.info(training.now_ms, summary={"loss": 0.1})
     reported: dict[str, Any] = {"print": lambda *words: reported.setdefault("printed", []).append(words)}
-    exec(found[1].replace("http://127.0.0.1:8900", url), reported)
+    exec(match[1].replace("http://127.0.0.1:8900", url), reported)
     reported["client"].close()
     assert reported["printed"][0] == ("brave-otter-1", "running", 0.1)
     assert reported["printed"][1][:2] == ("brave-otter-1", "node1")

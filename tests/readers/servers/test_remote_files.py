@@ -40,9 +40,9 @@ class LoggedRun:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[LoggedRun]:
-    made = LoggedRun(tmp_path)
-    yield made
-    made.journal.close()
+    logged = LoggedRun(tmp_path)
+    yield logged
+    logged.journal.close()
 
 
 def test_media_are_those_of_the_journal(run: LoggedRun, client: Client, tmp_path: Path) -> None:

@@ -159,9 +159,9 @@ def test_tables(client: Client, tmp_path: Path) -> None:
     training.advance(30)
     run = client.run("abc")
     series = run.metrics("gpu.*")["gpu.0.powerWatts"]
-    found = run.table("gpu.*")
-    assert found["gpu.0.powerWatts"].to_pylist() == series.values.tolist()
-    assert found["t"].cast("int64").to_pylist() == series.t.tolist()
+    table = run.table("gpu.*")
+    assert table["gpu.0.powerWatts"].to_pylist() == series.values.tolist()
+    assert table["t"].cast("int64").to_pylist() == series.t.tolist()
     assert run.table("cpu", max_points=10).num_rows <= 10
     logged = run.history_table()
     assert logged["loss"].to_pylist() == [call.data["loss"] for call in run.history()]

@@ -89,9 +89,9 @@ def test_an_agent_starts_each_run_and_ends(served: Served, sweeps: ServerSweeps,
     address, training = made(sweeps), Logged(served)
     assert agent_of(sweeps, address, training, tmp_path).run() == 2
     assert training.parameters == [{"lr": lr, "net": {"width": 8}} for lr in (0.1, 0.2)]
-    found = sweeps.read(address)
-    assert (found["state"], found["best"], found["runs"], found["goal"]) == ("finished", 0.1, 2, "minimize")
-    assert sweeps.run_state(None, found["best_run"]) == "finished"
+    sweep = sweeps.read(address)
+    assert (sweep["state"], sweep["best"], sweep["runs"], sweep["goal"]) == ("finished", 0.1, 2, "minimize")
+    assert sweeps.run_state(None, sweep["best_run"]) == "finished"
 
 
 def test_an_agent_that_has_enough_leaves_the_rest(
@@ -99,8 +99,8 @@ def test_an_agent_that_has_enough_leaves_the_rest(
 ) -> None:
     address = made(sweeps)
     assert agent_of(sweeps, address, Logged(served), tmp_path).run(count=1) == 1
-    found = sweeps.read(address)
-    assert (found["state"], found["best"], found["runs"]) == ("running", 0.1, 1)
+    sweep = sweeps.read(address)
+    assert (sweep["state"], sweep["best"], sweep["runs"]) == ("running", 0.1, 1)
 
 
 def test_an_agent_ends_if_nothing_succeeds(served: Served, sweeps: ServerSweeps, tmp_path: Path) -> None:
@@ -146,9 +146,9 @@ def test_canceling_a_sweep_ends_its_runs_and_agents(sweeps: ServerSweeps, tmp_pa
 
 
 def test_an_agent_waits_for_a_server_that_is_away() -> None:
-    answers: list[Callable[[], str]] = [away, away, lambda: "there"]
+    attempts: list[Callable[[], str]] = [away, away, lambda: "there"]
     waits: list[float] = []
-    assert agents._patiently(waits.append, lambda: answers.pop(0)()) == "there"
+    assert agents._patiently(waits.append, lambda: attempts.pop(0)()) == "there"
     assert waits == [1.0, 2.0]
     with pytest.raises(ServerError, match="not allowed"):
         agents._patiently(waits.append, refuse)
@@ -281,8 +281,8 @@ def test_the_commands(
 
 
 def test_a_new_project_begins_with_a_sweep(sweeps: ServerSweeps) -> None:
-    made = sweeps.create(None, "fresh", GRID, "first")
-    assert sweeps.read(SweepAddress(None, "fresh", made["id"]))["name"] == "first"
+    created = sweeps.create(None, "fresh", GRID, "first")
+    assert sweeps.read(SweepAddress(None, "fresh", created["id"]))["name"] == "first"
 
 
 def test_runs_that_there_are_already_join_a_sweep(

@@ -32,9 +32,9 @@ def api(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[r
 
 
 def test_runs_and_their_history(api: runvitals.Api, tmp_path: Path) -> None:
-    found = api.runs("team/digits", filters={"config.lr": {"$gt": 0.15}})
-    assert [run.id for run in found] == ["x2"]
-    assert (len(found), found[0].name) == (1, "try 2")
+    runs = api.runs("team/digits", filters={"config.lr": {"$gt": 0.15}})
+    assert [run.id for run in runs] == ["x2"]
+    assert (len(runs), runs[0].name) == (1, "try 2")
     assert (len(api.runs("digits", lazy=False)), [run.id for run in api.runs("digits")[:1]]) == (2, ["x1"])
     assert [run.id for run in api.runs("digits", order="+summary_metrics.loss")] == ["x2", "x1"]
     run = api.run("team/digits/runs/x1")
@@ -89,8 +89,8 @@ def test_unknown_operators_are_refused(api: runvitals.Api, filters: dict[str, An
 
 
 def test_a_filter_takes_one_request(api: runvitals.Api, requests: list[str]) -> None:
-    found = api.runs("team/digits", {"config.lr": {"$gt": 0.05}, "group": None})
-    assert [run.id for run in found] == ["x1", "x2"]
+    runs = api.runs("team/digits", {"config.lr": {"$gt": 0.05}, "group": None})
+    assert [run.id for run in runs] == ["x1", "x2"]
     assert requests == ["/api/v1/runs"]
 
 

@@ -42,12 +42,12 @@ def chunk(kind: int, piece: bytes) -> bytes:
 
 def items(number: int, values: Mapping[str, Any]) -> bytes:
     """Entries as key and JSON; names with a bar become paths."""
-    found = b""
+    encoded = b""
     for key, value in values.items():
         path = key.split("|")
         name = text(1, key) if len(path) == 1 else b"".join(text(2, part) for part in path)
-        found += text(number, name + text(16, json.dumps(value)))
-    return found
+        encoded += text(number, name + text(16, json.dumps(value)))
+    return encoded
 
 
 def timestamp(number: int, seconds: float) -> bytes:

@@ -81,8 +81,14 @@ def test_all_types_of_records(tmp_path: Path) -> None:
         text(6, b"files"),
         files.ended(0, 20),
     )
-    made = import_file(path, str(tmp_path / "ours"))
-    assert (made.samples, made.rows, made.console_records, made.damaged, made.cut) == (3, 2, 2, 0, False)
+    imported = import_file(path, str(tmp_path / "ours"))
+    assert (imported.samples, imported.rows, imported.console_records, imported.damaged, imported.cut) == (
+        3,
+        2,
+        2,
+        0,
+        False,
+    )
     run = open_run("abc", directory=str(tmp_path / "ours"))
     about = run.facts
     assert (about.state, about.project, about.duration_ms) == ("finished", "vision", 20_000)
@@ -119,8 +125,8 @@ def test_killed_run_is_crashed(tmp_path: Path) -> None:
     data = Path(path).read_bytes()
     Path(path).write_bytes(data + files.chunk(1, files.stats(15, cpu=2.0))[:-3])
     os.utime(path, (1_700_000_100, 1_700_000_100))
-    made = import_file(path, str(tmp_path / "ours"))
-    assert (made.samples, made.cut) == (1, True)
+    imported = import_file(path, str(tmp_path / "ours"))
+    assert (imported.samples, imported.cut) == (1, True)
     assert open_run("abc", directory=str(tmp_path / "ours")).state == "crashed"
 
 

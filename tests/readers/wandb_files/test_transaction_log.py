@@ -13,8 +13,8 @@ from tests.readers.wandb_files.files import chunk, log
 
 
 def read(data: bytes) -> tuple[list[bytes], int, bool]:
-    found = TransactionLog(io.BytesIO(data), "run-abc.wandb")
-    return list(found.records()), found.damaged, found.cut
+    log = TransactionLog(io.BytesIO(data), "run-abc.wandb")
+    return list(log.records()), log.damaged, log.cut
 
 
 @given(st.lists(st.integers(0, 3 * BLOCK_BYTES), max_size=6))

@@ -26,8 +26,8 @@ def _no_names(served: ServedOrganisation) -> dict[str, str]:
     return {}
 
 
-def _succeeded(answer: httpx.Response) -> bool:
-    return answer.status_code < 300
+def _succeeded(response: httpx.Response) -> bool:
+    return response.status_code < 300
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ def _projects_restored(served: ServedOrganisation) -> None:
 def _runs_moved_back(served: ServedOrganisation) -> None:
     home = served.metadata_store.projects.id("team")
     for author in ("bob", "carol"):
-        found = served.metadata_store.runs.find(f"team-{author}", NOW)
-        assert found is not None
-        served.accounts.owned_projects.move_run(found.id, home, CLI, NOW)
+        run = served.metadata_store.runs.find(f"team-{author}", NOW)
+        assert run is not None
+        served.accounts.owned_projects.move_run(run.id, home, CLI, NOW)
 
 
 def _team_restored(served: ServedOrganisation) -> None:
@@ -137,8 +137,8 @@ def _new_sweep(served: ServedOrganisation) -> dict[str, str]:
     return {"sweep": served.metadata_store.sweeps.sweeps.create(new, NOW).name}
 
 
-def _shows_address(answer: httpx.Response) -> bool:
-    return answer.status_code == 200 and "dan@lab.example" in answer.text
+def _shows_address(response: httpx.Response) -> bool:
+    return response.status_code == 200 and "dan@lab.example" in response.text
 
 
 _PROJECT = "/entities/{entity}/projects/{project}"
@@ -252,5 +252,5 @@ ELSEWHERE: Final = {
 
 
 def later(permission: str) -> str | None:
-    """What will bring a route for a permission; None if there should be one."""
+    """Return what will bring a route for a permission; None if there should be one."""
     return LATER.get(permission) or LATER.get(permission.partition(":")[0])

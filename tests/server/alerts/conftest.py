@@ -78,19 +78,19 @@ class Team:
         while self.alerts.decide():
             pass
         outbox = self.store.alerts.outbox
-        found = []
+        notifications = []
         while due := outbox.due(self.clock() + 1, 1000):
             for notification in due:
                 outbox.end(notification, "sent", self.clock())
-                found.append(notification)
-        return sorted(found, key=lambda notification: notification.id)
+                notifications.append(notification)
+        return sorted(notifications, key=lambda notification: notification.id)
 
     def titles(self) -> list[tuple[str, str]]:
         """Target and title of what is new."""
-        return [(one.target, one.text.partition("\n")[0]) for one in self.told()]
+        return [(notification.target, notification.text.partition("\n")[0]) for notification in self.told()]
 
     def choose(self, user: UserRow, **data: Any) -> None:
-        """What a user wants to be notified."""
+        """Set what a user is notified of."""
         self.store.alerts.settings.put_user(user.id, data, self.clock())
 
 

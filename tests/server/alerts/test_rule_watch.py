@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runvitals.model.batch_format import GAP
 from runvitals.model.durations import HOUR_MS, MINUTE_MS
-from runvitals.model.gap import GAP
 from runvitals.server.alerts.automations import as_json, automation_of
 from runvitals.server.alerts.delivery.automation_thread import AutomationThread
 from runvitals.server.alerts.ready_rules import READY_RULES

@@ -45,7 +45,7 @@ def postgresql(testrun_uid: str) -> Server:
 
 @pytest.fixture(params=["sqlite", "postgresql"], scope="module")
 def kind(request: pytest.FixtureRequest) -> str:
-    """Which database."""
+    """The kind of database."""
     return str(request.param)
 
 

@@ -37,11 +37,11 @@ shift 2
 
 def programs() -> str | None:
     """The folder of initdb and postgres; None if they are not installed."""
-    found = shutil.which("initdb")
+    initdb = shutil.which("initdb")
     folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: int(path.split("/")[4]))
-    if found is None and folders:
-        found = f"{folders[-1]}/initdb"
-    return os.path.dirname(os.path.realpath(found)) if found else None
+    if initdb is None and folders:
+        initdb = f"{folders[-1]}/initdb"
+    return os.path.dirname(os.path.realpath(initdb)) if initdb else None
 
 
 class Server:

@@ -37,17 +37,17 @@ def where(*predicates: str) -> Filter:
 
 def uids(
     metadata_store: MetadataStore,
-    wanted: Filter = EVERYTHING,
+    filters: Filter = EVERYTHING,
     by: str = "started_ms",
     descending: bool = True,
     limit: int = 1000,
     now_ms: int = T0,
 ) -> list[str]:
     """The ids of all runs of a filter in order, through as many pages as it takes."""
-    sort, after, found = RunSort(by, descending), None, []
+    sort, after, uids_read = RunSort(by, descending), None, []
     while True:
-        page = metadata_store.runs.page(wanted, sort, now_ms, limit, after)
-        found += [run.uid for run in page.runs]
+        page = metadata_store.runs.page(filters, sort, now_ms, limit, after)
+        uids_read += [run.uid for run in page.runs]
         after = page.next
         if after is None:
-            return found
+            return uids_read

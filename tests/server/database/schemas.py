@@ -29,7 +29,7 @@ _SPACES_AND_QUOTES = re.compile(r'[\s"]+')  # SQLite keeps the text of a definit
 
 
 def schema(database: Database) -> dict[str, list[str]]:
-    """What each table has, in any order, and the definitions that are not part of tables."""
+    """Return the parts of each table, in any order, and the definitions outside of tables."""
     with database.read() as connection:
         inspector = inspect(connection)
         # Of all tables at once: on PostgreSQL that is a query each, not one for each table.

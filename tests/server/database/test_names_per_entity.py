@@ -8,7 +8,7 @@ import pytest
 
 from runvitals.model.errors import AmbiguousName, UnknownProject
 from runvitals.model.filter import Filter, ReadableRuns
-from runvitals.model.run_author import RunAuthor, RunServiceAccount
+from runvitals.model.run import RunAuthor, RunServiceAccount
 from runvitals.model.run_sort import RunSort
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import MetadataStore

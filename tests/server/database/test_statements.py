@@ -8,11 +8,10 @@ from contextlib import closing
 
 import pytest
 
-from runvitals.model.statement_line import StatementLine
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.events.outbox import Notification
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
-from runvitals.server.usage.statement_lines import negate, number_text
+from runvitals.server.usage.statement_lines import StatementLine, negate, number_text
 from runvitals.server.usage.storage.statements import (
     Draft,
     Issuing,

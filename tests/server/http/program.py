@@ -32,7 +32,7 @@ class Application:
 
 
 def settings() -> dict[str, object]:
-    """What a server changes in the interpreter."""
+    """Return what a server changes in the interpreter."""
     return {
         "gc": gc.get_threshold(),
         "frozen": gc.get_freeze_count() > 0,

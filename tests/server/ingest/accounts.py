@@ -86,17 +86,17 @@ class AccountServer(Server):
             (b"content-type", b"application/json"),
             (b"authorization", f"Bearer {self.keys[key]}".encode()),
         ]
-        return self.ingest.post(headers, json.dumps(envelope).encode(), lambda answer: None)
+        return self.ingest.post(headers, json.dumps(envelope).encode(), lambda response: None)
 
     def run(self, uid: str, entity: str) -> RunRow:
         """A run in the store."""
         store: MetadataStore = self.metadata_store
-        [place] = [place for place in store.runs.places(uid) if place.entity == entity]
-        return store.runs.get([place.run_id], NOW)[place.run_id]
+        [match] = [match for match in store.runs.places(uid) if match.entity == entity]
+        return store.runs.get([match.run_id], NOW)[match.run_id]
 
     def entities(self, uid: str) -> list[str | None]:
         """The entities that have a run with this id."""
-        return [place.entity for place in self.metadata_store.runs.places(uid)]
+        return [each.entity for each in self.metadata_store.runs.places(uid)]
 
 
 def envelope(run: str = "abc", seq: int = 1, **more: Any) -> dict[str, Any]:

@@ -367,9 +367,9 @@ def nested(levels: int) -> list[Any]:
     [
         (msgspec.msgpack.Ext(5, b"x"), "config.lr: a value of type Ext, which JSON does not have"),
         (b"x", "config.lr: a value of type bytes, which JSON does not have"),
-        ({None: 1}, "config.lr: the key None is no text"),
-        ({True: 1}, "config.lr: the key True is no text"),
-        ({7: 1}, "config.lr: the key 7 is no text"),
+        ({None: 1}, "config.lr: the key None is not a text"),
+        ({True: 1}, "config.lr: the key True is not a text"),
+        ({7: 1}, "config.lr: the key 7 is not a text"),
         (nested(120), "lists and maps are nested too deeply; expected at most 100 levels"),
     ],
 )

@@ -33,10 +33,10 @@ class Site:
     bodies: list[bytes] = field(default_factory=list)
 
     def resolve(self, host: str, port: int) -> list[str]:
-        answers = self.names.get(host)
-        if answers is None:
+        addresses = self.names.get(host)
+        if addresses is None:
             return [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, flags=socket.AI_NUMERICHOST)]
-        return answers.pop(0) if len(answers) > 1 else answers[0]
+        return addresses.pop(0) if len(addresses) > 1 else addresses[0]
 
     def connect(self, address: str, port: int, timeout_s: float) -> socket.socket:
         self.reached.append((address, port))
@@ -58,8 +58,8 @@ class serving:
             def _answer(self) -> None:
                 site.requests.append((self.path, dict(self.headers)))
                 site.bodies.append(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-                found = site.answers.get(self.path.partition("?")[0], (404, {}, b""))
-                status, headers, body = found(self) if callable(found) else found
+                planned = site.answers.get(self.path.partition("?")[0], (404, {}, b""))
+                status, headers, body = planned(self) if callable(planned) else planned
                 self.send_response(status)
                 for name, value in {"Content-Length": str(len(body)), **headers}.items():
                     self.send_header(name, value)

@@ -83,9 +83,15 @@ def configure(
         stored = stored_providers([lab, *more], [], box)
         settings.put({"providers": stored}, CLI, T0, secret=frozenset(("providers",)))
         url = "https://runs.lab.example"
-        asked = with_second_factor.__contains__
+        has_second_factor = with_second_factor.__contains__
         return SingleSignOn(
-            metadata_store, box, site.fetcher(), clocks.wall_ms, clocks.monotonic, lambda: url, asked
+            metadata_store,
+            box,
+            site.fetcher(),
+            clocks.wall_ms,
+            clocks.monotonic,
+            lambda: url,
+            has_second_factor,
         )
 
     return build

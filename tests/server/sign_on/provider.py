@@ -66,15 +66,15 @@ class Idp:
         return f"https://{self.host}"
 
     def authorize(self, url: str, **changes: str) -> dict[str, str]:
-        """What the browser brings back after the person agreed."""
-        asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(url).query))
+        """Return the parameters that the browser brings back after the person agreed."""
+        request = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(url).query))
         assert url.startswith(f"{self.issuer}/authorize?")
-        assert asked["response_type"] == "code"
-        assert asked["client_id"] == CLIENT
-        assert asked["code_challenge_method"] == "S256"
+        assert request["response_type"] == "code"
+        assert request["client_id"] == CLIENT
+        assert request["code_challenge_method"] == "S256"
         code = secrets.token_hex(8)
-        self.codes[code] = asked
-        return {"code": code, "state": asked["state"], "iss": self.issuer, "session_state": "x"} | changes
+        self.codes[code] = request
+        return {"code": code, "state": request["state"], "iss": self.issuer, "session_state": "x"} | changes
 
     def id_token(self, nonce: str) -> str:
         claims = {
@@ -103,16 +103,16 @@ class Idp:
         form = dict(urllib.parse.parse_qsl(self.site.bodies[-1].decode()))
         self.token_requests.append(form)
         credentials = base64.b64encode(f"{CLIENT}:{SECRET}".encode("latin1")).decode()
-        asked = self.codes.pop(form.get("code", ""), None)
+        request = self.codes.pop(form.get("code", ""), None)
         verifier = form.get("code_verifier", "")
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         if handler.headers.get("Authorization") != f"Basic {credentials}":
             return answer({"error": "invalid_client"}, 401)
-        if asked is None or asked["code_challenge"] != challenge:
+        if request is None or request["code_challenge"] != challenge:
             return answer({"error": "invalid_grant"}, 400)
-        if form.get("redirect_uri") != asked["redirect_uri"]:
+        if form.get("redirect_uri") != request["redirect_uri"]:
             return answer({"error": "invalid_grant"}, 400)
-        token = self.id_token(asked["nonce"])
+        token = self.id_token(request["nonce"])
         return answer({"access_token": "opaque", "token_type": "Bearer", "id_token": token})
 
 

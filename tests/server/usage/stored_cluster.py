@@ -75,11 +75,11 @@ class UsageStores:
         self, who: RegisteredWriter, names: list[str], used: bool | None = True, model: str = "NVIDIA H100"
     ) -> None:
         """Devices that a run uses, each by its name `host/index`."""
-        found = [
+        devices = [
             RunDevice(who.host, uuid=f"GPU-{name}", position=int(name.split("/")[1]), used=used, model=model)
             for name in names
         ]
-        self.metadata_store.devices.record(who.run_id, found, 1)
+        self.metadata_store.devices.record(who.run_id, devices, 1)
 
     def append(self, who: RegisteredWriter, keys: list[str], t: NDArray[Any], values: NDArray[Any]) -> None:
         """Samples that arrive now, with what ingest notes about them."""

@@ -33,8 +33,8 @@ def s3(moto_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     client = boto3.client("s3")
     client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
     yield client
-    for found in client.list_objects_v2(Bucket=BUCKET).get("Contents", ()):
-        client.delete_object(Bucket=BUCKET, Key=found["Key"])
+    for entry in client.list_objects_v2(Bucket=BUCKET).get("Contents", ()):
+        client.delete_object(Bucket=BUCKET, Key=entry["Key"])
     client.delete_bucket(Bucket=BUCKET)
     client.close()
 
@@ -74,8 +74,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> FileStore:
     if request.param == "fsspec":
         address = BucketAddress(tmp_path.name.replace("_", "-").lower(), "runvitals/", "gs")
         return FsspecFileStore(address, MemoryFileSystem())
-    found: BucketFileStore = request.getfixturevalue("bucket")
-    return found
+    bucket: BucketFileStore = request.getfixturevalue("bucket")
+    return bucket
 
 
 def keep(store: FileStore, folder: Path, content: bytes) -> str:
@@ -128,8 +128,8 @@ def test_a_bucket_has_the_keys_of_the_folder(bucket: BucketFileStore, s3: Any, t
     folder = FolderFileStore(str(tmp_path / "contents"))
     sha256 = keep(folder, tmp_path, b"content")
     keep(bucket, tmp_path, b"content")
-    (found,) = s3.list_objects_v2(Bucket=BUCKET)["Contents"]
-    assert found["Key"] == f"runvitals/{sha256[:2]}/{sha256}"
+    (entries,) = s3.list_objects_v2(Bucket=BUCKET)["Contents"]
+    assert entries["Key"] == f"runvitals/{sha256[:2]}/{sha256}"
     assert (tmp_path / "contents" / sha256[:2] / sha256).exists()
 
 
@@ -142,14 +142,14 @@ def test_other_files_of_a_bucket_are_left_alone(bucket: BucketFileStore, s3: Any
 
 def test_failures_name_the_bucket_and_no_secret(s3: Any, tmp_path: Path) -> None:
     missing = BucketFileStore(BucketAddress.read("s3://no-such-bucket"))
-    with pytest.raises(OSError, match="s3://no-such-bucket cannot be listed: NoSuchBucket") as found:
+    with pytest.raises(OSError, match="s3://no-such-bucket cannot be listed: NoSuchBucket") as failure:
         missing.check()
-    assert SECRET not in str(found.value)
+    assert SECRET not in str(failure.value)
     path = tmp_path / "upload"
     path.write_bytes(b"content")
-    with pytest.raises(OSError, match="did not store") as found:
+    with pytest.raises(OSError, match="did not store") as failure:
         missing.take("0" * 64, str(path))
-    assert SECRET not in str(found.value)
+    assert SECRET not in str(failure.value)
     assert path.read_bytes() == b"content"
 
 

@@ -95,8 +95,8 @@ class Conformance:
     def test_stored_batches_are_ranges_of_numbers(self, store: SampleStore) -> None:
         store.append([batch(seq, [seq], [1.0]) for seq in (2, 1, 3, 7)])
         store.append([batch(5, [5], [1.0], writer=2), batch(9, [9], [1.0], run=2)])
-        found = {writer: list(ranges) for writer, ranges in store.stored_batches(1).items()}
-        assert found == {1: [(1, 3), (7, 7)], 2: [(5, 5)]}
+        stored = {writer: list(ranges) for writer, ranges in store.stored_batches(1).items()}
+        assert stored == {1: [(1, 3), (7, 7)], 2: [(5, 5)]}
 
     def test_sizes_grow_with_what_is_stored(self, store: SampleStore) -> None:
         store.append([batch(1, range(10), np.random.default_rng(1).random(10), run=1)])

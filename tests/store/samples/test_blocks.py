@@ -12,8 +12,8 @@ from runvitals.store.samples.sqlite.blocks import groups, on_disk
 def test_metrics_of_the_same_sets_of_columns_are_one_group() -> None:
     t = np.array([1, 2])
     blocks = [on_disk((1, 2, 3), t, np.full((2, 3), 1.0)), on_disk((2, 3, 4), t + 2, np.full((2, 3), 2.0))]
-    found = {group.metrics: group.t.tolist() for group in groups(blocks)}
-    assert found == {(1,): [1, 2], (2, 3): [1, 2, 3, 4], (4,): [3, 4]}
+    times = {group.metrics: group.t.tolist() for group in groups(blocks)}
+    assert times == {(1,): [1, 2], (2, 3): [1, 2, 3, 4], (4,): [3, 4]}
     assert [group.metrics for group in groups(blocks, {1, 3})] == [(1,), (3,)]
 
 

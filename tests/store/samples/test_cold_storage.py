@@ -154,7 +154,7 @@ def test_while_the_bucket_is_away_reads_say_so_and_writes_go_on(
     with opened() as store:
         result = store.read([1], [1], *ALL)
         assert result.series == []
-        assert {one.reason for one in result.damaged} == {
+        assert {each.reason for each in result.damaged} == {
             f"could not read samples from {bucket}: there is no folder {bucket}"
         }
         # Nothing of the bucket is needed for whole days, newest values and lists of runs.
@@ -389,13 +389,13 @@ def test_a_file_without_cold_chunks_stays_readable_by_older_versions(
 
 
 def versions(folder: str) -> dict[str, int]:
-    found = {}
+    versions_of = {}
     for name in os.listdir(folder):
         if name.startswith("samples-") and name.endswith(".db"):
             connection = sqlite3.connect(os.path.join(folder, name))
-            found[name] = connection.execute("PRAGMA user_version").fetchone()[0]
+            versions_of[name] = connection.execute("PRAGMA user_version").fetchone()[0]
             connection.close()
-    return found
+    return versions_of
 
 
 def test_a_bucket_of_s3(folder: str, clock: Clock, moto_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,8 +406,8 @@ def test_a_bucket_of_s3(folder: str, clock: Clock, moto_server: str, monkeypatch
     settings = ColdSettings("s3://cold/runvitals", after_ms=30 * DAY)
     with SqliteChunks(folder, SMALL, clock, settings) as store:
         fill(store, clock)
-        (found,) = client.list_objects_v2(Bucket="cold")["Contents"]
-        assert found["Key"].startswith("runvitals/samples/")
+        (entries,) = client.list_objects_v2(Bucket="cold")["Contents"]
+        assert entries["Key"].startswith("runvitals/samples/")
         assert_complete(store)
         store.delete([1, 2])
         store.remove_unused_objects()

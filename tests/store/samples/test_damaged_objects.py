@@ -138,14 +138,14 @@ def test_repair_says_which_values_are_lost(store: Path, damage: Callable[[Path],
         for line in lines[lines.index(named) + 1 :]
     ]
     assert 1 <= len(of_runs) <= 2
-    for found in of_runs:
-        assert found is not None, lines
-        assert "2026-10-0" in found[3]
-    values = sum(int(found[1].replace(",", "")) for found in of_runs if found)
+    for entry in of_runs:
+        assert entry is not None, lines
+        assert "2026-10-0" in entry[3]
+    values = sum(int(entry[1].replace(",", "")) for entry in of_runs if entry)
     with SqliteChunks(str(store), SMALL) as samples:
         for name in os.listdir(store / CACHE_FOLDER):
             os.unlink(store / CACHE_FOLDER / name)
-        readable = sum(len(one.t) for one in samples.read(list(range(1, RUNS + 1)), None, *ALL).series)
+        readable = sum(len(each.t) for each in samples.read(list(range(1, RUNS + 1)), None, *ALL).series)
     assert readable == RUNS * len(VALUES) - values
     # Nothing was dropped: when the object is back, so are its values.
     path.write_bytes(content)
@@ -174,7 +174,7 @@ def test_repair_of_a_month_recovers_the_values_of_the_other_objects(
     if (month, damage) != ("deleted", remove):  # then nobody knows that it was there
         assert [line for line in lines if re.search(r"lost|is missing", line)], lines
     with SqliteChunks(str(store), SMALL) as samples:
-        readable = sum(len(one.t) for one in samples.read(list(range(1, RUNS + 1)), None, *ALL).series)
+        readable = sum(len(each.t) for each in samples.read(list(range(1, RUNS + 1)), None, *ALL).series)
     assert 0 < readable < RUNS * len(VALUES)
     assert list(check(str(store), reads_cold=True)) == []
 
@@ -186,7 +186,7 @@ def test_the_other_objects_stay_readable_beside_a_damaged_one(store: Path) -> No
     with SqliteChunks(str(store), SMALL) as samples:
         for _ in range(2):
             counts = [
-                sum(len(one.t) for one in samples.read([run], None, *ALL).series)
+                sum(len(each.t) for each in samples.read([run], None, *ALL).series)
                 for run in range(1, RUNS + 1)
             ]
             assert sum(count == len(VALUES) for count in counts) >= RUNS - 2, counts

@@ -35,9 +35,9 @@ def stored(folder: str) -> str:
     return folder
 
 
-def count(found: ReadResult[SeriesSamples], run: int) -> int:
+def count(result: ReadResult[SeriesSamples], run: int) -> int:
     """How many samples of a run were read."""
-    return sum(len(series.t) for series in found.series if series.run == run)
+    return sum(len(series.t) for series in result.series if series.run == run)
 
 
 def read(store: SqliteChunks) -> ReadResult[SeriesSamples]:
@@ -122,9 +122,9 @@ def test_values_of_another_type_cost_only_what_they_are_of(stored: str, damage: 
         connection.execute(damage)
         connection.commit()
     with SqliteChunks(stored, SMALL) as store:
-        found = read(store)
-        assert count(found, 1) in (100, 200)
-        assert found.damaged
+        result = read(store)
+        assert count(result, 1) in (100, 200)
+        assert result.damaged
         assert [latest.run for latest in store.latest([1])] == [1]
     assert list(check(stored))
 

@@ -24,7 +24,7 @@ def written(batches: StoredBatches, connection: sqlite3.Connection) -> int:
     before = connection.total_changes
     with database.transaction(connection):
         batches.write()
-    batches.written()
+    batches.note_written()
     return connection.total_changes - before
 
 
@@ -87,8 +87,8 @@ def test_a_writer_with_many_gaps_takes_no_more_memory_and_loses_no_number(tmp_pa
         tracemalloc.stop()
         assert used_bytes < 300_000  # 40,000 ranges in memory take 4 MB
         for opened in (batches, StoredBatches(connection)):
-            for asked in chance.sample(range(number), 2_000):
-                assert opened.contains(RUN, WRITER, asked) == (asked % 2 == 0)
+            for each in chance.sample(range(number), 2_000):
+                assert opened.contains(RUN, WRITER, each) == (each % 2 == 0)
 
 
 def test_numbers_that_come_late_are_stored_once(tmp_path: Path) -> None:

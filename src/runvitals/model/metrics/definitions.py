@@ -68,7 +68,7 @@ class MetricDefinitions:
                 charts.setdefault(metric.chart, []).append(metric)
         return {heading: tuple(metrics) for heading, metrics in charts.items()}
 
-    def search(self, wanted: str) -> list[Metric]:
+    def search(self, query: str) -> list[Metric]:
         """Find definitions by key, by a glob over keys and aliases, or by a word in names and descriptions.
 
         >>> [row.key for row in DEFINITIONS.search("gpu.7.temp")]
@@ -76,20 +76,18 @@ class MetricDefinitions:
         >>> [row.key for row in DEFINITIONS.search("disk.{dev}.*MBps")]
         ['disk.{dev}.readMBps', 'disk.{dev}.writeMBps']
         """
-        match = self.find(wanted)
+        match = self.find(query)
         if match is not None:
             return [match.metric]
-        if "*" in wanted or "?" in wanted:
+        if "*" in query or "?" in query:
             return [
-                row
-                for row in self.metrics
-                if any(fnmatchcase(key, wanted) for key in (row.key, *row.aliases))
+                row for row in self.metrics if any(fnmatchcase(key, query) for key in (row.key, *row.aliases))
             ]
-        word = wanted.casefold()
+        word = query.casefold()
         return [row for row in self.metrics if any(word in text.casefold() for text in _texts(row))]
 
     def _rates(self) -> Mapping[str, Metric]:
-        """The rate of each counter that has one, by the counter's template."""
+        """Return the rate of each counter that has one, by the counter's template."""
         rates: dict[str, Metric] = {}
         for metric in self.metrics:
             if metric.kind != "rate":
@@ -107,9 +105,9 @@ class MetricDefinitions:
         if metric is not None:
             return Match(metric, metric.key)
         for spelling, row in self._templates.get(key.partition(".")[0], ()):
-            found = pattern(spelling).fullmatch(key)
-            if found is not None:
-                labels = found.groupdict()
+            match = pattern(spelling).fullmatch(key)
+            if match is not None:
+                labels = match.groupdict()
                 return Match(row, row.key.format(**labels), labels)
         return None
 

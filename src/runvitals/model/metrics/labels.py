@@ -20,7 +20,7 @@ LABELS: Mapping[str, str] = {
 
 
 def label(metric: Metric, placeholder: str) -> str:
-    """The label of a placeholder.
+    """Return the label of a placeholder.
 
     Example:
         >>> label(DEFINITIONS.by_template["gpu.{i}.temp"], "i")
@@ -32,5 +32,5 @@ def label(metric: Metric, placeholder: str) -> str:
 
 
 def labels(match: Match) -> tuple[tuple[str, str], ...]:
-    """The labels of a key and their values, in the order of its placeholders."""
+    """Return the labels of a key and their values, in the order of its placeholders."""
     return tuple((label(match.metric, name), match.labels[name]) for name in placeholders(match.metric.key))

@@ -151,7 +151,7 @@ def rate(
 
 
 def placeholders(template: str) -> tuple[str, ...]:
-    """The names of a template's placeholders, in order.
+    """Return the names of a template's placeholders, in order.
 
     >>> placeholders("network.ib.{dev}.{port}.errors")
     ('dev', 'port')
@@ -161,7 +161,7 @@ def placeholders(template: str) -> tuple[str, ...]:
 
 @cache
 def pattern(template: str) -> re.Pattern[str]:
-    """The regular expression that matches the keys of a template; compiled on first use."""
+    """Return the regular expression that matches the keys of a template; compiled on first use."""
     parts: list[str] = []
     position = 0
     for match in _PLACEHOLDER.finditer(template):
@@ -174,5 +174,5 @@ def pattern(template: str) -> re.Pattern[str]:
 
 
 def literal_length(template: str) -> int:
-    """The number of literal characters in a template, a measure of how specific it is."""
+    """Return the number of literal characters in a template, a measure of how specific it is."""
     return len(_PLACEHOLDER.sub("", template))

@@ -27,18 +27,18 @@ _UNITS = {"percentage": "%", "megabytes": "MB", "gigabytes": "GB", "watts": "W"}
 
 
 class MlflowColumn(NamedTuple):
-    """How a metric of MLflow is computed from a sample.
+    """The computation of a metric of MLflow from a sample.
 
     Attributes:
         name: MLflow's, without `system/`.
-        places: indices of the sample's values that it is computed from.
+        positions: indices of the sample's values that it is computed from.
         factor: from our unit to MLflow's.
         how: how several values are combined.
         total: whether it is a running total: of several samples the last one is used, without rounding.
     """
 
     name: str
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     factor: float
     how: Literal["mean", "sum"]
     total: bool
@@ -76,7 +76,7 @@ def spellings(match: Match) -> tuple[str, ...]:
 
 
 def bare(name: str) -> str:
-    """An MLflow name without the node id, our host: `system/node-1/x` becomes `system/x`."""
+    """Return an MLflow name without the node id, our host: `system/node-1/x` becomes `system/x`."""
     return PREFIX + name.rpartition("/")[2] if name.startswith(PREFIX) else name
 
 
@@ -96,7 +96,7 @@ def rename(key: str, host_memory: bool) -> tuple[str, float] | None:
     return None if match is None or name is None else (PREFIX + name, match.metric.mlflow_factor)
 
 
-def renamed(keys: Collection[str]) -> dict[str, tuple[str, float]]:
+def rename_all(keys: Collection[str]) -> dict[str, tuple[str, float]]:
     """`rename` for the keys of one host. Keys without a name in MLflow are omitted.
 
     >>> renamed(["cpu.mean", "system.load1"])
@@ -108,7 +108,7 @@ def renamed(keys: Collection[str]) -> dict[str, tuple[str, float]]:
 
 
 def unit_of(name: str) -> str:
-    """The unit of an MLflow name, given by its last word.
+    """Return the unit of an MLflow name, given by its last word.
 
     >>> unit_of("system/gpu_0_memory_usage_megabytes")
     'MB'
@@ -117,7 +117,9 @@ def unit_of(name: str) -> str:
 
 
 def from_mlflow(name: str) -> Match | None:
-    """The definition and key of an MLflow name, with or without prefix and node id; None for other names.
+    """Return the definition and key of an MLflow name, with or without prefix and node id.
+
+    None for other names.
 
     Divide the value by the metric's `mlflow_factor` to convert it to our unit.
 
@@ -126,14 +128,14 @@ def from_mlflow(name: str) -> Match | None:
     """
     last = bare(name).removeprefix(PREFIX)
     for expression, key in _names():
-        found = expression.fullmatch(last)
-        if found is not None:
-            return DEFINITIONS.find(key.format(**(_IMPLIED | found.groupdict())))
+        match = expression.fullmatch(last)
+        if match is not None:
+            return DEFINITIONS.find(key.format(**(_IMPLIED | match.groupdict())))
     return None
 
 
 def columns(keys: Sequence[str], amd: Collection[int] = ()) -> list[MlflowColumn]:
-    """The metrics that MLflow's own monitor would log for a sample with these keys.
+    """Return the metrics that MLflow's own monitor would log for a sample with these keys.
 
     Besides the names with a GPU's index, this includes the documented ones without: percentages are averaged
     over all GPUs, megabytes and watts are summed.
@@ -146,9 +148,9 @@ def columns(keys: Sequence[str], amd: Collection[int] = ()) -> list[MlflowColumn
         >>> columns(["load1", "memory.usedMB"])[0].name
         'system_memory_usage_megabytes'
     """
-    found: list[MlflowColumn] = []
+    own: list[MlflowColumn] = []
     of_all: dict[str, MlflowColumn] = {}
-    for place, key in enumerate(keys):
+    for position, key in enumerate(keys):
         if key == OF_LIMIT and OF_HOST in keys:
             continue
         match = DEFINITIONS.find(OF_LIMIT if key == OF_HOST else key)
@@ -157,18 +159,18 @@ def columns(keys: Sequence[str], amd: Collection[int] = ()) -> list[MlflowColumn
             continue
         metric = match.metric
         how: Literal["mean", "sum"] = "mean" if metric.unit == "%" else "sum"
-        found.append(MlflowColumn(name, (place,), metric.mlflow_factor, how, metric.kind == "counter"))
+        own.append(MlflowColumn(name, (position,), metric.mlflow_factor, how, metric.kind == "counter"))
         index = match.labels.get("i")
         if index is None:
             continue
         if metric.mlflow_factor == _MB_PER_BYTE and int(index) in amd:
-            found.append(
-                MlflowColumn(name.replace("megabytes", "gigabytes"), (place,), _GB_PER_BYTE, how, False)
+            own.append(
+                MlflowColumn(name.replace("megabytes", "gigabytes"), (position,), _GB_PER_BYTE, how, False)
             )
         unindexed = name.replace(f"gpu_{index}_", "gpu_")
-        before = of_all[unindexed].places if unindexed in of_all else ()
-        of_all[unindexed] = MlflowColumn(unindexed, (*before, place), metric.mlflow_factor, how, False)
-    return found + list(of_all.values())
+        before = of_all[unindexed].positions if unindexed in of_all else ()
+        of_all[unindexed] = MlflowColumn(unindexed, (*before, position), metric.mlflow_factor, how, False)
+    return own + list(of_all.values())
 
 
 @cache

@@ -76,7 +76,7 @@ _INFINIBAND = (
 
 
 def _efa(key: str, name: str, speed: str, field: str, text: str) -> tuple[Metric, Metric]:
-    """A byte counter of an Elastic Fabric Adapter, and its rate."""
+    """Return a byte counter of an Elastic Fabric Adapter, and its rate."""
     template = f"network.efa.{{dev}}.{{port}}.{key}"
     source = f"{field} in /sys/class/infiniband/<dev>/ports/<port>/hw_counters"
     return (

@@ -59,7 +59,7 @@ _LINKS = (
 
 
 def _activity(key: str, name: str, dcgm_field: int, text: str) -> Metric:
-    """A profiling metric, a share of all cycles. DCGM reports ratios from 0 to 1."""
+    """Return a profiling metric, a share of all cycles. DCGM reports ratios from 0 to 1."""
     return gauge(
         f"gpu.{{i}}.{key}", "%", "GPU engine activity", name=f"gpu.{name}", scope="device", text=text,
         source=f"GPM of Hopper and newer, else DCGM field {dcgm_field} × 100",
@@ -129,7 +129,7 @@ _HEALTH = (
 
 
 def _of_mig_instance(row: Metric) -> Metric:
-    """The same metric of a MIG instance."""
+    """Return the same metric of a MIG instance."""
     return replace(
         row,
         key=row.key.replace("gpu.{i}.", "gpu.{i}.mig.{gi}.{ci}.", 1),

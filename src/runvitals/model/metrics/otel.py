@@ -19,11 +19,11 @@ from runvitals.model.metrics.unit import UNITS
 
 Attributes = Mapping[str, str]
 PREFIX: Final = "runvitals."
-"""Of names and attributes that the conventions do not have."""
+"""Prefix of names and attributes that the conventions do not have."""
 
 
 def attribute_templates(metric: Metric) -> dict[str, str]:
-    """The attributes of a metric, with the placeholders of its key in them.
+    """Return the attributes of a metric, with the placeholders of its key in them.
 
     Example:
         >>> attribute_templates(DEFINITIONS.by_template["network.{nic}.sent"])
@@ -35,7 +35,7 @@ def attribute_templates(metric: Metric) -> dict[str, str]:
 
 
 def attributes_of(match: Match) -> dict[str, str]:
-    """The attributes of a key."""
+    """Return the attributes of a key."""
     templates = attribute_templates(match.metric)
     return {name: text.format(**match.labels) for name, text in templates.items()}
 
@@ -143,7 +143,7 @@ _UNITS: Final[Mapping[str, tuple[str, float]]] = {
 
 
 def find(name: str, attributes: Attributes, unit: str, is_counter: bool) -> Found | None:
-    """The key of an instrument with attributes; None if none of ours has its meaning.
+    """Return the key of an instrument with attributes; None if none of ours has its meaning.
 
     Args:
         unit: in UCUM notation; "" is taken as the unit of the conventions.
@@ -156,7 +156,7 @@ def find(name: str, attributes: Attributes, unit: str, is_counter: bool) -> Foun
     rows = _rows().get(name)
     if rows is None:
         return None
-    sent = _renamed(name, attributes)
+    sent = _rename_attributes(name, attributes)
     for row in rows:
         if (row.metric.kind == "counter") != is_counter:
             continue
@@ -169,16 +169,16 @@ def find(name: str, attributes: Attributes, unit: str, is_counter: bool) -> Foun
 
 @cache
 def _rows() -> Mapping[str, list[_Row]]:
-    """The metrics by name; of one name, those with the most attributes first."""
-    found: dict[str, list[_Row]] = {}
+    """Return the metrics by name; of one name, those with the most attributes first."""
+    by_name: dict[str, list[_Row]] = {}
     for metric in DEFINITIONS.metrics:
         if metric.otel:
-            found.setdefault(metric.otel, []).append(_Row(metric, _patterns(metric)))
+            by_name.setdefault(metric.otel, []).append(_Row(metric, _patterns(metric)))
     for name, key in _OTHER_NAMES.items():
-        found.setdefault(name, []).append(_Row(DEFINITIONS.by_template[key], {}))
-    for rows in found.values():
+        by_name.setdefault(name, []).append(_Row(DEFINITIONS.by_template[key], {}))
+    for rows in by_name.values():
         rows.sort(key=lambda row: -len(row.attributes))
-    return found
+    return by_name
 
 
 def _patterns(metric: Metric) -> dict[str, re.Pattern[str]]:
@@ -188,8 +188,8 @@ def _patterns(metric: Metric) -> dict[str, re.Pattern[str]]:
     return {name: pattern(text) for name, text in templates.items()}
 
 
-def _renamed(name: str, attributes: Attributes) -> Attributes:
-    """The attributes under the names of the conventions, with those that may be left out."""
+def _rename_attributes(name: str, attributes: Attributes) -> Attributes:
+    """Return the attributes under the names of the conventions, with those that may be left out."""
     defaults = _DEFAULTS.get(name, {})
     for beginning, names in _OTHER_ATTRIBUTES.items():
         if name.startswith(beginning):
@@ -198,23 +198,23 @@ def _renamed(name: str, attributes: Attributes) -> Attributes:
 
 
 def _labels(name: str, row: _Row, sent: Attributes) -> dict[str, str] | None:
-    """The placeholders of a metric; None if the attributes are not its."""
+    """Return the placeholders of a metric; None if the attributes are not its."""
     labels: dict[str, str] = {}
     for attribute, expected in row.attributes.items():
-        found = expected.fullmatch(sent.get(attribute, ""))
-        if found is None:
+        match = expected.fullmatch(sent.get(attribute, ""))
+        if match is None:
             return None
-        labels |= found.groupdict()
+        labels |= match.groupdict()
     others = sent.keys() - row.attributes.keys()
-    return labels if others <= _ignored(name) else None
+    return labels if others <= _ignored_attributes(name) else None
 
 
 @cache
-def _ignored(name: str) -> frozenset[str]:
-    found: Iterable[frozenset[str]] = (
+def _ignored_attributes(name: str) -> frozenset[str]:
+    matching: Iterable[frozenset[str]] = (
         names for beginning, names in _IGNORED.items() if name.startswith(beginning)
     )
-    return next(iter(found), frozenset())
+    return next(iter(matching), frozenset())
 
 
 def _factor(metric: Metric, unit: str) -> float | None:

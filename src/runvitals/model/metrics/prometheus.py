@@ -43,8 +43,8 @@ OTHER = MetricFamily(
 
 
 @lru_cache(16_384)
-def named(key: str) -> tuple[MetricFamily, Labels, float]:
-    """The family of a key, the labels from its placeholders, and the factor to the family's unit.
+def to_prometheus(key: str) -> tuple[MetricFamily, Labels, float]:
+    """Return the family of a key, the labels from its placeholders, and the factor to the family's unit.
 
     Example:
         >>> family, labels, factor = named("gpu.0.memoryAllocated")
@@ -68,10 +68,10 @@ def valid_name(name: str) -> str:
         >>> valid_name("9 lives/cat")
         '_9_lives_cat'
     """
-    found = _NOT_IN_NAMES.sub("_", name)
-    return f"_{found}" if not found or found[0].isdigit() else found
+    valid = _NOT_IN_NAMES.sub("_", name)
+    return f"_{valid}" if not valid or valid[0].isdigit() else valid
 
 
 def free_label(name: str) -> str:
-    """A label of a user, renamed if it is one of ours."""
+    """Return a label of a user, renamed if it is one of ours."""
     return f"label_{name}" if name in _OWN or name.startswith("__") else name

@@ -27,14 +27,14 @@ Every metric that runvitals records, generated from the metric definitions by `r
 
 
 def select(subjects: Subjects, chosen: Collection[Metric]) -> Subjects:
-    """The subjects, reduced to the chosen metrics. Subjects without any are omitted."""
+    """Return the subjects, reduced to the chosen metrics. Subjects without any are omitted."""
     keys = {row.key for row in chosen}
     kept = {subject: tuple(row for row in rows if row.key in keys) for subject, rows in subjects.items()}
     return {subject: rows for subject, rows in kept.items() if rows}
 
 
 def table(subjects: Subjects, width: int | None = None) -> Iterator[str]:
-    """The lines of an aligned table, truncated to ``width`` columns if given."""
+    """Yield the lines of an aligned table, truncated to ``width`` columns if given."""
     for subject, rows in subjects.items():
         yield subject
         key_width = max(len(row.key) for row in rows)
@@ -46,7 +46,7 @@ def table(subjects: Subjects, width: int | None = None) -> Iterator[str]:
 
 
 def as_json(subject: str, row: Metric) -> dict[str, Any]:
-    """A metric as a JSON object. Properties that it does not have are omitted."""
+    """Return a metric as a JSON object. Properties that it does not have are omitted."""
     fields: dict[str, Any] = {
         "key": row.key,
         "subject": subject,
@@ -75,7 +75,7 @@ def as_json(subject: str, row: Metric) -> dict[str, Any]:
 
 
 def markdown(subjects: Subjects) -> str:
-    """The reference page."""
+    """Return the reference page."""
     sections = [line for subject, rows in subjects.items() for line in _section(subject, rows)]
     return "\n".join([_INTRODUCTION, *sections])
 

@@ -104,7 +104,7 @@ class Scope:
         self.whole_machine = False
 
     def path(self, absolute: str) -> str:
-        """An absolute path of the host, below ``host_root``."""
+        """Return an absolute path of the host, below ``host_root``."""
         return self.host_root + absolute
 
 
@@ -150,7 +150,7 @@ class Every:
         self._next_s = float("-inf")
 
     def due(self, mono_s: float) -> bool:
-        """Whether `seconds` have passed since this last returned True."""
+        """Return whether `seconds` have passed since this last returned True."""
         if mono_s < self._next_s:
             return False
         self._next_s = mono_s + self.seconds * EARLY
@@ -191,7 +191,7 @@ class PseudoFile:
         self.fd = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
 
     def read(self) -> bytes:
-        """The current contents of the whole file."""
+        """Return the current contents of the whole file."""
         data = os.pread(self.fd, _READ_SIZE, 0)
         if len(data) < _WHOLE_BELOW:
             return data
@@ -214,7 +214,7 @@ class PseudoFile:
 
 
 def open_if_there(path: str) -> PseudoFile | None:
-    """A PseudoFile that was read once, or None if that failed: missing, not permitted, or disabled."""
+    """Return a PseudoFile that was read once, or None if that failed: missing, not permitted, or disabled."""
     try:
         file = PseudoFile(path)
     except OSError:
@@ -228,7 +228,7 @@ def open_if_there(path: str) -> PseudoFile | None:
 
 
 def read_text(path: str, most: int = _READ_SIZE) -> str | None:
-    """The text of a file without trailing newlines, or None if it cannot be read.
+    """Return the text of a file without trailing newlines, or None if it cannot be read.
 
     Args:
         path: the file.

@@ -28,6 +28,6 @@ class Selection:
     def __contains__(self, name: object) -> bool:
         return name not in self._disabled and (self._all or name in self._enabled)
 
-    def unknown(self, names: Iterable[str]) -> list[str]:
-        """The selected words that are not in `names`, the names of all collectors."""
+    def unknown_names(self, names: Iterable[str]) -> list[str]:
+        """Return the selected words that are not in `names`, the names of all collectors."""
         return sorted((self._disabled | self._enabled) - {"all"} - set(names))

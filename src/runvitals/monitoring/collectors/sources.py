@@ -70,7 +70,7 @@ RARE = {
     # Last: it may wait a moment for responses, which must not delay the others.
     "openmetrics": "runvitals.monitoring.collectors.openmetrics.collector:probe",
 }
-"""Those that most machines lack. The monitor probes them in a forked child, and those that are there again:
+"""Sources that most machines lack. The monitor probes them in a forked child, and those that are there again:
 a probe is cheap, and starts nothing that it does not end.
 """
 LINUX = {**_USUAL, **RARE}
@@ -111,7 +111,7 @@ class Sources:
         self.reasons = reasons
 
     def states(self, selection: Selection) -> dict[str, dict[str, str]]:
-        """The state of each collector.
+        """Return the state of each collector.
 
         ``on``, ``on`` with a reason (available in part), or ``absent`` with a reason. Names in `selection`
         that no collector has are absent as well.
@@ -124,7 +124,7 @@ class Sources:
         for name, reason in self.reasons.items():
             if name not in states:
                 states[name] = {"state": "absent", "reason": reason}
-        for word in selection.unknown((*built_in(), *states)):
+        for word in selection.unknown_names((*built_in(), *states)):
             reason = f"{UNKNOWN}; expected one of {', '.join(built_in())}"
             states[word] = {"state": "absent", "reason": reason}
         return states
@@ -182,7 +182,7 @@ def third_party(site_folders: Iterable[str]) -> tuple[dict[str, str], dict[str, 
 
     Parses the files directly: importing ``importlib.metadata`` costs 15 ms and 4 MB.
     """
-    places: dict[str, str] = {}
+    probe_paths: dict[str, str] = {}
     problems: dict[str, str] = {}
     for folder in site_folders:
         try:
@@ -200,11 +200,11 @@ def third_party(site_folders: Iterable[str]) -> tuple[dict[str, str], dict[str, 
                     problems[f"{source} ({name})"] = (
                         f"entry point {probe_path!r} is not of the form package.module:probe"
                     )
-                elif source in places and places[source] != probe_path:
-                    problems[f"{source} ({probe_path})"] = f"{places[source]} has this name already"
+                elif source in probe_paths and probe_paths[source] != probe_path:
+                    problems[f"{source} ({probe_path})"] = f"{probe_paths[source]} has this name already"
                 else:
-                    places[source] = probe_path
-    return places, problems
+                    probe_paths[source] = probe_path
+    return probe_paths, problems
 
 
 def load(probe_path: str) -> Probe:
@@ -216,7 +216,7 @@ def load(probe_path: str) -> Probe:
 
 
 def state(collector: Collector) -> dict[str, str]:
-    """The state of an available collector: ``on``, with the reasons for missing parts.
+    """Return the state of an available collector: ``on``, with the reasons for missing parts.
 
     Example:
         >>> state(filesystem)
@@ -227,7 +227,7 @@ def state(collector: Collector) -> dict[str, str]:
 
 
 def is_partial(state: Mapping[str, str]) -> bool:
-    """Whether an available collector lacks something that this machine has.
+    """Return whether an available collector lacks something that this machine has.
 
     Example:
         >>> is_partial({"state": "on", "reason": "swap.used: there is none: no swap"})
@@ -250,7 +250,10 @@ def _nothing() -> None:
 
 
 def _missing_parts(collector: Collector) -> str:
-    """The parts and the reasons; parts with the same reason together: `fanSpeed, temp: not supported`."""
+    """Return the parts and the reasons.
+
+    Parts with the same reason together: `fanSpeed, temp: not supported`.
+    """
     parts: Mapping[str, str] = getattr(collector, "absent", None) or {}
     alike: dict[str, list[str]] = {}
     for part, why in parts.items():

@@ -48,7 +48,7 @@ _PERMISSIONS = ("secret:manage", "webhook:manage")
 
 
 def without_assigned(value: str, is_secret: Judge) -> str:
-    """The text with the values of secret names hidden.
+    """Return the text with the values of secret names hidden.
 
     Args:
         value: the text.
@@ -127,7 +127,10 @@ def _is_entry_of_secret(value: str, sign: int) -> bool:
 
 
 def _field(text: str, label: str) -> str:
-    """The last value of a field in a text: `name: API_KEY`, `"name": "API_KEY"`; "" if there is none."""
+    """Return the last value of a field in a text: `name: API_KEY`, `"name": "API_KEY"`.
+
+    "" if there is none.
+    """
     lower = text.lower()
     begin = lower.rfind(label)
     while begin >= 0:
@@ -145,7 +148,7 @@ def _field(text: str, label: str) -> str:
 
 
 def _second_of_pair(value: str, comma: int) -> tuple[int, int]:
-    """The value in `setenv('API_KEY', 'abc')`, `('password', 'abc')` and `['--token', 'abc']`."""
+    """Return the value in `setenv('API_KEY', 'abc')`, `('password', 'abc')` and `['--token', 'abc']`."""
     if comma == 0 or value[comma - 1] not in _QUOTES:
         return comma, comma
     quote = value[comma - 1]
@@ -169,7 +172,7 @@ def _second_of_pair(value: str, comma: int) -> tuple[int, int]:
 
 
 def _content_of_element(value: str, at: int, is_secret: Judge) -> tuple[int, int]:
-    """The content of an element of XML: `<password>abc</password>`."""
+    """Return the content of an element of XML: `<password>abc</password>`."""
     name = _name_before(value, at)
     begin = at - len(name)
     if not name or value[begin - 1 : begin] != "<" or not is_secret(name, ANY_SECRET):
@@ -227,7 +230,7 @@ def _indentation(value: str, start: int) -> int:
 
 
 def _is_file_error(value: str, colon: int, start: int) -> bool:
-    """Whether a name is the last part of a path, followed by an error of the system."""
+    """Return whether a name is the last part of a path, followed by an error of the system."""
     if value[colon] != ":" or not value.startswith(_FILE_ERRORS, start):
         return False
     begin = colon
@@ -237,7 +240,7 @@ def _is_file_error(value: str, colon: int, start: int) -> bool:
 
 
 def _is_permission(value: str, colon: int, name: str) -> bool:
-    """Whether a name and what follows it is the name of a permission: `secret:manage`."""
+    """Return whether a name and what follows it is the name of a permission: `secret:manage`."""
     begin = colon - len(name)
     return any(
         value.startswith(permission, begin) and value[begin + len(permission) :][:1] not in _NAME
@@ -247,7 +250,10 @@ def _is_permission(value: str, colon: int, name: str) -> bool:
 
 
 def _name_before(value: str, end: int) -> str:
-    """The name before a position; spaces, a closing quote and a bracket (`env["name"] =`) may be between."""
+    """Return the name before a position.
+
+    Spaces, a closing quote and a bracket (`env["name"] =`) may be between.
+    """
     least = max(0, end - _MAX_BLANKS)
     while end > least and (
         value[end - 1] in " \t\"'\\" or (value[end - 1] == "]" and value[end - 2 : end - 1] in _QUOTES)
@@ -263,7 +269,7 @@ def _name_before(value: str, end: int) -> str:
 
 
 def _value_after(value: str, at: int) -> int:
-    """The start of the value after a position, after spaces and an opening quote."""
+    """Return the start of the value after a position, after spaces and an opening quote."""
     at += 1
     most = min(len(value), at + _MAX_BLANKS)
     while at < most and (value[at] in " \t=:" or (value[at] == ">" and value[at - 1] == "=")):
@@ -275,7 +281,10 @@ def _value_after(value: str, at: int) -> int:
 
 
 def _value_end(value: str, start: int, whole: bool) -> int:
-    """The end of a value: its closing quote, else a space or sign; for a whole one, the end of the line."""
+    """Return the end of a value: its closing quote, else a space or sign.
+
+    For a whole one, the end of the line.
+    """
     quote = value[start - 1]  # there is always a sign before a value
     if quote in _QUOTES:
         return _quoted_end(value, start)
@@ -293,7 +302,7 @@ def _value_end(value: str, start: int, whole: bool) -> int:
 
 
 def _bracketed_end(value: str, start: int) -> int:
-    """The end of a list or dictionary, with those within it; `start` if none begins there.
+    """Return the end of a list or dictionary, with those within it; `start` if none begins there.
 
     One that is cut off, as in a long command line, ends with the last that ends within it, or, of quoted
     texts, with the text.
@@ -315,7 +324,7 @@ def _bracketed_end(value: str, start: int) -> int:
 
 
 def _quoted_end(value: str, start: int) -> int:
-    """The end of a quoted text: its closing quote, which is escaped as often as the opening one."""
+    """Return the end of a quoted text: its closing quote, which is escaped as often as the opening one."""
     quote, level = value[start - 1], _backslashes(value, start - 1)
     end = value.find(quote, start)
     while end >= 0:
@@ -339,7 +348,7 @@ def _backslashes(value: str, at: int) -> int:
 
 
 def _ends_here(value: str, at: int) -> bool:
-    """Whether a comma, a semicolon or a bracket ends a value, since passwords may contain them too.
+    """Return whether a comma, a semicolon or a bracket ends a value, since passwords may contain them too.
 
     It does at the end of a word, and before another name with a sign.
     """

@@ -79,13 +79,16 @@ def facts(scope: Scope, pid: int, cwd: str, environ: Mapping[str, str]) -> dict[
 
 
 def command_line(pid: int, environ: Mapping[str, str]) -> list[str] | None:
-    """The command line of a process with secrets redacted; None if it has ended or /proc is not available."""
+    """Return the command line of a process with secrets redacted.
+
+    None if it has ended or /proc is not available.
+    """
     text = read_text(f"/proc/{pid}/cmdline")
     return redaction.command(text.rstrip("\0").split("\0"), environ) if text else None
 
 
 def _os_name(scope: Scope) -> str | None:
-    """The name of the distribution, `Debian GNU/Linux 12 (bookworm)`; elsewhere of the system."""
+    """Return the name of the distribution, `Debian GNU/Linux 12 (bookworm)`; elsewhere of the system."""
     text = read_text(scope.path("/etc/os-release")) or read_text(scope.path("/usr/lib/os-release"))
     for line in (text or "").split("\n"):
         name, _, value = line.partition("=")
@@ -102,7 +105,7 @@ def _uptime_s(scope: Scope) -> float | None:
 
 
 def _user(pid: int, environ: Mapping[str, str]) -> str | None:
-    """The owner of the process according to /etc/passwd, else to the environment.
+    """Return the owner of the process according to /etc/passwd, else to the environment.
 
     Does not use getpwuid, which may query a directory server.
     """

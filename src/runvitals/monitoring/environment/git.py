@@ -51,7 +51,7 @@ class Repository:
 
 
 def facts(cwd: str) -> dict[str, str]:
-    """The checkout: root, commit, branch (absent if detached), remote; {} outside of a repository.
+    """Return the checkout: root, commit, branch (absent if detached), remote; {} outside of a repository.
 
     >>> facts("/home/me/project/src")
     {'root': '/home/me/project', 'commit': '0ec4261…', 'branch': 'main', 'remote':
@@ -76,7 +76,7 @@ def facts(cwd: str) -> dict[str, str]:
 
 
 def find(cwd: str) -> Repository | None:
-    """The repository whose working tree contains a folder, or None."""
+    """Return the repository whose working tree contains a folder, or None."""
     root = cwd
     while root.startswith("/"):
         folder = f"{root.rstrip('/')}/.git"
@@ -96,7 +96,7 @@ def find(cwd: str) -> Repository | None:
 
 
 def dirty(cwd: str, timeout_s: float = _DIRTY_TIMEOUT_S) -> bool | None:
-    """Whether a tracked file differs from the commit.
+    """Return whether a tracked file differs from the commit.
 
     None outside a repository, if git fails or is slow, or if the repository's configuration has filters,
     which are commands that git would run.
@@ -118,7 +118,7 @@ def dirty(cwd: str, timeout_s: float = _DIRTY_TIMEOUT_S) -> bool | None:
 
 
 def _has_only_filters_of_user(config: list[str], deadline_s: float) -> bool:
-    """Whether the repository's own configuration is known to have no filters.
+    """Return whether the repository's own configuration is known to have no filters.
 
     Args:
         config: the command `git config`, in the repository.
@@ -138,7 +138,9 @@ def _has_only_filters_of_user(config: list[str], deadline_s: float) -> bool:
 
 
 def _output(arguments: list[str], deadline_s: float, most: int = _MAX_OUTPUT) -> tuple[bytes, int | None]:
-    """The first `most` bytes that git prints, and its wait status as an exit code; None if there is none.
+    """Return the first `most` bytes that git prints, and its wait status as an exit code.
+
+    None if there is none.
 
     Git is killed when it has printed that much, and at the deadline.
     """
@@ -168,7 +170,7 @@ def _output(arguments: list[str], deadline_s: float, most: int = _MAX_OUTPUT) ->
 
 
 def without_credentials(remote: str) -> str:
-    """A remote's URL without user, password, query and fragment; `git@host:path` is unchanged.
+    """Return a remote's URL without user, password, query and fragment; `git@host:path` is unchanged.
 
     >>> without_credentials("https://me:abc@host/me/it.git?token=abc")
     'https://host/me/it.git'
@@ -210,7 +212,10 @@ def _wait(pid: int, deadline_s: float) -> int | None:
 
 
 def _git_program() -> str | None:
-    """The absolute path of git. Relative folders in PATH are not searched: they may contain anything."""
+    """Return the absolute path of git.
+
+    Relative folders in PATH are not searched: they may contain anything.
+    """
     for folder in (*os.environ.get("PATH", "").split(":"), *_FURTHER_PATHS):
         program = f"{folder}/git"
         if folder.startswith("/") and os.access(program, os.X_OK) and os.path.isfile(program):
@@ -219,7 +224,7 @@ def _git_program() -> str | None:
 
 
 def _resolve(repository: Repository, reference: str) -> str | None:
-    """The commit of a branch, from its file or from packed-refs; None if it has no commits yet."""
+    """Return the commit of a branch, from its file or from packed-refs; None if it has no commits yet."""
     if not reference.startswith("refs/") or ".." in reference.split("/"):
         return None  # any file
     loose = _read(f"{repository.folder}/{reference}") or _read(f"{repository.common}/{reference}")
@@ -236,7 +241,7 @@ def _resolve(repository: Repository, reference: str) -> str | None:
 
 
 def _remote(repository: Repository, branch: str) -> str | None:
-    """The URL of the branch's remote, else of origin, else of the first."""
+    """Return the URL of the branch's remote, else of origin, else of the first."""
     urls: dict[str, str] = {}
     remote = "origin"
     for section, name, value in _settings(_read(f"{repository.common}/config") or ""):
@@ -250,7 +255,7 @@ def _remote(repository: Repository, branch: str) -> str | None:
 
 
 def _read(path: str) -> str | None:
-    """The text of a small file, or None. A FIFO would be waited for."""
+    """Return the text of a small file, or None. A FIFO would be waited for."""
     return read_text(path) if os.path.isfile(path) else None
 
 

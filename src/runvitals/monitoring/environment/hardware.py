@@ -123,7 +123,7 @@ def disks(scope: Scope) -> list[dict[str, object]]:
 
 
 def file_systems(scope: Scope) -> list[dict[str, str]]:
-    """The file system of each configured path: path, mount point, type."""
+    """Return the file system of each configured path: path, mount point, type."""
     mounts = read_mounts(scope)
     mounted = []
     for path in scope.disk_paths:
@@ -218,7 +218,7 @@ def numa_nodes(scope: Scope) -> list[dict[str, object]]:
 
 
 def _cpuinfo(scope: Scope) -> dict[str, str]:
-    """The fields of the first processor."""
+    """Return the fields of the first processor."""
     fields: dict[str, str] = {}
     for line in (read_text(scope.path("/proc/cpuinfo")) or "").split("\n"):
         name, colon, value = line.partition(":")
@@ -237,7 +237,7 @@ def _names(folder: str) -> list[str]:
 
 
 def _link_name(path: str) -> str:
-    """The last part of a link's target, "" if there is no link."""
+    """Return the last part of a link's target, "" if there is no link."""
     try:
         return os.path.basename(os.readlink(path))
     except OSError:

@@ -50,7 +50,7 @@ class Job:
 
 
 def number(environ: Mapping[str, str], *names: str) -> int | None:
-    """The value of the first variable that is a non-negative integer.
+    """Return the value of the first variable that is a non-negative integer.
 
     >>> number({"SLURM_NTASKS": "8"}, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
     8
@@ -63,7 +63,7 @@ def number(environ: Mapping[str, str], *names: str) -> int | None:
 
 
 def first_set(environ: Mapping[str, str], *names: str) -> str | None:
-    """The value of the first variable that is set and not empty."""
+    """Return the value of the first variable that is set and not empty."""
     for name in names:
         if text := environ.get(name):
             return text

@@ -39,7 +39,7 @@ class _PasswordProgram:
         self.leads = leads
 
     def value_at(self, word: str) -> int:
-        """The start of an option's value in a word.
+        """Return the start of an option's value in a word.
 
         The word's length if it is only the option; 0 if it is another word.
         """
@@ -54,7 +54,7 @@ class _PasswordProgram:
         return at + 1 if f"-{word[at : at + 1]}" in self.options else 0
 
     def password_at(self, word: str, value_at: int) -> int:
-        """The start of the password within a value; -1 if it has none."""
+        """Return the start of the password within a value; -1 if it has none."""
         sign_at = word.find(self.sign, value_at)
         begin = sign_at + len(self.sign)
         return begin if sign_at >= 0 and begin < len(word) else -1
@@ -109,7 +109,7 @@ class PasswordOptions:
         self.expects_value = self._may_log_in = False
 
     def read(self, word: str) -> int:
-        """The start of a password in the next word; -1 if there is none.
+        """Return the start of a password in the next word; -1 if there is none.
 
         >>> options = PasswordOptions()
         >>> [options.read(word) for word in ("mysql", "-psecret1", "-P", "3306")]
@@ -174,7 +174,10 @@ def passwords(value: str) -> Iterator[tuple[int, int]]:
 
 
 def _word_end(value: str, start: int) -> int:
-    """The end of a word; for an option with a quoted value, such as `-p'a b'`, after the closing quote."""
+    """Return the end of a word.
+
+    For an option with a quoted value, such as `-p'a b'`, after the closing quote.
+    """
     end = start
     while end < len(value) and value[end] not in _BLANKS and value[end] not in "|&":
         end += 1
@@ -199,7 +202,7 @@ def _password(value: str, start: int, begin: int) -> tuple[int, int]:
 
 
 def before_closing(value: str, start: int, end: int) -> int:
-    """The end of a word without brackets that close a subshell: `(curl -u me:X)`.
+    """Return the end of a word without brackets that close a subshell: `(curl -u me:X)`.
 
     Without an open bracket before the word, they belong to the password.
     """
@@ -211,7 +214,7 @@ def before_closing(value: str, start: int, end: int) -> int:
 
 
 def _shell_word_end(value: str, begin: int) -> int:
-    """The end of a word as a shell reads it, with quoted parts such as `a'b c'`."""
+    """Return the end of a word as a shell reads it, with quoted parts such as `a'b c'`."""
     at = begin
     while at < len(value):
         if value[at] in _QUOTES:

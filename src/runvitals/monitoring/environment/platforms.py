@@ -107,7 +107,7 @@ def platforms(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 
 def visible_devices(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that restrict devices. An empty one is included: it hides all devices.
+    """Return the variables that restrict devices. An empty one is included: it hides all devices.
 
     >>> visible_devices({"CUDA_VISIBLE_DEVICES": "", "HOME": "/root"})
     {'CUDA_VISIBLE_DEVICES': ''}

@@ -57,7 +57,7 @@ _SETTERS = frozenset(("set", "config", "configure", "modify"))
 
 
 def command(arguments: Sequence[str], environ: Mapping[str, str] = _NO_VARIABLES) -> list[str]:
-    """A command line with its secrets hidden.
+    """Return a command line with its secrets hidden.
 
     Args:
         arguments: the command line.
@@ -100,13 +100,13 @@ def command(arguments: Sequence[str], environ: Mapping[str, str] = _NO_VARIABLES
 
 
 def known_secrets(environ: Mapping[str, str]) -> list[str]:
-    """The values of the secret variables of an environment, the longest first."""
+    """Return the values of the secret variables of an environment, the longest first."""
     secrets = {value for name, value in environ.items() if is_secret(name, value)}
     return sorted((value for value in secrets if len(value) >= _MIN_KNOWN_LENGTH), key=len, reverse=True)
 
 
 def without_known(value: str, secrets: Sequence[str]) -> str:
-    """A text with these secrets hidden."""
+    """Return a text with these secrets hidden."""
     for secret in secrets:
         value = value.replace(secret, HIDDEN)
     return value
@@ -138,7 +138,7 @@ def _without_passwords(value: str) -> str:
 
 
 def entries(value: Any, name: str = "", is_within_secret: bool = False) -> Any:
-    """A configuration, or a part of it, with its secrets hidden.
+    """Return a configuration, or a part of it, with its secrets hidden.
 
     Args:
         value: the configuration, or the part.
@@ -170,7 +170,7 @@ def entries(value: Any, name: str = "", is_within_secret: bool = False) -> Any:
 
 
 def _shown_name(name: str) -> str:
-    """The name of an entry without secrets. Most are plain names, which assign nothing."""
+    """Return the name of an entry without secrets. Most are plain names, which assign nothing."""
     return hide(name) if _NAME.issuperset(name) else text(name)
 
 
@@ -186,7 +186,7 @@ def _arguments(words: list[Any]) -> list[Any]:
 
 
 def url(value: str) -> str:
-    """Text with the passwords in its URLs hidden.
+    """Return text with the passwords in its URLs hidden.
 
     >>> url("postgresql+psycopg://me:abc@db:5432/runs and https://ghp_abc@github.com/me/it.git")
     'postgresql+psycopg://me:***@db:5432/runs and https://***@github.com/me/it.git'
@@ -207,7 +207,7 @@ def url(value: str) -> str:
 
 
 def _authority_end(part: str) -> int:
-    """The end of user, password and host of a URL, in the part after `://`.
+    """Return the end of user, password and host of a URL, in the part after `://`.
 
     A password may contain a slash, though it should not: `me:a/b@host`. `host:8080/a@b` is ambiguous, and
     treated as one, unless the `@` begins a path segment or is in the query.
@@ -229,12 +229,12 @@ def _authority_end(part: str) -> int:
 
 
 def _is_name(name: str) -> bool:
-    """Whether text can be the name of an option, a variable, or a Hydra override (`+env.TOKEN`)."""
+    """Return whether text can be the name of an option, a variable, or a Hydra override (`+env.TOKEN`)."""
     return bool(name) and all(letter in _NAME or letter in "+@/[]" for letter in name)
 
 
 def _end_after_odd_password(part: str, end: int, port: str) -> int:
-    """The end of user, password and host, if the password has a quote, a backslash or a space."""
+    """Return the end of user, password and host, if the password has a quote, a backslash or a space."""
     at = part.find("@", end, end + _MAX_NAME_LENGTH)
     if at < 0 or port.isdigit() or "\n" in part[end:at] or part.count(" ", end, at) > _MAX_SPACES:
         return end
@@ -348,7 +348,7 @@ def _without_bearers(value: str) -> str:
 
 
 def _after_flags(value: str, at: int) -> int:
-    """The start of the first word after options: `wandb login --relogin KEY`."""
+    """Return the start of the first word after options: `wandb login --relogin KEY`."""
     least = at
     while value.startswith("--", at) and at - least < _MAX_NAME_LENGTH:
         blank = value.find(" ", at, at + _MAX_NAME_LENGTH)
@@ -359,7 +359,7 @@ def _after_flags(value: str, at: int) -> int:
 
 
 def _is_credential(scheme: str, word: str) -> bool:
-    """Whether a word after `bearer` or a similar word is a credential."""
+    """Return whether a word after `bearer` or a similar word is a credential."""
     digit = any(map(str.isdigit, word))
     if word.startswith("-"):
         return False
@@ -371,7 +371,7 @@ def _is_credential(scheme: str, word: str) -> bool:
 
 
 def _is_user_and_password(word: str) -> bool:
-    """Whether a word is `user:password` in base64."""
+    """Return whether a word is `user:password` in base64."""
     if not word.isascii() or len(word) < _MIN_USER_SECRET_LENGTH:
         return False
     try:

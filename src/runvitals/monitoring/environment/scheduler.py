@@ -17,7 +17,7 @@ _KUBERNETES_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace
 
 
 def scheduled_rank(environ: Mapping[str, str], host_root: str) -> Job | None:
-    """The rank assigned by a scheduler, if it starts the ranks or one process per node."""
+    """Return the rank assigned by a scheduler, if it starts the ranks or one process per node."""
     return (
         _slurm(environ)
         or _flux(environ)
@@ -28,7 +28,7 @@ def scheduled_rank(environ: Mapping[str, str], host_root: str) -> Job | None:
 
 
 def scheduled_job(environ: Mapping[str, str], host_root: str) -> str | None:
-    """The key of a job whose scheduler assigns no ranks."""
+    """Return the key of a job whose scheduler assigns no ranks."""
     for name, variable in (
         ("sagemaker", "TRAINING_JOB_NAME"),
         ("azureml", "AZUREML_RUN_ID"),
@@ -40,7 +40,7 @@ def scheduled_job(environ: Mapping[str, str], host_root: str) -> str | None:
 
 
 def job_name(environ: Mapping[str, str]) -> str | None:
-    """The name of the job, the same in all its ranks; with the job's number where names repeat."""
+    """Return the name of the job, the same in all its ranks; with the job's number where names repeat."""
     if slurm_step(environ) is not None:
         return _with_number(environ.get("SLURM_JOB_NAME"), _slurm_job(environ))
     for name, number_of_job in (("PBS_JOBNAME", "PBS_JOBID"), ("LSB_JOBNAME", "LSB_JOBID")):
@@ -65,7 +65,10 @@ def _kubernetes_name(environ: Mapping[str, str]) -> str | None:
 
 
 def slurm_step(environ: Mapping[str, str]) -> int | None:
-    """The step that srun started the process in; None in a batch script, a shell, or outside of Slurm."""
+    """Return the step that srun started the process in.
+
+    None in a batch script, a shell, or outside of Slurm.
+    """
     step = number(environ, "SLURM_STEP_ID", "SLURM_STEPID")
     if step is None or step >= _SLURM_FIRST_SPECIAL_STEP or "SLURM_PROCID" not in environ:
         return None
@@ -123,7 +126,7 @@ def _aws_batch(environ: Mapping[str, str]) -> Job | None:
 
 
 def _kubernetes_index(environ: Mapping[str, str], host_root: str) -> Job | None:
-    """A pod of an indexed Job, whose host name consists of the Job's name and the pod's index."""
+    """Return a pod of an indexed Job, whose host name consists of the Job's name and the pod's index."""
     index, name = number(environ, "JOB_COMPLETION_INDEX"), _indexed_name(environ)
     if index is None or name is None:
         return None

@@ -1,4 +1,4 @@
-"""Whether a value has to be hidden because of its name: `--api-key`, `HF_TOKEN`, `password`.
+"""Names whose values must be hidden: `--api-key`, `HF_TOKEN`, `password`.
 
 Names are judged by their words: `--tokenizer` and `--key-size` are not secrets.
 """
@@ -71,7 +71,7 @@ _MIN_LIKELY_SECRET_LENGTH = 8
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a value has to be hidden because of its name.
+    """Return whether a value has to be hidden because of its name.
 
     >>> is_secret("--hub_token", "abc"), is_secret("--pad_token", "0"), is_secret("tokenizer", "bpe")
     (True, False, False)
@@ -115,13 +115,13 @@ def is_secret_entry(name: str, value: str) -> bool:
 
 
 def is_always_secret(name: str) -> bool:
-    """Whether everything under a name is secret, as under `credentials`."""
+    """Return whether everything under a name is secret, as under `credentials`."""
     words = list(_words(name))
     return bool(words) and words[-1] not in _ABOUT and _has_secret_word(words)
 
 
 def is_plain(value: str | float) -> bool:
-    """Whether a value says nothing, whatever its name: `true`, "", a small number."""
+    """Return whether a value says nothing, whatever its name: `true`, "", a small number."""
     return value.lower() in _PLAIN_VALUES if isinstance(value, str) else abs(value) < _MIN_PIN
 
 
@@ -134,13 +134,13 @@ def _has_secret_word(words: list[str]) -> bool:
 
 
 def _is_key_file(value: str) -> bool:
-    """Whether a value is the path of a key: `/etc/ssl/host.pem`, `~/.ssh/id_ed25519`."""
+    """Return whether a value is the path of a key: `/etc/ssl/host.pem`, `~/.ssh/id_ed25519`."""
     value = value.strip("\"'")
     return value.startswith(("/", "~/", "./")) and ("/.ssh/" in value or value.endswith(_KEY_FILES))
 
 
 def _are_words(value: str) -> bool:
-    """Whether a value is a short word, or joined words: `loss`, `val_loss`, `layer.0/acc1`."""
+    """Return whether a value is a short word, or joined words: `loss`, `val_loss`, `layer.0/acc1`."""
     first, *others = value.strip("\"'").replace("/", "_").replace("-", "_").replace(".", "_").split("_")
     if not others:
         return first.isalpha() and first.islower() and len(first) <= _MAX_PLAIN_WORD_LENGTH

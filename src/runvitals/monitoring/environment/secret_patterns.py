@@ -32,7 +32,7 @@ def _any(rest: str) -> bool:
 
 
 def _digit_or_mixed_case(rest: str) -> bool:
-    """Of random tokens of 20 characters, one in thirty has no digit."""
+    """Return whether a token looks random. Of random tokens of 20 characters, one in thirty has no digit."""
     return any(map(str.isdigit, rest)) or _is_mixed_case(rest)
 
 
@@ -43,7 +43,7 @@ def _is_mixed_case(rest: str) -> bool:
 
 
 def _letters_and_digits(rest: str) -> bool:
-    """A run of letters and digits: a long one, or a shorter one with a digit."""
+    """Return a run of letters and digits: a long one, or a shorter one with a digit."""
     return len(rest) >= 30 or _random_name(rest)
 
 
@@ -78,7 +78,7 @@ def _telegram(rest: str) -> bool:
 
 
 def _discord(rest: str) -> bool:
-    """The id of a bot, a time and a checksum, each in base64."""
+    """Return the id of a bot, a time and a checksum, each in base64."""
     parts = rest.split(".")
     return len(parts) == 3 and 20 <= len(parts[0]) <= 26 and len(parts[1]) == 6 and len(parts[2]) >= 27
 
@@ -101,7 +101,7 @@ def _hex_40(rest: str) -> bool:
 
 
 def _letters_of(length: int) -> Callable[[str], bool]:
-    """The rule for short prefixes: this exact length, with capitals, small letters and digits."""
+    """Return the rule for short prefixes: this exact length, with capitals, small letters and digits."""
     return lambda rest: len(rest) == length and _is_mixed(rest)
 
 
@@ -221,7 +221,7 @@ _MAX_TITLE_LENGTH = 64
 
 
 def hide(value: str) -> str:
-    """The text with everything hidden that looks like a secret.
+    """Return the text with everything hidden that looks like a secret.
 
     >>> hide("login('ghp_16C7e42F292c6912E7710c838347Ae178B4a'); post('https://hooks.slack.com/services/T/B/x')")
     "login('***'); post('https://hooks.slack.com/***')"
@@ -296,7 +296,7 @@ def _hide_after(value: str, lower: str, prefix: str, everywhere: bool) -> tuple[
 
 
 def _is_in_url(value: str, at: int) -> bool:
-    """Whether a position in a text is within a web URL."""
+    """Return whether a position in a text is within a web URL."""
     begin = value.rfind("://", max(0, at - 512), at)
     return begin >= 0 and value[:begin].endswith(("http", "https")) and not _ENDS & set(value[begin:at])
 

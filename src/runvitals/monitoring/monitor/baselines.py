@@ -34,11 +34,11 @@ class Baselines:
         {'disk.in': 30.0}
     """
 
-    __slots__ = ("_known", "_reset", "_unsettled", "fallen", "fresh")
+    __slots__ = ("_baselines", "_reset", "_unsettled", "fallen", "fresh")
 
     def __init__(self, base: Mapping[str, float] | None = None) -> None:
         # Key → [baseline, last total]. Increments while no monitor was running are included.
-        self._known: dict[str, list[float]] = {key: [total, total] for key, total in (base or {}).items()}
+        self._baselines: dict[str, list[float]] = {key: [total, total] for key, total in (base or {}).items()}
         self._reset: set[str] = set()
         # Those that fell at the last tick, as they were before.
         self._unsettled: dict[str, list[float]] = {}
@@ -49,7 +49,7 @@ class Baselines:
         """Add each total, counted from the run's start, to the values."""
         if self._unsettled:
             self._settle(totals)
-        baselines = self._known
+        baselines = self._baselines
         for key, total in totals.items():
             if type(total) is not int and type(total) is not float and not isinstance(total, (float, int)):
                 values[key] = total  # rejected and reported when the sample is written
@@ -67,7 +67,7 @@ class Baselines:
 
     def leave_out(self, key: str, total: float) -> None:
         """Continue a counter from this total, as if it had not grown since the last one."""
-        entry = self._known.get(key)
+        entry = self._baselines.get(key)
         if entry is not None:
             entry[0] += total - entry[1]
             entry[1] = total
@@ -93,5 +93,5 @@ class Baselines:
             base, last = self._unsettled.pop(key)
             total = totals[key]
             if isinstance(total, (float, int)) and total >= last:
-                self._known[key][:] = base, last
+                self._baselines[key][:] = base, last
                 self.fresh[key] = base

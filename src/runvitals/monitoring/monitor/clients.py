@@ -46,7 +46,7 @@ class ClientConnection:
         self._buffer = b""
 
     def messages(self) -> list[dict[str, Any]] | None:
-        """The messages received since the last call; None if the client has disconnected.
+        """Return the messages received since the last call; None if the client has disconnected.
 
         Raises:
             ValueError: the client sent something other than one JSON object per line.

@@ -51,7 +51,7 @@ class ForkedTask:
         os.close(write_end)
 
     def result(self) -> dict[str, Any]:
-        """The child's result, or `{"error": text}` if it failed.
+        """Return the child's result, or `{"error": text}` if it failed.
 
         Call it when `fd` is readable: it reads to the end and reaps the child.
         """

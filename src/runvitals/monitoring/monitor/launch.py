@@ -37,7 +37,7 @@ class Unavailable(Exception):
 
 
 def address(run: str, directory: str) -> SocketAddress:
-    """The address of a run's monitor on this host."""
+    """Return the address of a run's monitor on this host."""
     return SocketAddress(f"{run[:48]}-{zlib.crc32(os.fsencode(f'{run}|{directory}')):08x}", directory)
 
 
@@ -60,7 +60,7 @@ class MonitorSocket:
         self._sock.setblocking(False)
 
     def is_alive(self) -> bool:
-        """Whether the monitor is still running; 1 µs.
+        """Return whether the monitor is still running; 1 µs.
 
         It never sends unrequested messages, so a readable socket means that it has ended. Not asked of
         `select`, which gevent and eventlet replace.
@@ -74,7 +74,7 @@ class MonitorSocket:
         return False
 
     def is_ours(self) -> bool:
-        """Whether the descriptor still is this connection."""
+        """Return whether the descriptor still is this connection."""
         return file_descriptor.is_still(self._sock.fileno(), self._identity)
 
     def send(self, message: Mapping[str, object]) -> bool:
@@ -88,25 +88,25 @@ class MonitorSocket:
         return True
 
     def ask(self, message: Mapping[str, object], timeout_s: float) -> dict[str, Any] | None:
-        """Send a message and wait for the answer.
+        """Send a message and wait for the response.
 
-        Returns None if the monitor has gone or does not answer within `timeout_s`.
+        Returns None if the monitor has gone or does not respond within `timeout_s`.
 
-        A monitor that has detected the end of the process has sent its answer before, and may have exited.
+        A monitor that has detected the end of the process has sent its response before, and may have exited.
         """
         if not self.is_ours():
             return None
         self.send(message)
-        answer = b""
+        response = b""
         self._sock.settimeout(timeout_s)
         try:
-            while b"\n" not in answer and len(answer) < _MAX_RESPONSE_LENGTH:
+            while b"\n" not in response and len(response) < _MAX_RESPONSE_LENGTH:
                 data = self._sock.recv(4096)
                 if not data:
                     return None
-                answer += data
-            # A second answer may follow, that the whole run is over, if the last process left just then.
-            value = loads(answer.partition(b"\n")[0])
+                response += data
+            # A second response may follow, that the whole run is over, if the last process left just then.
+            value = loads(response.partition(b"\n")[0])
         except (OSError, ValueError):  # ValueError: another program of this user has bound the address
             return None
         finally:
@@ -263,7 +263,7 @@ def _command(run: str) -> list[str]:
 
 
 def python() -> str:
-    """The interpreter that runs the monitor.
+    """Return the interpreter that runs the monitor.
 
     This one, or the one of the same installation if Python is embedded in another program.
 

@@ -385,12 +385,12 @@ class Monitor:
         record = {"t": self.journal.clock.now_ms(), "what": "end", **ending.as_dict()}
         is_recorded = self.journal.json(frames.LIFECYCLE, record)
         is_recorded = is_recorded or self._files.reserve.write(frames.LIFECYCLE, record)
-        # Stop listening before the answers are sent: a process that attaches from now on must start a new
+        # Stop listening before the responses are sent: a process that attaches from now on must start a new
         # monitor.
         self._descriptors.unwatch(self.listener.fd)
         self.listener.close()
         # Answer before anything that may take long. Clients that have not asked yet, such as a wrapper that
-        # is about to, find the answer in their socket.
+        # is about to, find the response in their socket.
         for client in self._clients.values():
             client.send({"op": "done", "state": ending.state})
             self._descriptors.unwatch(client.fd)
@@ -416,7 +416,7 @@ class Monitor:
 
 
 def _integer(message: dict[str, Any], name: str, least: int = -(1 << 63), most: int = 1 << 63) -> int | None:
-    """An integer field of a message; None if it is missing or null.
+    """Return an integer field of a message; None if it is missing or null.
 
     Raises:
         ValueError: it has another type or is out of range.

@@ -167,7 +167,7 @@ def absent_here(scope: Scope, names: list[str]) -> dict[str, str]:
 
 
 def is_in_pid_namespace() -> bool:
-    """Whether this process is in a PID namespace of its own, as in a container.
+    """Return whether this process is in a PID namespace of its own, as in a container.
 
     The kernel then kills all its processes when the first one ends (pid_namespaces(7)). False if it is
     unknown.
@@ -199,7 +199,7 @@ def _create_journal(spec: dict[str, Any]) -> JournalWriter:
 
 
 def _redact(states: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-    """The states of the sources, without secrets in URLs."""
+    """Return the states of the sources, without secrets in URLs."""
     if any("://" in text for state in states.values() for text in state.values()):
         from runvitals.monitoring.environment import redaction  # few machines have such a source
 

@@ -44,12 +44,12 @@ class OomKillDetector:
         True
     """
 
-    __slots__ = ("_count", "_every_s", "_known", "check_at_s")
+    __slots__ = ("_count", "_every_s", "_last_count", "check_at_s")
 
     def __init__(self, count: OomKillCount) -> None:
         self._count = count
         self._every_s = HOST_CHECK_EVERY_S if count.host_wide else CHECK_EVERY_S
-        self._known = self._read()
+        self._last_count = self._read()
         self.check_at_s = 0.0
 
     def check(self, now_s: float, processes: Iterable[WatchedProcess]) -> None:
@@ -59,15 +59,15 @@ class OomKillDetector:
         to its end.
         """
         self.check_at_s = now_s + self._every_s * 0.995
-        before, self._known = self._known, self._read()
-        if _has_risen(before, self._known):
+        before, self._last_count = self._last_count, self._read()
+        if _has_risen(before, self._last_count):
             for process in processes:
                 if process.is_being_killed():
                     process.oom_killed = True
 
     def was_oom_killed(self, process: WatchedProcess) -> bool:
-        """Whether a process that SIGKILL has ended was killed for lack of memory."""
-        return process.oom_killed or _has_risen(self._known, self._read())
+        """Return whether a process that SIGKILL has ended was killed for lack of memory."""
+        return process.oom_killed or _has_risen(self._last_count, self._read())
 
     def _read(self) -> int | None:
         try:

@@ -1,4 +1,4 @@
-"""Who is at the other end of a local socket.
+"""The process and the user at the other end of a local socket.
 
 The monitor imports this alone: the rest of `socket_address` would cost it 0.05 MB.
 """
@@ -26,5 +26,5 @@ def peer_credentials(sock: _socket.socket) -> tuple[int, int]:
 
 
 def is_same_user(sock: _socket.socket) -> bool:
-    """Whether the peer belongs to our own user."""
+    """Return whether the peer belongs to our own user."""
     return peer_credentials(sock)[1] == os.geteuid()

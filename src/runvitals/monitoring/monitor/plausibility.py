@@ -123,7 +123,10 @@ class Plausibility:
         return list(faults.values())
 
     def _impossible_gauges(self, gauges: dict[str, float], checks: KeyChecks) -> Iterable[Fault]:
-        """The gauges that are out of range, and those computed from them. Rounds what is out by a little."""
+        """Yield the gauges that are out of range, and those computed from them.
+
+        Rounds what is out by a little.
+        """
         faults = []
         for position, (key, value) in enumerate(gauges.items()):
             least, most = checks.least[position], checks.most[position]
@@ -136,9 +139,9 @@ class Plausibility:
             else:
                 limits = f"{least:g} to {most:g} {range_of(key)[2]}".rstrip()
                 faults.append(Fault(key, value, position, f"{value:.12g} is left out: expected {limits}"))
-        places = {key: position for position, key in enumerate(gauges)}
+        positions = {key: position for position, key in enumerate(gauges)}
         for fault in faults:
-            yield from _derive(fault, gauges, places)
+            yield from _derive(fault, gauges, positions)
         yield from faults
 
     def _is_code(self, key: str, value: float) -> bool:
@@ -181,7 +184,7 @@ def codes() -> frozenset[float]:
 
 
 def with_reasons(state: dict[str, str], impossible: Mapping[str, str]) -> dict[str, str]:
-    """The state of a source, with what was left out and why.
+    """Return the state of a source, with what was left out and why.
 
     >>> with_reasons({"state": "on"}, {"gpu.0.gpu": "184213 is left out"})
     {'state': 'on', 'reason': 'gpu.0.gpu: 184213 is left out'}
@@ -192,17 +195,17 @@ def with_reasons(state: dict[str, str], impossible: Mapping[str, str]) -> dict[s
 
 
 def is_number(value: object) -> bool:
-    """Whether a value can be recorded. An int can be larger than the largest float64."""
+    """Return whether a value can be recorded. An int can be larger than the largest float64."""
     return isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 1023)
 
 
-def _derive(fault: Fault, gauges: Mapping[str, float], places: Mapping[str, int]) -> Iterable[Fault]:
-    """The share of an impossible amount, and the amount of an impossible share."""
+def _derive(fault: Fault, gauges: Mapping[str, float], positions: Mapping[str, int]) -> Iterable[Fault]:
+    """Yield the share of an impossible amount, and the amount of an impossible share."""
     name = _DERIVED.get(name_of(fault.key), "")
     key = f"{fault.key.rpartition('.')[0]}.{name.partition('.')[2]}"
     if name and key in gauges:
         reason = f"is left out: {name_of(fault.key).partition('.')[2]} is {fault.value:.12g}"
-        yield Fault(key, gauges[key], places[key], reason)
+        yield Fault(key, gauges[key], positions[key], reason)
 
 
 def _no_value(value: float) -> str:

@@ -57,7 +57,7 @@ class Predecessor:
 
     @classmethod
     def find(cls, folder: str, host: str, successor: str) -> Predecessor:
-        """The newest monitor of `host` in a run's folder other than the writer `successor`."""
+        """Return the newest monitor of `host` in a run's folder other than the writer `successor`."""
         name = f"monitor.{paths.safe_name(host)}"
         files_by_start = {}
         for writer, numbers in paths.segments(folder).items():
@@ -71,7 +71,7 @@ class Predecessor:
         return cls(newest[0], newest[-1])
 
     def baselines(self, boot_id: str) -> dict[str, float]:
-        """The raw totals of its counters at the run's first sample.
+        """Return the raw totals of its counters at the run's first sample.
 
         Empty after a reboot, which resets totals.
         """
@@ -86,7 +86,7 @@ class Predecessor:
 
 
 def _processes(lifecycle: list[dict[str, Any]]) -> list[EarlierProcess]:
-    """The processes that attached, and how they ended."""
+    """Return the processes that attached, and how they ended."""
     processes: dict[int, EarlierProcess] = {}
     for value in lifecycle:
         pid = int(value.get("pid") or 0)
@@ -108,7 +108,7 @@ def _read_range(path: str, start: int) -> bytes:
 
 
 def _times_ms(data: bytes) -> list[int]:
-    """The times of all records in part of a file."""
+    """Return the times of all records in part of a file."""
     samples_ms = [
         int.from_bytes(frame.payload[8:16], "little", signed=True)
         for frame in _records(data)

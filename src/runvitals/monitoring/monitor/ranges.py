@@ -86,7 +86,7 @@ UNLIMITED = -INFINITY, INFINITY, ""
 
 
 def name_of(key: str) -> str:
-    """The name of a key in the tables.
+    """Return the name of a key in the tables.
 
     >>> name_of("gpu.process.3.temp"), name_of("disk./data/v1.5.usagePercent"), name_of("cpu")
     ('gpu.temp', 'disk.usagePercent', 'cpu')
@@ -96,7 +96,7 @@ def name_of(key: str) -> str:
 
 
 def range_of(key: str) -> tuple[float, float, str]:
-    """The least and the most that a gauge may be, and its unit; infinite if its metric is not known.
+    """Return the least and the most that a gauge may be, and its unit; infinite if its metric is not known.
 
     >>> range_of("gpu.0.mig.7.0.smActive"), range_of("fridge.temp")
     ((0.0, 100.0, '%'), (-inf, inf, ''))

@@ -49,7 +49,7 @@ _SERVER_VARIABLES = (
 
 
 def address(directory: str, python: str = "") -> SocketAddress:
-    """The address of the relay of a data folder.
+    """Return the address of the relay of a data folder.
 
     Args:
         directory: the data folder.
@@ -212,11 +212,11 @@ class RelayConnection:
             return False
         if self._connected_s:
             if now_s - self._connected_s > _STABLE_S:
-                self._backoff.worked()
+                self._backoff.note_success()
             self._connected_s = 0.0
         if not self._backoff.due(now_s):
             return False
-        self._backoff.failed(now_s)
+        self._backoff.note_failure(now_s)
         sock = self._connect(self._directory)
         if sock is None:
             return False
@@ -238,7 +238,7 @@ class RelayConnection:
             self.close()
 
     def messages(self) -> list[Mapping[str, Any]]:
-        """The messages received since the last call. If the relay has gone, `fd` is -1 afterwards.
+        """Return the messages received since the last call. If the relay has gone, `fd` is -1 afterwards.
 
         Raises:
             ValueError: the relay sent something other than one JSON object per line.
@@ -266,19 +266,19 @@ class RelayConnection:
             self._sock, self.fd, self._buffer, self._unsent = None, -1, b"", b""
 
 
-def read_answer(sock: _socket.socket) -> dict[str, Any] | None:
+def read_response(sock: _socket.socket) -> dict[str, Any] | None:
     """Read a message from a relay. Returns None if the relay has gone or the socket's timeout has expired."""
-    answer = b""
-    while b"\n" not in answer:
+    response = b""
+    while b"\n" not in response:
         try:
             data = sock.recv(65536)
         except OSError:
             return None
         if not data:
             return None
-        answer += data
+        response += data
     try:
-        value = loads(answer.partition(b"\n")[0])
+        value = loads(response.partition(b"\n")[0])
     except ValueError:
         return None  # another program of this user has bound the address
     return value if isinstance(value, dict) else None
@@ -287,14 +287,14 @@ def read_answer(sock: _socket.socket) -> dict[str, Any] | None:
 def ask(
     directory: str, message: Mapping[str, object], timeout_s: float, python: str = ""
 ) -> dict[str, Any] | None:
-    """Send a message to the relay and return its answer; None if there is no relay or no answer in time."""
+    """Send a message to the relay and return its response; None without a relay or a response in time."""
     sock = connect(directory, python)
     if sock is None:
         return None
     sock.settimeout(timeout_s)
     try:
         sock.sendall(dumps(message) + b"\n", NO_SIGNAL)
-        return read_answer(sock)
+        return read_response(sock)
     except OSError:
         return None
     finally:

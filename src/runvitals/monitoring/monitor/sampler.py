@@ -71,7 +71,7 @@ class SampledSource:
             self.impossible.setdefault(key, reason)
 
     def state(self) -> dict[str, str]:
-        """Its state, with the reasons for missing parts and impossible readings."""
+        """Return its state, with the reasons for missing parts and impossible readings."""
         return with_reasons(state(self.collector), self.impossible)
 
 
@@ -175,7 +175,7 @@ class Sampler:
         self._mono_s = mono_s
 
     def _due(self, mono_s: float) -> list[SampledSource]:
-        """The sources that are due, in order. Determines when the others are due."""
+        """Return the sources that are due, in order. Determines when the others are due."""
         due = [source for source in self.sources if source.next_s <= mono_s]
         for source in due:
             source.next_s = mono_s + source.every_s * EARLY
@@ -208,14 +208,14 @@ class Sampler:
 
     def _note_failure(self, source: SampledSource, mono_s: float, error: Exception) -> None:
         source.failures += 1
-        source.backoff.failed(mono_s)
+        source.backoff.note_failure(mono_s)
         source.next_s = source.backoff.until_s
         self._others_due_s = float("-inf")
         if source.backoff.failures == 1:
             self.report(source.name, error)
 
     def _note_recovery(self, source: SampledSource) -> None:
-        source.backoff.worked()
+        source.backoff.note_success()
         source.absent, source.told = None, -1  # report its missing parts again, after the recovery
         self.report(source.name, None)
 

@@ -176,7 +176,7 @@ def _boot() -> str:
 
 
 def _socket_path(path: str, folder: int, name: str) -> str:
-    """The path of a socket file, by way of the folder's descriptor if possible.
+    """Return the path of a socket file, by way of the folder's descriptor if possible.
 
     The full path may be too long.
     """

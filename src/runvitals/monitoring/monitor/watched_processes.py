@@ -154,7 +154,7 @@ class WatchedProcess:
         self._end(GONE)
 
     def check(self, now_s: float) -> bool:
-        """Whether it has ended, if there is no pidfd to report it.
+        """Return whether it has ended, if there is no pidfd to report it.
 
         A process that has been closing for too long becomes `left`.
         """
@@ -173,7 +173,7 @@ class WatchedProcess:
         self.release()
 
     def is_being_killed(self) -> bool:
-        """Whether it is exiting or has a pending SIGKILL.
+        """Return whether it is exiting or has a pending SIGKILL.
 
         A large process takes seconds from the kill to its end.
         """
@@ -189,7 +189,7 @@ class WatchedProcess:
         return any(int(mask, 16) & _PENDING_KILL for mask in pending)
 
     def processor(self) -> int | None:
-        """The processor that its main thread last ran on; None if it has ended."""
+        """Return the processor that its main thread last ran on; None if it has ended."""
         if self._stat is None:
             return None
         try:
@@ -198,7 +198,7 @@ class WatchedProcess:
             return None
 
     def has_ended(self) -> bool:
-        """Whether it has ended, without a pidfd: its stat file cannot be read, or shows a zombie."""
+        """Return whether it has ended, without a pidfd: its stat file cannot be read, or shows a zombie."""
         if self._stat is None:
             return not self._exists()
         try:
@@ -284,7 +284,7 @@ def inherited_pidfd(fd: int, pid: int) -> int:
 
 
 def stop_signal(pid: int) -> int:
-    """The signal that requests a process to stop.
+    """Return the signal that requests a process to stop.
 
     SIGINT, as with Ctrl-C; SIGTERM if the process ignores SIGINT, as one does that a script started with `&`.
     """
@@ -297,7 +297,7 @@ def stop_signal(pid: int) -> int:
 
 
 def _ancestors_of(pid: int) -> list[int]:
-    """The processes that have started a process, from its parent on; empty where there is no /proc."""
+    """Return the processes that have started a process, from its parent on; empty where there is no /proc."""
     pids: list[int] = []
     while pid > 1 and len(pids) < _MAX_ANCESTORS:
         try:

@@ -35,7 +35,7 @@ class EarlierProcess:
 def ending_of(
     processes: Sequence[WatchedProcess], earlier: Iterable[EarlierProcess], stop_requested: bool
 ) -> Ending:
-    """The ending of a host whose processes are all over.
+    """Return the ending of a host whose processes are all over.
 
     Args:
         processes: those that this monitor has watched.
@@ -64,7 +64,7 @@ def ending_of(
 def _main_of(
     process: WatchedProcess, processes_by_role: Mapping[tuple[int, str], WatchedProcess | EarlierProcess]
 ) -> WatchedProcess | EarlierProcess | None:
-    """The process of the run that has started another one: the command only as a pool's parent."""
+    """Return the process of the run that has started another one: the command only as a pool's parent."""
     parent = process.about.get("parent")
     if parent is not None and (parent, "command") in processes_by_role:
         return processes_by_role[parent, "command"]

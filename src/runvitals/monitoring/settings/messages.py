@@ -35,15 +35,16 @@ def notify(text: str) -> None:
 
 
 def _may_hold_a_secret(text: str) -> bool:
-    """Whether the text contains an assignment or a long word that is not a path."""
+    """Return whether the text contains an assignment or a long word that is not a path."""
     return any(sign in text for sign in "=:@") or any(
         len(word) >= _MIN_TOKEN_LENGTH and not word.startswith("/") for word in text.split()
     )
 
 
 def _is_open(stream: TextIO) -> bool:
-    """Whether the stream can be written. Text left in the buffer of a stream without a descriptor would make
-    Python exit with code 120.
+    """Return whether the stream can be written.
+
+    Text left in the buffer of a stream without a descriptor would make Python exit with code 120.
     """
     try:
         os.fstat(stream.fileno())

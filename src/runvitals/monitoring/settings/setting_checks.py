@@ -1,5 +1,6 @@
-"""Validation of settings. Each function converts a value from Python, TOML or an environment variable to its
-proper type, and raises ValueError or TypeError if it is invalid.
+"""Checks of settings: each converts a value from Python, TOML or an environment variable to its proper type.
+
+They raise ValueError or TypeError if it is invalid.
 """
 
 from __future__ import annotations
@@ -19,18 +20,21 @@ _HIGHEST_INDEX = 2**31
 
 
 def number(low: float, high: float) -> Callable[[Any], float]:
+    """Return a check of numbers from `low` to `high`."""
+
     def check(value: Any) -> float:
         if isinstance(value, bool):
             raise TypeError
-        given = parse_number(value, low, high) if isinstance(value, str) else float(value)
-        if given is None or not low <= given <= high:
+        parsed = parse_number(value, low, high) if isinstance(value, str) else float(value)
+        if parsed is None or not low <= parsed <= high:
             raise ValueError
-        return given
+        return parsed
 
     return check
 
 
 def boolean(value: Any) -> bool:
+    """Check a boolean, or a word such as `yes` or `off`."""
     if isinstance(value, bool):
         return value
     word = str(value).strip().lower()
@@ -42,12 +46,14 @@ def boolean(value: Any) -> bool:
 
 
 def text(value: Any) -> str:
+    """Check a text, which may be empty."""
     if not isinstance(value, str):
         raise TypeError
     return value
 
 
 def name(value: Any) -> str:
+    """Check a name of 1 to 128 characters without slashes and control characters."""
     stripped = text(value).strip()
     if not stripped or len(stripped) > 128 or any(c in "/\\" for c in stripped):
         raise ValueError
@@ -57,6 +63,7 @@ def name(value: Any) -> str:
 
 
 def project(value: Any) -> str:
+    """Check the name of a project, which must work in addresses."""
     checked = name(value)
     if not can_be_addressed(checked):
         raise ValueError
@@ -64,10 +71,13 @@ def project(value: Any) -> str:
 
 
 def run_id(value: Any) -> str:
+    """Check the id of a run."""
     return paths.check_run_id(text(value))
 
 
 def one_of(*words: str) -> Callable[[Any], str]:
+    """Return a check of one of these words."""
+
     def check(value: Any) -> str:
         if value not in words:
             raise ValueError
@@ -77,7 +87,7 @@ def one_of(*words: str) -> Callable[[Any], str]:
 
 
 def list_of(item: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
-    """A list; as a string either JSON or comma-separated items."""
+    """Return a check of a list; as a string, JSON or items separated by commas."""
 
     def check(value: Any) -> list[Any]:
         if isinstance(value, str):
@@ -94,34 +104,37 @@ def list_of(item: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
 
 
 def index(value: Any) -> int:
+    """Check an index of at least 0."""
     if isinstance(value, str):
-        given = parse_integer(value.strip(), _HIGHEST_INDEX)
-        if given is None:
+        parsed = parse_integer(value.strip(), _HIGHEST_INDEX)
+        if parsed is None:
             raise ValueError
-        return given
+        return parsed
     if isinstance(value, (bool, float)) or not 0 <= int(value) <= _HIGHEST_INDEX:
         raise ValueError
     return int(value)
 
 
 def path(value: Any) -> str:
-    given = os.fspath(value)
-    if not isinstance(given, str):
+    """Check a path, which may be relative."""
+    path_text = os.fspath(value)
+    if not isinstance(path_text, str):
         raise TypeError
-    if b"\0" in os.fsencode(given):
+    if b"\0" in os.fsencode(path_text):
         raise ValueError
-    return given
+    return path_text
 
 
 def absolute_path(value: Any) -> str:
-    given = os.path.expanduser(path(text(value)))
-    if not os.path.isabs(given):
+    """Check an absolute path; `~` is the user's home."""
+    expanded = os.path.expanduser(path(text(value)))
+    if not os.path.isabs(expanded):
         raise ValueError
-    return given
+    return expanded
 
 
 def server(value: Any) -> str:
-    """A server URL. Passwords are rejected, because the URL is written into the run's folder."""
+    """Check a server URL. Passwords are rejected, because the URL is written into the run's folder."""
     url = text(value).strip().rstrip("/")
     scheme, separator, rest = url.partition("://")
     host = rest.partition("/")[0]
@@ -133,7 +146,7 @@ def server(value: Any) -> str:
 
 
 def destination(value: Any) -> str:
-    """A server's URL, `NAME` or `NAME:ADDRESS`. As with servers, a URL must not contain a password."""
+    """Check a destination: a URL without a password, `NAME` or `NAME:ADDRESS`."""
     spec = text(value).strip()
     if spec.startswith(("http:", "https:")):
         return server(spec)
@@ -146,6 +159,7 @@ def destination(value: Any) -> str:
 
 
 def labels(value: Any) -> dict[str, str]:
+    """Check labels, also as JSON or `name=value` separated by commas, and redact secrets in them."""
     if isinstance(value, str):
         value = loads(value) if value.lstrip().startswith("{") else _pairs(value)
     if not isinstance(value, Mapping):
@@ -168,4 +182,5 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def optional(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a check that also allows None."""
     return lambda value: None if value is None else check(value)

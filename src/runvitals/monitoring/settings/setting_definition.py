@@ -63,12 +63,12 @@ class Setting:
         self.hide = hide
         self.fallback = fallback
 
-    def shown(self, value: Any) -> Any:
-        """The value with secrets redacted."""
+    def redact(self, value: Any) -> Any:
+        """Return the value with secrets redacted."""
         return value if self.hide is None or not value else self.hide(value)
 
     def is_harmless(self, value: Any) -> bool:
-        """Whether an untrusted project file may set this. It may turn things off, but not on."""
+        """Return whether an untrusted project file may set this. It may turn things off, but not on."""
         return self.name in _HARMLESS and value in HARMLESS_VALUES.get(self.name, (value,))
 
     @property
@@ -77,7 +77,7 @@ class Setting:
         return f"RUNVITALS_{self.name.upper()}"
 
     def parse(self, value: Any, where: str) -> Any:
-        """The validated value; `where` says where it was set.
+        """Return the validated value; `where` says where it was set.
 
         Raises:
             SettingError: invalid value.
@@ -87,7 +87,7 @@ class Setting:
         except (ValueError, TypeError, OverflowError, RecursionError):
             from runvitals.monitoring.environment import redaction
 
-            shown = repr(redaction.entries(self.shown(value)))
+            shown = repr(redaction.entries(self.redact(value)))
             if len(shown) > _MAX_SHOWN_LENGTH:
                 shown = f"{shown[:_MAX_SHOWN_LENGTH]}…"
             raise SettingError(

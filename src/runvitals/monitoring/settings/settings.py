@@ -17,7 +17,7 @@ from runvitals.monitoring.settings import setting_checks as checks
 from runvitals.monitoring.settings import source_settings, trust
 from runvitals.monitoring.settings.setting_definition import Setting
 from runvitals.monitoring.settings.setting_definition import SettingError as SettingError
-from runvitals.monitoring.settings.settings_files import parsed, project_file, read, user_file
+from runvitals.monitoring.settings.settings_files import parse, project_file, read, user_file
 
 MODES = ("online", "offline", "disabled")
 RESUMES = ("allow", "must", "never")
@@ -244,12 +244,12 @@ class Settings:
         }
 
     def __repr__(self) -> str:
-        shown = (f"{name}={SETTINGS[name].shown(value)!r}" for name, value in self.given.items())
+        shown = (f"{name}={SETTINGS[name].redact(value)!r}" for name, value in self.given.items())
         return f"Settings({', '.join(shown)})"
 
 
 def find(name: str, where: str) -> Setting:
-    """The setting with this name.
+    """Return the setting with this name.
 
     Raises:
         SettingError: unknown setting; the message suggests the closest name.
@@ -264,21 +264,21 @@ def find(name: str, where: str) -> Setting:
     return setting
 
 
-def resolve(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dict[str, Any]:
-    """The value of every setting, from the source with the highest precedence that sets it.
+def resolve(arguments: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dict[str, Any]:
+    """Return the value of every setting, from the source with the highest precedence that sets it.
 
     Args:
-        given: values from code, already validated (`Settings.given`).
+        arguments: values from code, already validated (`Settings.given`).
         environ: the environment.
         cwd: where the search for a project file starts.
 
     Raises:
         SettingError: an unknown setting or an invalid value, from any source.
     """
-    return {name: value for name, (value, _) in trace(given, environ, cwd).items()}
+    return {name: value for name, (value, _) in trace(arguments, environ, cwd).items()}
 
 
-def trace(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dict[str, tuple[Any, str]]:
+def trace(arguments: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dict[str, tuple[Any, str]]:
     """Like `resolve`, with the origin of each value: name → (value, origin)."""
     values = {name: _default(setting, environ) for name, setting in SETTINGS.items()}
     users, projects = user_file(environ), project_file(cwd)
@@ -291,7 +291,7 @@ def trace(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dic
         if text:
             origin = f"environment variable {setting.variable}"
             values[setting.name] = (setting.parse(text, origin), origin)
-    values.update({name: (value, "argument") for name, value in given.items()})
+    values.update({name: (value, "argument") for name, value in arguments.items()})
     if projects is not None:
         _bind_headers(values, projects, environ)
     return values
@@ -306,8 +306,9 @@ def _default(setting: Setting, environ: Mapping[str, str]) -> tuple[Any, str]:
 
 
 def _bind_headers(values: dict[str, tuple[Any, str]], project: str, environ: Mapping[str, str]) -> None:
-    """Send headers only to exporters that the same source or the user configured, and never to exporters from
-    a project file that sets no headers itself, trusted or not.
+    """Send headers only to exporters that the same source or the user configured.
+
+    Exporters of a project file that sets no headers itself never get any, trusted or not.
     """
     headers, origin = values["openmetrics_headers"]
     named = [name for name in ("openmetrics_endpoints", "dcgm_exporter") if values[name][1] == project]
@@ -321,14 +322,14 @@ def _bind_headers(values: dict[str, tuple[Any, str]], project: str, environ: Map
 
 
 def needing_trust(table: Mapping[str, Any]) -> list[str]:
-    """The settings of a project file that apply only if the user trusts it."""
+    """Return the settings of a project file that apply only if the user trusts it."""
     return [
         name for name, value in table.items() if name in SETTINGS and not SETTINGS[name].is_harmless(value)
     ]
 
 
 def _of_user(path: str) -> dict[str, tuple[Any, str]]:
-    return _parsed(path, _table(path)[0])
+    return _parse_table(path, _table(path)[0])
 
 
 def _of_project(path: str, environ: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
@@ -337,10 +338,12 @@ def _of_project(path: str, environ: Mapping[str, str]) -> dict[str, tuple[Any, s
     why = trust.reason_untrusted(path, content, environ) if names else ""
     if why and _is_reporting_rank(environ):
         trust.warn_ignored(path, names, why, environ)
-    return _parsed(path, table, names if why else ())
+    return _parse_table(path, table, names if why else ())
 
 
-def _parsed(path: str, table: Mapping[str, Any], without: Collection[str] = ()) -> dict[str, tuple[Any, str]]:
+def _parse_table(
+    path: str, table: Mapping[str, Any], without: Collection[str] = ()
+) -> dict[str, tuple[Any, str]]:
     settings = {name: find(name, path) for name in table}
     return {
         name: (settings[name].parse(value, path), path)
@@ -352,7 +355,7 @@ def _parsed(path: str, table: Mapping[str, Any], without: Collection[str] = ()) 
 def _table(path: str) -> tuple[dict[str, Any], bytes]:
     try:
         content = read(path)
-        return parsed(path, content), content
+        return parse(path, content), content
     except ValueError as error:
         raise SettingError(str(error)) from None
 

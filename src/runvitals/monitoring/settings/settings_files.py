@@ -16,13 +16,13 @@ _MAX_BYTES = 1024 * 1024
 
 
 def user_file(environ: Mapping[str, str]) -> str | None:
-    """The user's settings file, or None."""
+    """Return the user's settings file, or None."""
     path = os.path.join(trust.home(environ), "settings.toml")
     return path if os.path.isfile(path) else None
 
 
 def project_file(cwd: str) -> str | None:
-    """The nearest `runvitals.toml` in `cwd` or a parent folder.
+    """Return the nearest `runvitals.toml` in `cwd` or a parent folder.
 
     Ignores files of other users in world-writable folders such as `/tmp`.
     """
@@ -38,7 +38,7 @@ def project_file(cwd: str) -> str | None:
 
 
 def _is_planted(path: str, folder: str) -> bool:
-    """Whether another user may have placed the file in a world-writable folder."""
+    """Return whether another user may have placed the file in a world-writable folder."""
     if not hasattr(os, "getuid"):
         return False
     try:
@@ -48,7 +48,7 @@ def _is_planted(path: str, folder: str) -> bool:
 
 
 def read(path: str) -> bytes:
-    """The content of a settings file.
+    """Return the content of a settings file.
 
     Raises:
         ValueError: the file cannot be read or is too large.
@@ -63,8 +63,8 @@ def read(path: str) -> bytes:
     return content
 
 
-def parsed(path: str, content: bytes) -> dict[str, Any]:
-    """The settings in a file's content, by name.
+def parse(path: str, content: bytes) -> dict[str, Any]:
+    """Return the settings in a file's content, by name.
 
     Raises:
         ValueError: invalid TOML.

@@ -34,7 +34,7 @@ def endpoints(value: Any) -> dict[str, str]:
 
 
 def url(value: Any) -> str:
-    """A URL that the HTTP client supports."""
+    """Return a URL that the HTTP client supports."""
     from runvitals.monitoring.collectors.plumbing.http import HttpAddress
 
     if not isinstance(value, str):
@@ -52,8 +52,10 @@ def headers(value: Any) -> dict[str, str]:
 
 
 def filters(value: Any) -> list[str] | dict[str, dict[str, str]]:
-    """Which scraped metrics to keep: regular expressions for ``endpoint.metric``, or a table that maps them
-    to expressions for labels. A string is JSON or one expression.
+    """Check the filters of scraped metrics.
+
+    They are regular expressions for ``endpoint.metric``, or a table that maps those to expressions for
+    labels. A string is JSON or one expression.
 
     Example:
         >>> filters('{"dcgm.*TEMP": {"gpu": "^[01]$"}}')
@@ -69,7 +71,7 @@ def filters(value: Any) -> list[str] | dict[str, dict[str, str]]:
 
 
 def file(value: Any) -> str:
-    """The absolute path of a readable file."""
+    """Return the absolute path of a readable file."""
     path = os.path.expanduser(value) if isinstance(value, str) else ""
     if not os.path.isabs(path) or not os.access(path, os.R_OK):
         raise ValueError
@@ -104,7 +106,7 @@ def names_only(value: Any) -> Any:
 def _of_labels(labels: Any) -> dict[str, str]:
     if not isinstance(labels, Mapping):
         raise TypeError
-    return {str(name): _expression(wanted) for name, wanted in labels.items()}
+    return {str(name): _expression(pattern) for name, pattern in labels.items()}
 
 
 def _expression(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Which project files the user trusts.
+"""The project files that the user trusts.
 
 A `runvitals.toml` can come with a cloned repository, so its author need not be the user. Untrusted,
 it may only change harmless settings. Settings that name servers, destinations, endpoints, paths or headers
@@ -25,19 +25,19 @@ def home(environ: Mapping[str, str]) -> str:
 
 
 def trust_file(environ: Mapping[str, str]) -> str:
-    """The file with the checksums."""
+    """Return the file with the checksums."""
     return os.path.join(home(environ), "trusted.json")
 
 
 def reason_untrusted(path: str, content: bytes, environ: Mapping[str, str]) -> str:
-    """Why a project file with this content is not trusted; "" if it is."""
+    """Return why a project file with this content is not trusted; "" if it is."""
     try:
-        known = listed(environ).get(os.path.realpath(path))
+        checksum = trusted_files(environ).get(os.path.realpath(path))
     except ValueError as error:
         return str(error)
-    if known is None:
+    if checksum is None:
         return "the file is not trusted"
-    return "" if known == _checksum(content) else "the file has changed since you trusted it"
+    return "" if checksum == _checksum(content) else "the file has changed since you trusted it"
 
 
 def trust(path: str, content: bytes, environ: Mapping[str, str]) -> None:
@@ -46,7 +46,7 @@ def trust(path: str, content: bytes, environ: Mapping[str, str]) -> None:
     Raises:
         ValueError: the trust file is not usable. OSError: it is not writable.
     """
-    _write({**listed(environ), os.path.realpath(path): _checksum(content)}, environ)
+    _write({**trusted_files(environ), os.path.realpath(path): _checksum(content)}, environ)
 
 
 def remove(path: str, environ: Mapping[str, str]) -> bool:
@@ -55,15 +55,15 @@ def remove(path: str, environ: Mapping[str, str]) -> bool:
     Raises:
         ValueError: the trust file is not usable. OSError: it is not writable.
     """
-    known = listed(environ)
-    was = known.pop(os.path.realpath(path), None) is not None
+    trusted = trusted_files(environ)
+    was = trusted.pop(os.path.realpath(path), None) is not None
     if was:
-        _write(known, environ)
+        _write(trusted, environ)
     return was
 
 
-def listed(environ: Mapping[str, str]) -> dict[str, str]:
-    """Path → SHA-256 of every trusted project file.
+def trusted_files(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return path → SHA-256 of every trusted project file.
 
     Raises:
         ValueError: the trust file cannot be read, or other users can write to it.

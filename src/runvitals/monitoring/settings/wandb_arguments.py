@@ -16,9 +16,9 @@ _ABSENT_OF_INIT = {
     "resume_from": "resume continues a run at its end; start a run with init() to go back",
 }
 RESUMES: dict[Any, str | None] = {True: "allow", False: None, "auto": "allow"}
-"""What W&B's values of `resume` mean here, besides those that are ours too."""
+"""Our values of `resume` for W&B's, without those that are the same."""
 MODES = {"shared": "online", "dryrun": "offline", "run": "online"}
-"""What W&B's modes mean here. Processes with one run id share a run in every mode."""
+"""Our modes for W&B's. Processes with one run id share a run in every mode."""
 _REINIT = {
     None: "return", "default": "return", False: "return", "return_previous": "return",
     True: "finish", "finish_previous": "finish",
@@ -79,23 +79,25 @@ def of_init(others: Mapping[str, Any]) -> None:
 
 
 def reinit(value: object) -> bool:
-    """Whether `init` finishes the open run instead of returning it.
+    """Return whether `init` finishes the open run instead of returning it.
 
     Raises:
         ValueError: several runs at once, which is not supported, or an unknown value.
     """
     if value == "create_new":
         raise ValueError("init(): reinit='create_new' is not supported; a process has one run at a time")
-    found = _REINIT.get(value) if isinstance(value, (str, bool, type(None))) else None
-    if found is None:
+    policy = _REINIT.get(value) if isinstance(value, (str, bool, type(None))) else None
+    if policy is None:
         raise ValueError(
             f"init(): reinit is {value!r}; expected True, False, return_previous or finish_previous"
         )
-    return found == "finish"
+    return policy == "finish"
 
 
-def chosen(config: Mapping[str, Any], without: Collection[str] | None, only: Collection[str] | None) -> Any:
-    """The entries of a configuration that `config_exclude_keys` and `config_include_keys` leave."""
+def select_entries(
+    config: Mapping[str, Any], without: Collection[str] | None, only: Collection[str] | None
+) -> Any:
+    """Return the entries of a configuration that `config_exclude_keys` and `config_include_keys` leave."""
     return {
         name: value
         for name, value in config.items()
@@ -104,7 +106,7 @@ def chosen(config: Mapping[str, Any], without: Collection[str] | None, only: Col
 
 
 def step_metric(x: str | None, others: Mapping[str, Any]) -> str | None:
-    """The x-axis that `define_metric` was given, under our name or W&B's.
+    """Return the x-axis that `define_metric` was given, under our name or W&B's.
 
     Raises:
         TypeError: an unknown argument.
@@ -116,12 +118,12 @@ def step_metric(x: str | None, others: Mapping[str, Any]) -> str | None:
     return x if named is None else named
 
 
-def own_settings(values: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+def own_settings(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """Settings with W&B's names replaced by ours. Those that change nothing here are left out, and listed.
 
     Args:
         values: as given.
-        known: the names of our settings.
+        names: the names of our settings.
 
     Raises:
         SettingError: a setting that names a credential.
@@ -130,28 +132,28 @@ def own_settings(values: Mapping[str, Any], known: Collection[str]) -> dict[str,
         >>> own_settings({"x_stats_sampling_interval": 5.0, "start_method": "thread"}, ())
         {'sampling_interval': 5.0}
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     ignored = []
     for name, value in values.items():
         if name in ("api_key", "identity_token_file"):
             raise SettingError(f"{name} (argument) is not a setting; use login() or `runvitals login`")
         if name == "console" and value in ("auto", "redirect", "wrap", "off"):
             ignored.append(name)
-        elif name in _SETTINGS or name in known:
-            found[_SETTINGS.get(name, name)] = value
+        elif name in _SETTINGS or name in names:
+            settings[_SETTINGS.get(name, name)] = value
         elif name == "x_label":
-            found["labels"] = {"label": str(value)}
+            settings["labels"] = {"label": str(value)}
         elif name.startswith(_SETTINGS_WITHOUT_EFFECT):
             ignored.append(name)
         else:
-            found[name] = value  # unknown: reported with the closest name
-    if "mode" in found:
-        found["mode"] = MODES.get(found["mode"], found["mode"])
-    if "resume" in found:
-        found["resume"] = RESUMES.get(found["resume"], found["resume"])
+            settings[name] = value  # unknown: reported with the closest name
+    if "mode" in settings:
+        settings["mode"] = MODES.get(settings["mode"], settings["mode"])
+    if "resume" in settings:
+        settings["resume"] = RESUMES.get(settings["resume"], settings["resume"])
     if ignored:
         notify(f"these settings of W&B have no effect here: {', '.join(sorted(ignored))}")
-    return found
+    return settings
 
 
 _MEDIA_WITHOUT_EFFECT = frozenset((

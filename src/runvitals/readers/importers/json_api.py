@@ -15,7 +15,7 @@ _FIRST_WAIT_S = 1.0
 _MAX_WAIT_S = 120.0
 _TIMEOUT_S = 120.0
 MAX_BYTES = 256 * 1024 * 1024
-"""Of a response, and of a file that is downloaded."""
+"""Bytes of a response, and of a downloaded file."""
 
 
 class ApiError(ValueError):
@@ -56,22 +56,22 @@ class JsonApi:
         self.url = self._http.url
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The JSON object that a GET returns.
+        """Return the JSON object that a GET returns.
 
         Raises:
             ApiError: the server rejected it.
             OSError: the server could not be reached, also after several tries.
         """
-        given = {name: value for name, value in (query or {}).items() if value is not None}
-        full = f"{path}?{urlencode(given, doseq=True, quote_via=quote)}" if given else path
+        parameters = {name: value for name, value in (query or {}).items() if value is not None}
+        full = f"{path}?{urlencode(parameters, doseq=True, quote_via=quote)}" if parameters else path
         return self._object(path, self._request("GET", full, None))
 
     def post(self, path: str, value: Mapping[str, Any]) -> dict[str, Any]:
-        """The JSON object that a POST returns; see `get`."""
+        """Return the JSON object that a POST returns; see `get`."""
         return self._object(path, self._request("POST", path, dumps(value)))
 
     def content(self, path: str) -> bytes | None:
-        """The content of a file; None if it is too large.
+        """Return the content of a file; None if it is too large.
 
         Raises:
             ApiError, OSError: see `get`.

@@ -1,4 +1,4 @@
-"""What an import did, and what it left out."""
+"""The result of an import, and what it left out."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _EXIT_CODES = {"finished": 0, "failed": 1}
 
 @dataclass(slots=True)
 class RunDescription:
-    """What a run is called, and when it started.
+    """The names of a run, and its start.
 
     Args:
         id: its id in the other system, which it keeps.
@@ -111,7 +111,7 @@ class RunDraft:
 
     @property
     def faults(self) -> Mapping[str, int]:
-        """What had to be changed to be recorded, with how often."""
+        """The kinds of values that had to be changed to be recorded, with how often."""
         return self._values.faults
 
     def __enter__(self) -> RunDraft:
@@ -222,10 +222,10 @@ class RunDraft:
             "tags": list(run.tags), "notes": run.notes, "entity": run.entity, "imported_from": run.source,
             **run.about,
         }  # fmt: skip
-        known = {key: value for key, value in about.items() if value}
-        place = {"role": "train", "rank": None, "writer": self._training.writer}
-        self._note(frames.LIFECYCLE, run.started_ms, what="attach", pid=_PID, **place)
-        self._note(frames.INFO, run.started_ms, run=redaction.entries(self._values.facts(known)))
+        facts = {key: value for key, value in about.items() if value}
+        process = {"role": "train", "rank": None, "writer": self._training.writer}
+        self._note(frames.LIFECYCLE, run.started_ms, what="attach", pid=_PID, **process)
+        self._note(frames.INFO, run.started_ms, run=redaction.entries(self._values.facts(facts)))
         self.info("config", run.config)
 
     def _monitor(self, host: str) -> JournalWriter:
@@ -233,8 +233,8 @@ class RunDraft:
 
     def _writer(self, role: str, host: str, **about: object) -> JournalWriter:
         pid = None if role == "monitor" else _PID
-        place = host if pid is None else f"{host}.{pid}"
-        name = f"{role}.{place}.{self._run.started_ms:x}"
+        process = host if pid is None else f"{host}.{pid}"
+        name = f"{role}.{process}.{self._run.started_ms:x}"
         if name not in self._journals:
             head = {"run": self._run.id, "project": self._run.project, "host": host, "role": role}
             team = {"entity": self._run.team} if self._run.team else {}
@@ -246,7 +246,7 @@ class RunDraft:
         self._monitor(self._host).json(type, {"t": time_ms, **value})
 
     def _time(self, time_ms: int) -> int:
-        """A valid time; the latest one is remembered."""
+        """Return a valid time; the latest one is remembered."""
         valid = min(max(int(time_ms), 0), TIME_MS - 1)
         self._last_ms = max(self._last_ms, valid)
         return valid

@@ -1,8 +1,7 @@
 """Reads runs, their series and their statistics from the journals in the data folder, running or ended."""
 
-from runvitals.model.event import Event
 from runvitals.model.host import Host
-from runvitals.model.run import Rank, Run
+from runvitals.model.run import Event, Rank, Run
 from runvitals.readers.journals.run_handle import OpenRun, open_run
 from runvitals.readers.journals.runs import RunList
 from runvitals.readers.journals.series import Columns, Series

@@ -34,7 +34,7 @@ class LoggedArtifact:
     name: str
     time_ms: int
     parts: dict[int, dict[str, Any]]
-    wanted: int
+    part_count: int
 
     @property
     def digest(self) -> str:
@@ -42,18 +42,18 @@ class LoggedArtifact:
         return str(next(iter(self.parts.values()))["digest"])
 
     def entries(self) -> list[ArtifactEntry]:
-        """Its files and references, by path."""
-        found = []
+        """Return its files and references, by path."""
+        entries = []
         for part in self.parts.values():
-            found += [
-                ArtifactEntry(one["path"], one["md5"], one["bytes"], None, one["sha256"])
-                for one in part.get("files") or ()
+            entries += [
+                ArtifactEntry(item["path"], item["md5"], item["bytes"], None, item["sha256"])
+                for item in part.get("files") or ()
             ]
-            found += [
-                ArtifactEntry(one["path"], one["digest"], one.get("bytes"), one["url"])
-                for one in part.get("references") or ()
+            entries += [
+                ArtifactEntry(item["path"], item["digest"], item.get("bytes"), item["url"])
+                for item in part.get("references") or ()
             ]
-        return sorted(found, key=lambda entry: entry.path)
+        return sorted(entries, key=lambda entry: entry.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class UsedArtifact:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactRecords:
-    """What a run recorded about artifacts."""
+    """The records of a run about artifacts."""
 
     logged: list[LoggedArtifact]
     used: list[UsedArtifact]
@@ -87,14 +87,16 @@ def artifact_records(
             if item.get("action") == "use":
                 used.append(UsedArtifact(run_id, str(item.get("artifact")), record.time_ms))
             elif item.get("action") == "log":
-                known = logged.setdefault(
+                current = logged.setdefault(
                     str(item.get("id")),
                     LoggedArtifact(
                         run_id, entity, project, record.value["key"], record.time_ms, {}, item["parts"]
                     ),
                 )
-                known.parts[item["part"]] = item
-    return ArtifactRecords([one for one in logged.values() if len(one.parts) == one.wanted], used)
+                current.parts[item["part"]] = item
+    return ArtifactRecords(
+        [artifact for artifact in logged.values() if len(artifact.parts) == artifact.part_count], used
+    )
 
 
 class LocalArtifacts:
@@ -112,7 +114,7 @@ class LocalArtifacts:
         self._directory = directory
 
     def find(self, address: ArtifactAddress) -> LocalVersion:
-        """The version that an address names.
+        """Return the version that an address names.
 
         Raises:
             UnknownArtifact: there is none.
@@ -123,24 +125,24 @@ class LocalArtifacts:
         raise UnknownArtifact(f"there is no artifact {address} on this machine")
 
     def with_digest(self, address: ArtifactAddress, digest: str) -> LocalVersion | None:
-        """The version of a name with these files; None if there is none."""
+        """Return the version of a name with these files; None if there is none."""
         for version in self.versions(address.project, address.name):
             if version.version.digest == digest:
                 return version
         return None
 
     def versions(self, project: str | None = None, name: str | None = None) -> list[LocalVersion]:
-        """All versions, of a project or name if given: by project and name, the oldest first."""
-        found: dict[tuple[str, str], list[LoggedArtifact]] = {}
+        """Return all versions, of a project or name if given: by project and name, the oldest first."""
+        by_name: dict[tuple[str, str], list[LoggedArtifact]] = {}
         used: list[UsedArtifact] = []
         for of_run in self._of_runs():
             used += of_run.used
-            for one in of_run.logged:
-                if project in (None, one.project) and name in (None, one.name):
-                    found.setdefault((one.project, one.name), []).append(one)
+            for artifact in of_run.logged:
+                if project in (None, artifact.project) and name in (None, artifact.name):
+                    by_name.setdefault((artifact.project, artifact.name), []).append(artifact)
         versions = []
-        for _, artifacts in sorted(found.items()):
-            versions += _numbered(artifacts, used, self._directory)
+        for _, artifacts in sorted(by_name.items()):
+            versions += _number_versions(artifacts, used, self._directory)
         return versions
 
     def _of_runs(self) -> Iterator[ArtifactRecords]:
@@ -171,13 +173,13 @@ class LocalVersion:
             UnknownArtifact: the run that logged it was deleted.
         """
         address = ArtifactAddress(None, self.version.project, self.version.name)
-        found = LocalArtifacts(self._directory).with_digest(address, self.version.digest)
-        if found is None:
+        version = LocalArtifacts(self._directory).with_digest(address, self.version.digest)
+        if version is None:
             raise UnknownArtifact(f"the artifact {address} is not on this machine any more")
-        self.version = found.version
+        self.version = version.version
 
     def entries(self) -> list[ArtifactEntry]:
-        """Its files and references, by path."""
+        """Return its files and references, by path."""
         return self._logged.entries()
 
     def copy(self, entry: ArtifactEntry, path: str) -> None:
@@ -198,14 +200,14 @@ class LocalVersion:
             raise
 
     def run(self, run_id: str) -> OpenRun:
-        """A run that logged or used it."""
+        """Return a run that logged or used it."""
         return open_run(run_id, self._directory)
 
 
 def _read(run_id: str, folder: str) -> ArtifactRecords:
-    """What a run recorded about artifacts. Only the files of writers that record such are read."""
+    """Read the records of a run about artifacts. Only the files of writers that record such are read."""
     project, entity = "", None
-    found: list[Record] = []
+    records: list[Record] = []
     for writer, segments in paths.segments(folder).items():
         if not writer.startswith(_WRITER):
             continue
@@ -214,29 +216,31 @@ def _read(run_id: str, folder: str) -> ArtifactRecords:
                 project = record.value.get("project") or project
                 entity = record.value.get("entity") or entity
             elif record.type == frames.MEDIA and record.value["kind"] == media.ARTIFACT:
-                found.append(record)
-    found.sort(key=lambda record: record.time_ms)
-    return artifact_records(run_id, project, entity, found)
+                records.append(record)
+    records.sort(key=lambda record: record.time_ms)
+    return artifact_records(run_id, project, entity, records)
 
 
-def _numbered(
+def _number_versions(
     artifacts: list[LoggedArtifact], used: list[UsedArtifact], directory: str | None
 ) -> list[LocalVersion]:
-    """The versions of a name. What was logged again has one version."""
+    """Return the versions of a name. What was logged again has one version."""
     first: dict[str, LoggedArtifact] = {}
     aliases: dict[str, int] = {}
-    for one in sorted(artifacts, key=lambda one: one.time_ms):
-        if one.digest not in first:
+    for artifact in sorted(artifacts, key=lambda artifact: artifact.time_ms):
+        if artifact.digest not in first:
             aliases[LATEST] = len(first)
-            first[one.digest] = one
-        number = list(first).index(one.digest)
-        aliases.update(dict.fromkeys(one.parts[0].get("aliases") or (), number))
+            first[artifact.digest] = artifact
+        number = list(first).index(artifact.digest)
+        aliases.update(dict.fromkeys(artifact.parts[0].get("aliases") or (), number))
     versions = []
-    for number, one in enumerate(first.values()):
-        version = _version(one, number, tuple(sorted(a for a, n in aliases.items() if n == number)))
+    for number, artifact in enumerate(first.values()):
+        version = _version(artifact, number, tuple(sorted(a for a, n in aliases.items() if n == number)))
         name = f"{version.project}/{version.name}:v{number}"
         users = [use.run for use in used if use.artifact in (name, f"{version.entity}/{name}")]
-        versions.append(LocalVersion(one, replace(version, used_by=tuple(dict.fromkeys(users))), directory))
+        versions.append(
+            LocalVersion(artifact, replace(version, used_by=tuple(dict.fromkeys(users))), directory)
+        )
     return versions
 
 

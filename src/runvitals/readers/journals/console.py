@@ -22,7 +22,7 @@ class ConsoleText:
 
 
 def parse(payload: bytes, writer: str) -> ConsoleText:
-    """The output in a CONSOLE record."""
+    """Return the output in a CONSOLE record."""
     stream, time_ms = CONSOLE_HEAD.unpack_from(payload)
     return ConsoleText(
         time_ms, STREAMS[stream], payload[CONSOLE_HEAD.size :].decode("utf-8", "replace"), writer
@@ -47,5 +47,5 @@ class Console:
             self.cut = True
 
     def pieces(self) -> list[ConsoleText]:
-        """The output of all processes, ordered by time."""
+        """Return the output of all processes, ordered by time."""
         return sorted(self._pieces, key=lambda piece: piece.time_ms)

@@ -45,7 +45,7 @@ class WriterFileEnds:
         """Whether the newest file was empty when it was last read."""
         return self._signature is not None and self._signature[1] == 0
 
-    def changed(self, segments: Sequence[int]) -> bool:
+    def has_changed(self, segments: Sequence[int]) -> bool:
         """Whether the newest file has a different number, size or modification time than when last read."""
         return self._signature_of(segments[-1]) != self._signature
 
@@ -60,7 +60,7 @@ class WriterFileEnds:
         return paths.segment_path(self.folder, self.writer, segment)
 
     def records(self, segments: Sequence[int]) -> list[Record]:
-        """The records at the ends of the files, in order, including the newest sample.
+        """Return the records at the ends of the files, in order, including the newest sample.
 
         Raises:
             OSError: a file cannot be read.
@@ -144,7 +144,9 @@ class WriterFileEnds:
 
 
 def naming_records(folder: str, writer: str, segments: Sequence[int]) -> Iterator[Record]:
-    """The records at the ends of a writer's files that may name the run. Samples and rows are not decoded.
+    """Yield the records at the ends of a writer's files that may name the run.
+
+    Samples and rows are not decoded.
 
     Raises:
         OSError: a file cannot be read.
@@ -170,5 +172,8 @@ def _has_summary(frame: frames.Frame) -> bool:
 
 
 def _frames_in(path: str, start: int, length: int) -> Iterator[frames.Frame]:
-    """The complete frames in part of a file, also from sealed blocks. The full reader reports damage."""
+    """Yield the complete frames in part of a file, also from sealed blocks.
+
+    The full reader reports damage.
+    """
     yield from whole_records(paths.read_range(path, start, length))

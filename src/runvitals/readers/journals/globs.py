@@ -18,7 +18,7 @@ _WILDCARDS = frozenset("*?[")
 
 
 def is_glob(text: str) -> bool:
-    """Whether a text contains a wildcard."""
+    """Return whether a text contains a wildcard."""
     return not _WILDCARDS.isdisjoint(text)
 
 
@@ -74,13 +74,13 @@ class Glob:
 
 @lru_cache(256)
 def star_glob(text: str) -> Glob:
-    """A compiled glob in which only `*` is special, cached."""
+    """Return a compiled glob in which only `*` is special, cached."""
     return Glob(text.replace("[", "[[]").replace("?", "[?]"))
 
 
 @lru_cache(256)
 def glob(text: str) -> Glob:
-    """A compiled glob, cached."""
+    """Return a compiled glob, cached."""
     return Glob(text)
 
 
@@ -109,13 +109,13 @@ def _parts(text: str) -> list[tuple[str, int]]:
 
 
 def _end_of_set(text: str, start: int) -> int:
-    """The position of the `]` that closes a set starting at `start`; -1 if there is none."""
+    """Return the position of the `]` that closes a set starting at `start`; -1 if there is none."""
     first = start + 1 if text[start : start + 1] == "!" else start
     return text.find("]", first + 1)
 
 
 def _one_of(letters: str) -> str:
-    """A set as a regular expression. An empty range (`[z-a]`) matches nothing."""
+    """Return a set as a regular expression. An empty range (`[z-a]`) matches nothing."""
     no = letters.startswith("!")
     chosen: list[str] = []
     letters = letters[no:]

@@ -69,7 +69,7 @@ class History:
 
 
 def numbers(data: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """The numbers of a row, by dotted name.
+    """Return the numbers of a row, by dotted name.
 
     Example:
         >>> dict(numbers({"loss": 0.5, "train": {"acc": 1}, "note": "x"}))
@@ -79,7 +79,7 @@ def numbers(data: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """All values of a row, by dotted name.
+    """Yield all values of a row, by dotted name.
 
     Example:
         >>> dict(leaves({"loss": 0.5, "train": {"acc": 1}, "note": "x"}))

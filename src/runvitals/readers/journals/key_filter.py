@@ -62,18 +62,18 @@ class KeyFilter:
 
 
 def find(key: str) -> Match | None:
-    """The metric of a key by any name: ours, W&B's or MLflow's."""
+    """Return the metric of a key by any name: ours, W&B's or MLflow's."""
     return DEFINITIONS.find(key) or DEFINITIONS.find(without_prefix(key)) or mlflow.from_mlflow(key)
 
 
 def canonical(key: str) -> str:
-    """Our name of a key; the key itself if it is unknown."""
+    """Return our name of a key; the key itself if it is unknown."""
     match = find(key)
     return key if match is None else match.key
 
 
 def unit(key: str) -> str:
-    """The unit of a key's values; MLflow's unit for an MLflow name, "" for an unknown key."""
+    """Return the unit of a key's values; MLflow's unit for an MLflow name, "" for an unknown key."""
     match = DEFINITIONS.find(key)
     if match is not None:
         return match.metric.unit
@@ -82,7 +82,7 @@ def unit(key: str) -> str:
 
 @lru_cache(16_384)
 def spellings(key: str) -> tuple[str, ...]:
-    """The key and all its aliases."""
+    """Return the key and all its aliases."""
     match = DEFINITIONS.find(key)
     if match is None:
         return (key,)
@@ -98,7 +98,7 @@ def mlflow_spellings(key: str) -> tuple[str, ...]:
 
 
 def without_prefix(pattern: str) -> str:
-    """A W&B key or glob without the prefix `system.`; others unchanged."""
+    """Return a W&B key or glob without the prefix `system.`; others unchanged."""
     if DEFINITIONS.find(pattern) is not None or not pattern.startswith(_WANDB_PREFIX):
         return pattern
     rest = pattern.removeprefix(_WANDB_PREFIX)
@@ -107,7 +107,7 @@ def without_prefix(pattern: str) -> str:
 
 
 def _possible_keys(pattern: str) -> tuple[str, ...]:
-    """A pattern, and the keys of which it may be another name."""
+    """Return a pattern, and the keys of which it may be another name."""
     if mlflow.from_mlflow(pattern) is not None and DEFINITIONS.find(pattern) is None:
         return (pattern, mlflow.bare(pattern))
     return (pattern, canonical(pattern))

@@ -12,7 +12,7 @@ from runvitals.model import media
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
 
 KEPT_BYTES = 64 * 1024 * 1024
-"""Of records, in memory. Of a run with more, the oldest are left out."""
+"""Bytes of a run's records in memory. Of a run with more, the oldest are left out."""
 
 
 class MediaLog:
@@ -36,43 +36,43 @@ class MediaLog:
 
     def keys(self) -> list[MediaKey]:
         """The names of everything logged, in order of first use; not those of saved files and artifacts."""
-        found = []
+        keys = []
         for key, records in self._records.items():
             logged = [record for record in records if record.value["kind"] not in media.NOT_LOGGED]
             steps = [record.value["step"] for record in logged if record.value["step"] is not None]
             if logged:
                 last_ms = max(record.time_ms for record in logged)
                 extent = (min(steps, default=None), max(steps, default=None))
-                found.append(MediaKey(key, logged[-1].value["kind"], len(logged), *extent, last_ms))
-        return found
+                keys.append(MediaKey(key, logged[-1].value["kind"], len(logged), *extent, last_ms))
+        return keys
 
     def of(self, key: str) -> list[Record]:
-        """The records of a key, in the order of their journal."""
+        """Return the records of a key, in the order of their journal."""
         return [record for record in self._records.get(key, []) if record.value["kind"] != media.ARTIFACT]
 
     def files(self, folder: str) -> list[SavedFile]:
-        """The saved files, by name, each as it was last saved."""
+        """Return the saved files, by name, each as it was last saved."""
         newest: dict[str, Record] = {}
         for key, records in self._records.items():
             saved = [record for record in records if record.value["kind"] == media.FILE]
             if saved:
                 # Of those of one millisecond the last: `max` returns the first.
                 newest[key] = max(reversed(saved), key=lambda record: record.time_ms)
-        found = (_saved_file(folder, record) for _, record in sorted(newest.items()))
-        return [file for file in found if file is not None]
+        files = (_saved_file(folder, record) for _, record in sorted(newest.items()))
+        return [file for file in files if file is not None]
 
     def artifacts(self) -> list[Record]:
-        """The records about artifacts, in the order of their times."""
-        found = [
+        """Return the records about artifacts, in the order of their times."""
+        artifacts = [
             record
             for records in self._records.values()
             for record in records
             if record.value["kind"] == media.ARTIFACT
         ]
-        return sorted(found, key=lambda record: record.time_ms)
+        return sorted(artifacts, key=lambda record: record.time_ms)
 
     def names(self, sha256: str) -> bool:
-        """Whether a record names a file."""
+        """Return whether a record names a file."""
         return any(
             file["sha256"] == sha256
             for records in self._records.values()
@@ -82,7 +82,7 @@ class MediaLog:
 
 
 def logged_media(record: Record, rank: int | None, host: str) -> LoggedMedia:
-    """What a MEDIA record of a process recorded."""
+    """Read a MEDIA record of a process."""
     value = record.value
     return LoggedMedia(value["key"], value["kind"], value["step"], record.time_ms, rank, host, value["items"])
 
@@ -103,7 +103,7 @@ def _saved_file(folder: str, record: Record) -> SavedFile | None:
 
 
 def saved_files(folder: str) -> list[SavedFile]:
-    """The files that a run has saved so far, by name; none if its folder was deleted or replaced."""
+    """Return the files that a run has saved so far, by name; none if its folder was deleted or replaced."""
     log = MediaLog()
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         for record in read_run(folder):

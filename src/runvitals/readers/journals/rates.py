@@ -30,7 +30,7 @@ class Rate:
 
 
 def rate_of(counter: str) -> Rate | None:
-    """The rate that is derived from a counter, or None.
+    """Return the rate that is derived from a counter, or None.
 
     Example:
         >>> rate_of("disk.in").key
@@ -43,8 +43,8 @@ def rate_of(counter: str) -> Rate | None:
     return None if metric is None else Rate(metric.key.format(**match.labels), counter, metric.factor)
 
 
-def between(t0_ms: int, value0: float, t1_ms: int, value1: float, factor: float) -> float:
-    """The rate between two samples of a counter; NaN after a reset, at a gap, or if no time passed."""
+def rate_between(t0_ms: int, value0: float, t1_ms: int, value1: float, factor: float) -> float:
+    """Return the rate between two samples of a counter; NaN after a reset, at a gap, or if no time passed."""
     growth = value1 - value0
     if isnan(growth) or growth < 0 or t1_ms <= t0_ms:
         return NAN
@@ -67,7 +67,7 @@ def derive(t: Any, values: Any, factor: float) -> tuple[Any, Any]:
 
 def _derive_lists(t: Sequence[int], values: Sequence[float], factor: float) -> tuple[list[int], list[float]]:
     pairs = zip(t, values, t[1:], values[1:], strict=False)
-    return list(t[1:]), [between(*pair, factor) for pair in pairs]
+    return list(t[1:]), [rate_between(*pair, factor) for pair in pairs]
 
 
 def _derive_arrays(t: Any, values: Any, factor: float) -> tuple[Any, Any]:

@@ -99,13 +99,13 @@ class RunReader:
         return [*skipped, *damage, *empty, *cut, *self.facts.problems]
 
     def run(self, now_ms: int) -> Run:
-        """The run as of `now_ms` (ms UTC)."""
+        """Return the run as of `now_ms` (ms UTC)."""
         run = self.facts.run(now_ms)
         run.problems[:] = self.problems()
         return run
 
     def groups(self) -> dict[tuple[str, str], list[str]]:
-        """The writers of each (host, role), oldest first."""
+        """Return the writers of each (host, role), oldest first."""
         groups: dict[tuple[str, str], list[str]] = {}
         for writer in sorted(
             self.facts.writers.values(),
@@ -115,12 +115,12 @@ class RunReader:
         return groups
 
     def logged_media(self, key: str) -> list[LoggedMedia]:
-        """What was logged under a name, by step."""
-        found = []
+        """Return the media logged under a name, by step."""
+        logged = []
         for record in self.media.of(key):
             writer = self.facts.writer(record.writer)
-            found.append(logged_media(record, writer.rank, writer.host))
-        return sorted(found, key=lambda media: media.order)
+            logged.append(logged_media(record, writer.rank, writer.host))
+        return sorted(logged, key=lambda media: media.order)
 
     def columns(self, patterns: Iterable[str] = (), host: str | None = None) -> Columns:
         """The series of all keys that match a pattern, on all hosts or one, including derived rates."""

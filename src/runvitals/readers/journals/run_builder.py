@@ -12,10 +12,9 @@ from runvitals.journal.paths import role_and_host
 from runvitals.journal.records import Record
 from runvitals.model.defined_metrics import defined_metrics
 from runvitals.model.ending import Ending
-from runvitals.model.event import Event
 from runvitals.model.host import Host, hosts_of
 from runvitals.model.records import LOST, lost_records
-from runvitals.model.run import Rank, Run
+from runvitals.model.run import Event, Rank, Run
 from runvitals.model.state import MONITOR, RUNNING, TRAIN, silence_ms, worst
 from runvitals.model.summary import SummaryRules, WriterSummary, combined_summary
 
@@ -47,11 +46,14 @@ class WriterStatus:
     clock: RunClock | None = None
 
     def now_ms(self, now_ms: int) -> int:
-        """The time on its clock at our `now_ms`. They differ if our clock was set since the run started."""
+        """Return the time on its clock at our `now_ms`.
+
+        They differ if our clock was set since the run started.
+        """
         return now_ms if self.clock is None else now_ms - self.clock.ahead_ms()
 
     def is_alive(self, now_ms: int) -> bool:
-        """Whether its newest record is recent enough for it to count as running."""
+        """Return whether its newest record is recent enough for it to count as running."""
         silent_ms = self.now_ms(now_ms) - self.last_ms
         return -_FUTURE_MS <= silent_ms <= silence_ms(self.interval_s)
 
@@ -118,15 +120,15 @@ class RunBuilder:
             fold(self, writer, record.time_ms, record.value)
 
     def writer(self, name: str) -> WriterStatus:
-        """A writer by name. Before its first record, role and host are taken from the name."""
+        """Return a writer by name. Before its first record, role and host are taken from the name."""
         writer = self.writers.get(name)
         if writer is None:
             writer = self.writers[name] = WriterStatus(name, *role_and_host(name))
         return writer
 
     def _sample(self, writer: WriterStatus, record: Record) -> None:
-        known = self.last.get(writer.host)
-        if writer.role == MONITOR and (known is None or record.time_ms >= known.time_ms):
+        last_sample = self.last.get(writer.host)
+        if writer.role == MONITOR and (last_sample is None or record.time_ms >= last_sample.time_ms):
             self.last[writer.host] = record
 
     def _start(self, writer: WriterStatus, time_ms: int, value: dict[str, Any]) -> None:
@@ -167,7 +169,7 @@ class RunBuilder:
         return self._logged.setdefault(writer.name, WriterSummary())
 
     def _summary(self) -> dict[str, Any]:
-        """The aggregates of logged values, overridden by entries that were set by hand."""
+        """Return the aggregates of logged values, overridden by entries that were set by hand."""
         rules = SummaryRules()
         rules.define(self._section("metrics"))
         return {**combined_summary(self._logged.values(), rules), **self._section("summary")}
@@ -186,11 +188,11 @@ class RunBuilder:
     def _lifecycle(self, writer: WriterStatus, time_ms: int, value: dict[str, Any]) -> None:
         what = value["what"]
         if what == "attach":
-            self._set_rank(writer.host, value["pid"], **_known(value, "rank", "local_rank", "world_size"))
+            self._set_rank(writer.host, value["pid"], **_pick(value, "rank", "local_rank", "world_size"))
         elif what == "finish":
-            self._set_rank(writer.host, value["pid"], ended_ms=time_ms, **_known(value, "exit_code"))
+            self._set_rank(writer.host, value["pid"], ended_ms=time_ms, **_pick(value, "exit_code"))
         elif what == "exit":
-            how = _known(value, "exit_code", "signal", "out_of_memory")
+            how = _pick(value, "exit_code", "signal", "out_of_memory")
             self._set_rank(writer.host, value["pid"], ended_ms=time_ms, **how)
         elif what == "gap":
             since = int(value["since"])
@@ -198,14 +200,14 @@ class RunBuilder:
             text = f"no samples for {silent_s:.1f} s: the monitor was restarted"
             self.events.append(Event(time_ms, "gap", "warning", text, writer.host, None, {"since": since}))
         elif what == "end":
-            writer.ending = Ending(value["state"], **_known(value, "exit_code", "signal", "out_of_memory"))
+            writer.ending = Ending(value["state"], **_pick(value, "exit_code", "signal", "out_of_memory"))
 
     def _set_rank(self, host: str, pid: int, **facts: Any) -> None:
-        known = self._ranks.get((host, pid)) or Rank(host, pid)
-        self._ranks[host, pid] = replace(known, **facts)
+        rank = self._ranks.get((host, pid)) or Rank(host, pid)
+        self._ranks[host, pid] = replace(rank, **facts)
 
     def _command(self) -> list[str]:
-        """The command line, from the first host that reports it."""
+        """Return the command line, from the first host that reports it."""
         machines = (merged.values.get("command") for merged in self._machines.values())
         return next((words for words in map(_texts, machines) if words), [])
 
@@ -214,12 +216,12 @@ class RunBuilder:
         return merged.values if merged is not None else {}
 
     def hosts(self, now_ms: int) -> list[Host]:
-        """All hosts, in the order they joined."""
+        """Return all hosts, in the order they joined."""
         writers = sorted(self.writers.values(), key=lambda writer: (writer.started_ms, writer.name))
         return hosts_of(writers, lambda writer: writer.is_alive(now_ms))
 
     def run(self, now_ms: int) -> Run:
-        """The run as it stands at `now_ms` (milliseconds UTC)."""
+        """Return the run as it stands at `now_ms` (milliseconds UTC)."""
         hosts = self.hosts(now_ms)
         ending = worst(host.ending for host in hosts)
         started_ms = min(
@@ -272,8 +274,8 @@ def _this_boot() -> str:
     return boot_id()
 
 
-def _known(value: dict[str, Any], *names: str) -> dict[str, Any]:
-    """The fields of a record that are set. A missing field does not overwrite a known value."""
+def _pick(value: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return the fields of a record that are set. A missing field does not overwrite a known value."""
     return {name: value[name] for name in names if value.get(name) is not None}
 
 

@@ -49,7 +49,7 @@ SystemStatistics = Mapping[str, Mapping[str, float]]
 
 
 def matching(runs: Iterable[Run], run_filter: Filter, statistics: SystemStatistics = _NONE) -> list[Run]:
-    """The runs that match a filter, in the same order."""
+    """Return the runs that match a filter, in the same order."""
     return [run for run in runs if _matches(run, run_filter, statistics)]
 
 
@@ -73,19 +73,19 @@ def _matches(run: Run, run_filter: Filter, statistics: SystemStatistics) -> bool
 
 
 def _meets(run: Run, term: Term, statistics: SystemStatistics) -> bool:
-    """Whether a term holds."""
+    """Return whether a term holds."""
     return _holds_of(run, term.condition, statistics) != term.negated
 
 
 def _holds_of(run: Run, condition: Any, statistics: SystemStatistics) -> bool:
     if isinstance(condition, AnyOf):
-        return any(_meets(run, one, statistics) for one in condition.terms)
+        return any(_meets(run, term, statistics) for term in condition.terms)
     if isinstance(condition, AllOf):
-        return all(_meets(run, one, statistics) for one in condition.terms)
+        return all(_meets(run, term, statistics) for term in condition.terms)
     if isinstance(condition, HasField):
         return _has_field(run, condition.field, statistics)
     if isinstance(condition, Words):
-        return condition.text.casefold().strip() in _searched(run)
+        return condition.text.casefold().strip() in _text_of(run)
     if isinstance(condition, Labelled):
         folds = condition.label in ("name", "note")
         return any(
@@ -95,13 +95,13 @@ def _holds_of(run: Run, condition: Any, statistics: SystemStatistics) -> bool:
         )
     assert isinstance(condition, FieldComparison)
     return any(
-        _matches_field(run, one) if isinstance(one, FieldMatch) else _holds(run, one, statistics)
-        for one in condition.alternatives
+        _matches_field(run, term) if isinstance(term, FieldMatch) else _holds(run, term, statistics)
+        for term in condition.alternatives
     )
 
 
 def _labels(run: Run, condition: Labelled) -> list[str]:
-    """The texts of a label of a run."""
+    """Return the texts of a label of a run."""
     of_run: dict[str, Callable[[], list[str]]] = {
         "state": lambda: [run.state],
         "tag": lambda: run.tags,
@@ -121,14 +121,14 @@ def _labels(run: Run, condition: Labelled) -> list[str]:
 
 
 def _matches_pattern(text: str, pattern: TextPattern, folds: bool) -> bool:
-    wanted = pattern.text
+    expected = pattern.text
     if folds and pattern.kind in ("glob", "substring"):
-        text, wanted = ascii_lower(text), ascii_lower(wanted)
+        text, expected = ascii_lower(text), ascii_lower(expected)
     if pattern.kind == "exact":
-        return text == wanted
+        return text == expected
     if pattern.kind == "regex":
         return finder(pattern.text)(text)
-    return wanted in text if pattern.kind == "substring" else star_glob(wanted)(text)
+    return expected in text if pattern.kind == "substring" else star_glob(expected)(text)
 
 
 def _matches_field(run: Run, match: FieldMatch) -> bool:
@@ -161,11 +161,11 @@ def _devices(run: Run) -> list[str]:
 
 
 def _has_words(run: Run, words: Sequence[str]) -> bool:
-    text = _searched(run)
+    text = _text_of(run)
     return all(word in text for word in words)
 
 
-def _searched(run: Run) -> str:
+def _text_of(run: Run) -> str:
     about = {
         "name": run.name,
         "group": run.group,
@@ -177,15 +177,19 @@ def _searched(run: Run) -> str:
 
 
 def _holds(run: Run, predicate: Predicate, statistics: SystemStatistics) -> bool:
-    value, wanted = value_of(run, predicate.field, statistics), predicate.scalar
-    if value is None or value.kind != wanted.kind:
+    value, expected = value_of(run, predicate.field, statistics), predicate.scalar
+    if value is None or value.kind != expected.kind:
         return False
     compare = _COMPARE[predicate.operator]
-    return compare(value.number, wanted.number) if wanted.kind == NUMBER else compare(value.text, wanted.text)
+    return (
+        compare(value.number, expected.number)
+        if expected.kind == NUMBER
+        else compare(value.text, expected.text)
+    )
 
 
 def value_of(run: Run, name: str, statistics: SystemStatistics) -> Scalar | None:
-    """The value of a column or field of a run in comparable form; None if it is missing."""
+    """Return the value of a column or field of a run in comparable form; None if it is missing."""
     if is_statistic(name):
         return fields.scalar(statistics.get(run.id, {}).get(name))
     if is_field(name):
@@ -198,15 +202,15 @@ def value_of(run: Run, name: str, statistics: SystemStatistics) -> Scalar | None
     return fields.scalar(getattr(run, name))
 
 
-def ordered(
+def sort_runs(
     runs: Iterable[Run], sort: RunSort, statistics: SystemStatistics = _NONE
 ) -> list[tuple[_SortKey, Run]]:
-    """The runs in a sort order, each with its sort key: numbers before texts, missing values last."""
+    """Return the runs in a sort order, each with its sort key: numbers before texts, missing values last."""
     placed = [(_sort_key(run, sort, statistics), run) for run in runs]
     placed.sort(key=lambda entry: entry[0][-1])
-    for part, one in reversed(list(enumerate(sort.parts))):
+    for part, criterion in reversed(list(enumerate(sort.parts))):
         # Sorting is stable: runs with equal values stay in the order of the later parts and of their ids.
-        placed.sort(key=lambda entry: _in_order(entry[0][part], one.descending))
+        placed.sort(key=lambda entry: _in_order(entry[0][part], criterion.descending))
     return placed
 
 
@@ -226,15 +230,15 @@ class _Reversed:
 
 
 def _in_order(part: tuple[int, Any], descending: bool) -> tuple[int, Any]:
-    """What one part of a sort key is ordered by; without a value, the newest first."""
+    """Return the key that orders one part of a sort key; without a value, the newest first."""
     kind, value = part
     return kind, _Reversed(value) if descending or kind == _MISSING else value
 
 
 def _sort_key(run: Run, sort: RunSort, statistics: SystemStatistics) -> _SortKey:
     parts: list[tuple[int, Any]] = []
-    for one in sort.parts:
-        value = value_of(run, one.by, statistics)
+    for criterion in sort.parts:
+        value = value_of(run, criterion.by, statistics)
         if value is None:
             parts.append((_MISSING, 0 if sort.then else run.started_ms))
         else:
@@ -243,7 +247,7 @@ def _sort_key(run: Run, sort: RunSort, statistics: SystemStatistics) -> _SortKey
 
 
 def runs_after(runs: Sequence[tuple[_SortKey, Run]], sort: RunSort, after: str) -> list[tuple[_SortKey, Run]]:
-    """The runs after the end of a page, whether or not its last run still exists.
+    """Return the runs after the end of a page, whether or not its last run still exists.
 
     Raises:
         ValueError: `after` is not the `next` of a page in this sort order.
@@ -253,14 +257,14 @@ def runs_after(runs: Sequence[tuple[_SortKey, Run]], sort: RunSort, after: str) 
 
 
 def _place(key: _SortKey, sort: RunSort) -> tuple[Any, ...]:
-    """What a sort key is ordered by."""
+    """Return the key that orders a sort key."""
     *parts, run_id = key
-    places = [_in_order(part, one.descending) for part, one in zip(parts, sort.parts, strict=True)]
-    return (*places, run_id)
+    order = [_in_order(part, criterion.descending) for part, criterion in zip(parts, sort.parts, strict=True)]
+    return (*order, run_id)
 
 
 def cursor(sort: RunSort, key: _SortKey) -> str:
-    """The end of a page, for the `after` of the next one."""
+    """Return the end of a page, for the `after` of the next one."""
     return encode_cursor(sort, key)
 
 
@@ -272,7 +276,7 @@ def _read_cursor(sort: RunSort, after: str) -> _SortKey:
 
 
 def _is_part(part: object) -> bool:
-    """Whether a value of a cursor is a part of a sort key."""
+    """Return whether a value of a cursor is a part of a sort key."""
     if not isinstance(part, list) or len(part) != 2:
         return False
     kind, value = part

@@ -18,7 +18,7 @@ from runvitals.readers.journals.run_filter import SystemStatistics, value_of
 def groups_of(
     runs: Sequence[Run], by: Sequence[str], columns: Sequence[str], statistics: SystemStatistics
 ) -> list[RunGroup]:
-    """The groups of runs, unordered; without `by` one group of all.
+    """Return the groups of runs, unordered; without `by` one group of all.
 
     Raises:
         TooManyGroups: there are too many.
@@ -35,17 +35,17 @@ def groups_of(
 
 
 def _values(run: Run, name: str, statistics: SystemStatistics) -> Sequence[GroupValue]:
-    """The values by which a run is grouped: several for tags and hosts, otherwise one."""
+    """Return the values by which a run is grouped: several for tags and hosts, otherwise one."""
     if name == "tag":
         return run.tags or [None]
     if name == "host":
         return sorted({host.name for host in run.hosts}) or [None]
     value = value_of(run, "author" if name == "user" else name, statistics)
-    shown = _shown(value)
+    shown = _group_value(value)
     return [shown if is_field(name) else shown or None]
 
 
-def _shown(value: Scalar | None) -> GroupValue:
+def _group_value(value: Scalar | None) -> GroupValue:
     if value is None:
         return None
     return value.number if value.kind == NUMBER else value.text
@@ -67,8 +67,8 @@ def _group(
 
 
 def _numbers(runs: Sequence[Run], name: str, statistics: SystemStatistics) -> list[float]:
-    found = (value_of(run, name, statistics) for run in runs)
-    return [value.number for value in found if value is not None and value.kind == NUMBER]
+    values = (value_of(run, name, statistics) for run in runs)
+    return [value.number for value in values if value is not None and value.kind == NUMBER]
 
 
 def _summary(numbers: Sequence[float]) -> ColumnSummary:
@@ -79,7 +79,7 @@ def _summary(numbers: Sequence[float]) -> ColumnSummary:
 
 
 def choices_of(runs: Sequence[Run]) -> list[FieldChoice]:
-    """What a filter can name, with the most frequent values."""
+    """Return the names that a filter can have, with their most frequent values."""
     texts: dict[str, Counter[str]] = {
         "project": Counter(run.project for run in runs),
         "group": Counter(run.group for run in runs if run.group),
@@ -88,11 +88,11 @@ def choices_of(runs: Sequence[Run]) -> list[FieldChoice]:
         "tag": Counter(tag for run in runs for tag in run.tags),
         "host": Counter(host.name for run in runs for host in run.hosts),
     }
-    labels = [FieldChoice(name, "text", _frequent(counter)) for name, counter in texts.items()]
+    labels = [FieldChoice(name, "text", _most_frequent(counter)) for name, counter in texts.items()]
     return [*labels, *_field_choices(runs)]
 
 
-def _frequent(counter: Counter[str]) -> tuple[str, ...]:
+def _most_frequent(counter: Counter[str]) -> tuple[str, ...]:
     return tuple(text for text, _ in counter.most_common(MAX_VALUES))
 
 
@@ -102,11 +102,11 @@ def _field_choices(runs: Iterable[Run]) -> list[FieldChoice]:
         for section in fields.SECTIONS:
             for name, leaf in fields.leaves(section, getattr(run, section)).items():
                 values[name][leaf] += 1
-    found = []
+    choices = []
     for name, counter in sorted(values.items()):
         kinds = Counter(leaf.kind for leaf in counter.elements())
         common = kinds.most_common(1)[0][0]
         kind: FieldKind = "number" if common == NUMBER else "text"
-        shown = [_shown(leaf) for leaf, _ in counter.most_common() if leaf.kind == common][:MAX_VALUES]
-        found.append(FieldChoice(name, kind, tuple(value for value in shown if value is not None)))
-    return found
+        shown = [_group_value(leaf) for leaf, _ in counter.most_common() if leaf.kind == common][:MAX_VALUES]
+        choices.append(FieldChoice(name, kind, tuple(value for value in shown if value is not None)))
+    return choices

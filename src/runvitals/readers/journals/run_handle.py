@@ -12,9 +12,8 @@ from typing import Any, Literal, get_args
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import read_run
 from runvitals.model.errors import UnknownRun
-from runvitals.model.event import Event
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
-from runvitals.model.run import Run
+from runvitals.model.run import Event, Run
 from runvitals.model.run_state import State
 from runvitals.readers.journals import console
 from runvitals.readers.journals.console import ConsoleText
@@ -117,7 +116,7 @@ class OpenRun:
         return self.facts.problems
 
     def metrics(self, *patterns: str, host: str | None = None, names: Names = "runvitals") -> Columns:
-        """The system metrics whose keys match a pattern, including rates derived from counters.
+        """Return the system metrics whose keys match a pattern, including rates derived from counters.
 
         Args:
             patterns: keys or globs: `"cpu"`, `"gpu.*"`, `"disk.*.usagePercent"`; without any, all keys. W&B's
@@ -150,7 +149,7 @@ class OpenRun:
         return of_columns(self.metrics(*patterns, names=names).series)
 
     def history(self) -> list[LoggedRow]:
-        """All rows of `log()`, from all ranks, ordered by time.
+        """Return all rows of `log()`, from all ranks, ordered by time.
 
         Example:
             >>> [(row.step, row.data["loss"]) for row in run.history()]
@@ -171,7 +170,7 @@ class OpenRun:
         return sorted(rows, key=lambda row: row.time_ms)
 
     def media_keys(self) -> list[MediaKey]:
-        """The names under which images, tables, histograms and so on were logged.
+        """Return the names under which images, tables, histograms and so on were logged.
 
         Example:
             >>> [(each.key, each.kind, each.count) for each in run.media_keys()]
@@ -180,7 +179,7 @@ class OpenRun:
         return self._reader.media.keys()
 
     def media(self, key: str) -> list[LoggedMedia]:
-        """What was logged under a name, by step, from all processes.
+        """Return what was logged under a name, by step, from all processes.
 
         Example:
             >>> [(each.step, run.path_of(each.items[0])) for each in run.media("samples")]
@@ -189,11 +188,11 @@ class OpenRun:
         return self._reader.logged_media(key)
 
     def files(self) -> list[SavedFile]:
-        """The files that were saved with `save`, by name, each as it was last saved."""
+        """Return the files that were saved with `save`, by name, each as it was last saved."""
         return self._reader.media.files(self._reader.folder)
 
     def path_of(self, item: Mapping[str, Any]) -> str | None:
-        """The path of the file of an item of `media`; None if it has none, or if the file is gone."""
+        """Return the path of the file of an item of `media`; None if it has none, or if the file is gone."""
         if not item.get("sha256"):
             return None
         path = paths.content_path(self._reader.folder, item["sha256"])
@@ -226,42 +225,44 @@ def open_run(run_id: str, directory: str | None = None) -> OpenRun:
     return OpenRun(RunReader(find_run(run_id, directory), directory))
 
 
-def find_run(wanted: str, directory: str | None = None) -> str:
-    """The id of the run with this id, unique id prefix or name; `latest` is the newest run.
+def find_run(reference: str, directory: str | None = None) -> str:
+    """Return the id of the run with this id, unique id prefix or name; `latest` is the newest run.
 
     Raises:
         UnknownRun: no run matches, or several do.
     """
     runs = RunList(directory)
     folder = paths.runs_dir(runs.directory)
-    if wanted == "latest":
+    if reference == "latest":
         newest_first = runs.runs(now_ms())
         if newest_first:
             return newest_first[0].id
     ids = sorted(runs.ids())
     by_prefix = [
-        run_id for run_id in ids if wanted and run_id.startswith(wanted) and runs.run(run_id, 0) is not None
+        run_id
+        for run_id in ids
+        if reference and run_id.startswith(reference) and runs.run(run_id, 0) is not None
     ]
-    if wanted in by_prefix or len(by_prefix) == 1:
-        return wanted if wanted in by_prefix else by_prefix[0]
+    if reference in by_prefix or len(by_prefix) == 1:
+        return reference if reference in by_prefix else by_prefix[0]
     if by_prefix:
-        raise UnknownRun(f"run id {wanted!r} is ambiguous in {folder}: {_some(by_prefix)}")
+        raise UnknownRun(f"run id {reference!r} is ambiguous in {folder}: {_some(by_prefix)}")
     if not ids:
-        raise UnknownRun(f"no run {wanted!r}: {folder} contains no runs")
+        raise UnknownRun(f"no run {reference!r}: {folder} contains no runs")
     names = {run_id: runs.name(run_id) for run_id in ids}
-    by_name = [run_id for run_id, name in names.items() if name == wanted]
+    by_name = [run_id for run_id, name in names.items() if name == reference]
     if len(by_name) == 1:
         return by_name[0]
     if by_name:
-        raise UnknownRun(f"run name {wanted!r} is ambiguous in {folder}: {_some(by_name)}")
-    known = [*ids, *{name for name in names.values() if name is not None}.difference(ids)]
-    similar = get_close_matches(wanted, known, n=5, cutoff=0.5)
+        raise UnknownRun(f"run name {reference!r} is ambiguous in {folder}: {_some(by_name)}")
+    candidates = [*ids, *{name for name in names.values() if name is not None}.difference(ids)]
+    similar = get_close_matches(reference, candidates, n=5, cutoff=0.5)
     hint = (
         f"; did you mean {_some(similar)}?"
         if similar
         else f"; list its {len(ids)} runs with `runvitals runs`"
     )
-    raise UnknownRun(f"no run {wanted!r} in {folder}{hint}")
+    raise UnknownRun(f"no run {reference!r} in {folder}{hint}")
 
 
 def _some(ids: list[str]) -> str:

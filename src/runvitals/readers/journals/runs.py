@@ -29,7 +29,7 @@ class RunList:
         self._folders: dict[str, _RunFolder] = {}
 
     def ids(self) -> list[str]:
-        """The ids of all folders that may be runs, unordered. Empty if the data folder does not exist.
+        """Return the ids of all folders that may be runs, unordered. Empty if the data folder does not exist.
 
         Raises:
             OSError: the data folder exists but cannot be read.
@@ -41,7 +41,7 @@ class RunList:
             return []
 
     def runs(self, now_ms: int) -> list[Run]:
-        """All runs as of `now_ms`, newest first. A folder without a journal is not a run.
+        """Return all runs as of `now_ms`, newest first. A folder without a journal is not a run.
 
         Raises:
             OSError: the data folder exists but cannot be read.
@@ -53,7 +53,7 @@ class RunList:
         return sorted(runs, key=lambda run: (-run.started_ms, run.id))
 
     def name(self, run_id: str) -> str | None:
-        """The name of a run, or None if there is no journal for this id. Takes a fraction of `run`."""
+        """Return the name of a run, or None if there is no journal for this id. Takes a fraction of `run`."""
         folder = os.path.join(paths.runs_dir(self.directory), run_id)
         builder = RunBuilder(run_id)
         try:
@@ -132,7 +132,7 @@ class _RunFolder:
         for writer in segments.keys() - self._writers.keys():
             self._writers[writer] = WriterFileEnds(self._path, writer)
         if self._builder is None or any(
-            self._writers[writer].changed(numbers) for writer, numbers in segments.items()
+            self._writers[writer].has_changed(numbers) for writer, numbers in segments.items()
         ):
             self._builder = self._read(segments)
             self._read_ms = now_ms

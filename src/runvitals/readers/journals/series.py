@@ -81,7 +81,7 @@ class Columns(Mapping[str, Series]):
         return list(dict.fromkeys(item.host for item in self.series))
 
     def on(self, host: str) -> Columns:
-        """The series of one host.
+        """Return the series of one host.
 
         Raises:
             LookupError: no series of that host; the message lists the hosts.
@@ -106,14 +106,18 @@ class Columns(Mapping[str, Series]):
         return series[0]
 
     def _spelled_as(self, key: str) -> list[str]:
-        """The keys that match another spelling."""
-        wanted = KeyFilter([key])
+        """Return the keys that match another spelling."""
+        matches = KeyFilter([key])
         return [
-            known for known in self._by_key if wanted(canonical(known)) or canonical(known) == canonical(key)
+            spelling
+            for spelling in self._by_key
+            if matches(canonical(spelling)) or canonical(spelling) == canonical(key)
         ]
 
     def in_mlflow(self) -> Columns:
-        """The same series with MLflow's names and units. Keys that MLflow has no name for are unchanged.
+        """Return the same series with MLflow's names and units.
+
+        Keys that MLflow has no name for are unchanged.
 
         Example:
             >>> run.metrics("gpu.*").in_mlflow()["system/gpu_0_power_usage_watts"]
@@ -121,7 +125,7 @@ class Columns(Mapping[str, Series]):
         keys_by_host: dict[str, set[str]] = {}
         for item in self.series:
             keys_by_host.setdefault(item.host, set()).add(item.key)
-        names = {host: mlflow.renamed(keys) for host, keys in keys_by_host.items()}
+        names = {host: mlflow.rename_all(keys) for host, keys in keys_by_host.items()}
         return Columns(
             renamed_series(item, *names[item.host].get(item.key, (item.key, 1.0))) for item in self.series
         )
@@ -134,7 +138,7 @@ class Columns(Mapping[str, Series]):
 
 
 def renamed_series(series: Series, name: str, factor: float) -> Series:
-    """A series with another name and its values scaled to another unit."""
+    """Return a series with another name and its values scaled to another unit."""
     values = series.values
     if factor != 1.0:
         values = [value * factor for value in values] if isinstance(values, list) else values * factor
@@ -147,24 +151,24 @@ class SampleTable:
     With 55 keys a sample takes 456 bytes.
     """
 
-    __slots__ = ("_places", "keys", "rows", "seqs", "times")
+    __slots__ = ("_positions", "keys", "rows", "seqs", "times")
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         self.keys = keys
         self.seqs = array("q")
         self.times = array("q")
         self.rows = array("d")
-        self._places: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
 
-    def place(self, key: str) -> int:
-        """The number of the column that a key has."""
-        if not self._places:
-            self._places = {key: place for place, key in enumerate(self.keys)}
-        return self._places[key]
+    def position(self, key: str) -> int:
+        """Return the number of the column that a key has."""
+        if not self._positions:
+            self._positions = {key: position for position, key in enumerate(self.keys)}
+        return self._positions[key]
 
     def column(self, key: str) -> Column:
         """Return the values of one key."""
-        index, numpy = self.place(key), numpy_or_none()
+        index, numpy = self.position(key), numpy_or_none()
         if numpy is None:
             return self.rows[index :: len(self.keys)].tolist()
         return numpy.frombuffer(self.rows, numpy.float64)[index :: len(self.keys)].copy()
@@ -206,7 +210,7 @@ class WriterSamples:
         return dict.fromkeys(self._of_key)
 
     def count_after(self, seq: int) -> int:
-        """The number of samples after a sequence number."""
+        """Return the number of samples after a sequence number."""
         return sum(len(table.seqs) - bisect_right(table.seqs, seq) for table in self.tables.values())
 
     def after(self, seq: int) -> list[tuple[int, dict[str, float]]]:
@@ -220,7 +224,7 @@ class WriterSamples:
         return [(time_ms, values) for _, time_ms, values in sorted(samples, key=lambda sample: sample[0])]
 
     def newest(self, seq: int) -> dict[str, tuple[int, float]]:
-        """The last (time, value) of each key up to a sequence number."""
+        """Return the last (time, value) of each key up to a sequence number."""
         newest: dict[str, tuple[int, int, float]] = {}
         for table in self.tables.values():
             row = bisect_right(table.seqs, seq) - 1
@@ -233,7 +237,7 @@ class WriterSamples:
         return {key: (time_ms, value) for key, (_, time_ms, value) in newest.items()}
 
     def tables_of(self, key: str) -> Sequence[SampleTable]:
-        """The tables that have a key."""
+        """Return the tables that have a key."""
         return self._of_key.get(key, ())
 
     def column(self, key: str) -> tuple[Column, Column]:
@@ -265,13 +269,13 @@ def _merged_arrays(tables: Sequence[SampleTable], key: str) -> tuple[Column, Col
 
 
 def _ends(times: array[int]) -> tuple[int, ...]:
-    """The two lowest times and the highest."""
+    """Return the two lowest times and the highest."""
     if all(map(le, times, islice(times, 1, None))):  # unless a clock was set back
         return (*times[:2], times[-1])
     return (*sorted(times)[:2], max(times))
 
 
-def _joined(series: Sequence[tuple[Column, Column]]) -> tuple[Column, Column]:
+def _join(series: Sequence[tuple[Column, Column]]) -> tuple[Column, Column]:
     """Join the series of successive monitors of a host, with a NaN in the middle of each interruption."""
     pieces = [piece for piece in series if len(piece[0])]
     if len(pieces) < 2:
@@ -306,52 +310,52 @@ class RunSamples:
         """The bytes in memory, approximately."""
         return sum(writer.nbytes for writer in self.writers.values())
 
-    def columns(self, groups: Groups, wanted: Callable[[str], bool]) -> Columns:
-        """The selected series and derived rates, as in `each`."""
-        return Columns(self.each(groups, wanted))
+    def columns(self, groups: Groups, selects: Callable[[str], bool]) -> Columns:
+        """Return the selected series and derived rates, as in `each`."""
+        return Columns(self.each(groups, selects))
 
-    def each(self, groups: Groups, wanted: Callable[[str], bool]) -> Iterator[Series]:
-        """The selected series and derived rates, one after the other: each is a copy of its values.
+    def each(self, groups: Groups, selects: Callable[[str], bool]) -> Iterator[Series]:
+        """Yield the selected series and derived rates, one after the other: each is a copy of its values.
 
         Args:
             groups: the writers of each (host, role), oldest first.
-            wanted: returns whether a key is selected.
+            selects: returns whether a key is selected.
         """
-        for host, role, writers, selected in self._selected(groups, wanted):
+        for host, role, writers, selected in self._select(groups, selects):
             for key, wants_values, rate in selected:
-                t, values = _joined([writer.column(key) for writer in writers])
+                t, values = _join([writer.column(key) for writer in writers])
                 if wants_values:
                     yield Series(key, host, role, t, values)
                 if rate is not None and len(t) > 1:
                     yield Series(rate.key, host, role, *derive(t, values, rate.factor))
 
-    def extent(self, groups: Groups, wanted: Callable[[str], bool]) -> tuple[int, int] | None:
+    def extent(self, groups: Groups, selects: Callable[[str], bool]) -> tuple[int, int] | None:
         """Times of the first and the last sample of the selected series; None without samples."""
         first: list[int] = []
         last: list[int] = []
-        for _, _, writers, selected in self._selected(groups, wanted):
-            known: dict[tuple[int, ...], tuple[int, int, int]] = {}
+        for _, _, writers, selected in self._select(groups, selects):
+            extents: dict[tuple[int, ...], tuple[int, int, int]] = {}
             for key, wants_values, rate in selected:
                 tables = [table for writer in writers for table in writer.tables_of(key) if table.times]
-                place = tuple(map(id, tables))
-                if not place:
+                table_ids = tuple(map(id, tables))
+                if not table_ids:
                     continue
-                if place not in known:
+                if table_ids not in extents:
                     times = sorted(time for table in tables for time in _ends(table.times))
-                    known[place] = times[0], times[min(1, len(times) - 1)], times[-1]
+                    extents[table_ids] = times[0], times[min(1, len(times) - 1)], times[-1]
                 if wants_values or (rate is not None and sum(len(table.times) for table in tables) > 1):
-                    first.append(known[place][0 if wants_values else 1])
-                    last.append(known[place][2])
+                    first.append(extents[table_ids][0 if wants_values else 1])
+                    last.append(extents[table_ids][2])
         return (min(first), max(last)) if first else None
 
-    def _selected(
-        self, groups: Groups, wanted: Callable[[str], bool]
+    def _select(
+        self, groups: Groups, selects: Callable[[str], bool]
     ) -> Iterator[tuple[str, str, list[WriterSamples], list[tuple[str, bool, Rate | None]]]]:
         """Return (host, role, writers, keys) of each group.
 
         Of a key: whether it is selected itself, and its rate if that is.
         """
-        is_wanted = cache(wanted)  # hosts have the same keys; a filter of many globs takes 10 µs for a key
+        is_wanted = cache(selects)  # hosts have the same keys; a filter of many globs takes 10 µs for a key
         for (host, role), names in groups.items():
             writers = [self.writers[name] for name in names if name in self.writers]
             selected = []

@@ -35,12 +35,12 @@ class Statistics:
 
 
 def of_columns(columns: Iterable[Series]) -> list[Statistics]:
-    """The statistics of each series, in order."""
+    """Return the statistics of each series, in order."""
     return [of_series(series) for series in columns]
 
 
 def of_series(series: Series) -> Statistics:
-    """The statistics of one series.
+    """Return the statistics of one series.
 
     Example:
         >>> of_series(Series("cpu", "node1", "monitor", [0, 1000], [1.0, 3.0])).mean
@@ -63,19 +63,19 @@ def of_series(series: Series) -> Statistics:
         p50=percentile(ordered, 50),
         p95=percentile(ordered, 95),
         last=float(values[-1]),
-        total=grown(values) if match is not None and match.metric.kind == "counter" else None,
+        total=total_increase(values) if match is not None and match.metric.kind == "counter" else None,
     )
 
 
 def _present(values: Any) -> Any:
-    """The values that are not NaN, as a list or numpy array, like the input."""
+    """Return the values that are not NaN, as a list or numpy array, like the input."""
     if isinstance(values, list):
         return [value for value in values if not isnan(value)]
     return values[~numpy_or_none().isnan(values)]
 
 
 def percentile(ordered: Any, percent: float) -> float:
-    """A percentile of ascending values, interpolated linearly.
+    """Return a percentile of ascending values, interpolated linearly.
 
     Example:
         >>> percentile([1.0, 2.0, 3.0], 75)
@@ -86,7 +86,7 @@ def percentile(ordered: Any, percent: float) -> float:
     return low if low == high else low + (high - low) * (position - floor(position))
 
 
-def grown(values: Any) -> float:
+def total_increase(values: Any) -> float:
     """Return a counter's total increase.
 
     A decrease is a reset; the increase between the last sample before the reset and the reset itself is

@@ -34,7 +34,7 @@ class ServerArtifacts:
 
     @classmethod
     def of(cls, url: str) -> ServerArtifacts:
-        """The artifacts of a server, with the token that this machine has for it.
+        """Return the artifacts of a server, with the token that this machine has for it.
 
         Raises:
             ValueError: invalid URL, or the stored tokens cannot be read.
@@ -42,7 +42,7 @@ class ServerArtifacts:
         return cls(ApiConnection(url, stored_keys.token(url, os.environ), _TIMEOUT_S))
 
     def find(self, address: ArtifactAddress) -> ServerArtifact:
-        """The version that an address names.
+        """Return the version that an address names.
 
         Raises:
             UnknownArtifact: there is none.
@@ -50,20 +50,24 @@ class ServerArtifacts:
             ServerError: the server rejected the request or is unreachable.
         """
         path = f"{_path(address)}/{quote(address.alias, safe='')}"
-        found = responses.known(ArtifactVersion, _get(self._connection, path, address))
-        return ServerArtifact(self._connection, found)
+        version = responses.to_dataclass(ArtifactVersion, _get(self._connection, path, address))
+        return ServerArtifact(self._connection, version)
 
     def with_digest(self, address: ArtifactAddress, digest: str) -> ServerArtifact | None:
-        """The version of a name with these files; None if there is none."""
+        """Return the version of a name with these files; None if there is none."""
         try:
             page = _get(self._connection, _path(address), address, [("digest", digest)])
         except UnknownArtifact:
             return None
         rows = page["artifacts"]
-        return ServerArtifact(self._connection, responses.known(ArtifactVersion, rows[0])) if rows else None
+        return (
+            ServerArtifact(self._connection, responses.to_dataclass(ArtifactVersion, rows[0]))
+            if rows
+            else None
+        )
 
     def names(self, project: str, entity: str | None = None) -> Iterator[dict[str, Any]]:
-        """The artifacts of a project: name, type and how many versions.
+        """Yield the artifacts of a project: name, type and how many versions.
 
         Raises:
             UnknownArtifact: there is no such project.
@@ -72,13 +76,13 @@ class ServerArtifacts:
         yield from _rows(self._connection, _project_path(address), address, "collections")
 
     def versions(self, address: ArtifactAddress) -> Iterator[ArtifactVersion]:
-        """The versions of a name, the newest first.
+        """Yield the versions of a name, the newest first.
 
         Raises:
             UnknownArtifact: there is no such artifact.
         """
         for row in _rows(self._connection, _path(address), address, "artifacts"):
-            yield responses.known(ArtifactVersion, row)
+            yield responses.to_dataclass(ArtifactVersion, row)
 
 
 class ServerArtifact:
@@ -104,12 +108,12 @@ class ServerArtifact:
             UnknownArtifact: it was deleted.
         """
         row = _get(self._connection, self._own_path, self._address)
-        self.version = responses.known(ArtifactVersion, row)
+        self.version = responses.to_dataclass(ArtifactVersion, row)
 
     def entries(self) -> list[ArtifactEntry]:
-        """Its files and references, by path."""
+        """Return its files and references, by path."""
         rows = _rows(self._connection, f"{self._own_path}/files", self._address, "files")
-        return [responses.known(ArtifactEntry, row) for row in rows]
+        return [responses.to_dataclass(ArtifactEntry, row) for row in rows]
 
     def copy(self, entry: ArtifactEntry, path: str) -> None:
         """Write the content of a file to a path.
@@ -138,7 +142,7 @@ class ServerArtifact:
             raise
 
     def run(self, run_id: str) -> RemoteRun:
-        """A run that logged or used it."""
+        """Return a run that logged or used it."""
         row = self._connection.get_of_run(run_id)
         return RemoteRun(self._connection, row, responses.run(row))
 

@@ -40,8 +40,8 @@ class Client:
     """
 
     def __init__(self, url: str, token: str | None = None, timeout_s: float = 30.0) -> None:
-        found = token if token is not None else stored_keys.token(url, os.environ)
-        self._connection = ApiConnection(url, found, timeout_s)
+        api_key = token if token is not None else stored_keys.token(url, os.environ)
+        self._connection = ApiConnection(url, api_key, timeout_s)
 
     def runs(
         self,
@@ -76,8 +76,8 @@ class Client:
         Raises:
             ServerError: the server rejected the request or is unreachable.
         """
-        wanted = _filter(project, state, tag, text, where)
-        wanted += [
+        filters = _filter(project, state, tag, text, where)
+        filters += [
             ("filter", filter or None),
             ("mongo_filter", json.dumps(mongo_filter) if mongo_filter else None),
             ("device", device),
@@ -87,7 +87,7 @@ class Client:
         ]
         after = None
         while True:
-            page = self._connection.get("/runs", [*wanted, ("after", after)])
+            page = self._connection.get("/runs", [*filters, ("after", after)])
             for row in page["runs"]:
                 yield RemoteRun(self._connection, row)
             after = page["next"]
@@ -95,7 +95,7 @@ class Client:
                 return
 
     def run(self, run_id: str) -> RemoteRun:
-        """The run with this id.
+        """Return the run with this id.
 
         Raises:
             UnknownRun: no such run (a LookupError).
@@ -109,7 +109,9 @@ class Client:
         return RemoteRun(self._connection, row, responses.run(row))
 
     def artifact(self, name: str) -> Artifact:
-        """A version of an artifact, by `[entity/]project/name[:alias]`; the alias may be a version: `v3`.
+        """Return a version of an artifact, by `[entity/]project/name[:alias]`.
+
+        The alias may be a version: `v3`.
 
         Raises:
             UnknownArtifact: there is none (a LookupError).
@@ -130,7 +132,7 @@ class Client:
         text: str | None = None,
         where: Texts = (),
     ) -> list[Latest]:
-        """The newest values of all running runs, by host. Filters as in `runs`.
+        """Return the newest values of all running runs, by host. Filters as in `runs`.
 
         Args:
             patterns: keys or globs; without any, all keys.
@@ -142,8 +144,8 @@ class Client:
             >>> [(latest.host, latest.values["cpu"]) for latest in client.latest("cpu")]
             [('node1', 97.5), ('node2', 3.1)]
         """
-        wanted = _filter(project, (), tag, text, where)
-        return responses.latest(self._connection.get("/latest", [("keys", patterns), *wanted]))
+        filters = _filter(project, (), tag, text, where)
+        return responses.latest(self._connection.get("/latest", [("keys", patterns), *filters]))
 
     def aggregate(
         self,
@@ -176,8 +178,8 @@ class Client:
         """
         parameters: list[tuple[str, Any]] = [("metric", metric), ("t0", t0), ("t1", t1)]
         parameters += [("bucket", bucket_ms), ("group_by", group_by)]
-        wanted = _filter(project, state, tag, text, where)
-        return responses.fleet(self._connection.get("/aggregate", [*parameters, *wanted]))
+        filters = _filter(project, state, tag, text, where)
+        return responses.fleet(self._connection.get("/aggregate", [*parameters, *filters]))
 
     def close(self) -> None:
         """Close the connection. The next call opens a new one."""

@@ -58,7 +58,7 @@ class ApiConnection:
             self._headers["Authorization"] = f"Bearer {token}"
 
     def get(self, path: str, parameters: Parameters = ()) -> Any:
-        """The response to a GET.
+        """Return the response to a GET.
 
         Args:
             path: below `/api/v1`.
@@ -70,17 +70,17 @@ class ApiConnection:
         return self._call("GET", _with_query(path, parameters), None)
 
     def get_bytes_of_run(self, run_id: str, path: str, parameters: Parameters = ()) -> bytes:
-        """The response body of a GET about a run, in the format that the parameters request.
+        """Return the response body of a GET about a run, in the format that the parameters request.
 
         Raises:
             UnknownRun: no such run.
             ServerError: the server rejected the request or is unreachable.
         """
         path = _with_query(_of_run(run_id, path), parameters)
-        answer = self._request("GET", path, None, {**self._headers, "Accept": "*/*"})
-        if answer.status == 200:
-            return _unpacked(answer)
-        raise _unknown(self._refusal("GET", path, answer))
+        response = self._request("GET", path, None, {**self._headers, "Accept": "*/*"})
+        if response.status == 200:
+            return _unpack(response)
+        raise _to_unknown_run(self._refusal("GET", path, response))
 
     def get_range_of_run(self, run_id: str, path: str, first: int, end: int) -> bytes:
         """Some bytes of a file of a run: from `first` to before `end`.
@@ -92,7 +92,7 @@ class ApiConnection:
         try:
             return self.get_range(_of_run(run_id, path), (), first, end)
         except ServerError as error:
-            raise _unknown(error) from None
+            raise _to_unknown_run(error) from None
 
     def get_range(self, path: str, parameters: Parameters, first: int, end: int) -> bytes:
         """Some bytes of a file: from `first` to before `end`.
@@ -103,38 +103,40 @@ class ApiConnection:
         path = _with_query(path, parameters)
         headers = {**self._headers, "Accept": "*/*", "Range": f"bytes={first}-{end - 1}"}
         del headers["Accept-Encoding"]
-        answer = self._request("GET", path, None, headers)
-        if answer.status != 206:
-            raise self._refusal("GET", path, answer)
-        if len(answer.body) != end - first:
+        response = self._request("GET", path, None, headers)
+        if response.status != 206:
+            raise self._refusal("GET", path, response)
+        if len(response.body) != end - first:
             raise ServerError(f"{self.url}{PREFIX}{path}: the connection was closed before the end")
-        return answer.body
+        return response.body
 
     def post(self, path: str) -> Any:
-        """The response to a POST without parameters. It may be sent twice, and is carried out once."""
+        """Return the response to a POST without parameters. It may be sent twice, and is carried out once."""
         return self._call("POST", path, b"{}")
 
     def send(self, method: str, path: str, body: Any) -> Any:
-        """The response to a change with a JSON body, or without one if it is None; None if it has no content.
+        """Return the response to a change with a JSON body, or without one if it is None.
+
+        None if it has no content.
 
         Raises:
             ServerError: the server rejected the request or is unreachable.
         """
         key = {"Idempotency-Key": secrets.token_hex(_KEY_BYTES)}
         headers = {**self._headers, "Content-Type": "application/json", **key}
-        answer = self._request(method, path, None if body is None else json.dumps(body).encode(), headers)
-        if answer.status == 204:
+        response = self._request(method, path, None if body is None else json.dumps(body).encode(), headers)
+        if response.status == 204:
             return None
-        if answer.status in (200, 201, 202):
-            return self._content(path, answer)
-        raise self._refusal(method, path, answer)
+        if response.status in (200, 201, 202):
+            return self._content(path, response)
+        raise self._refusal(method, path, response)
 
     def send_to(self, method: str, path: str, names: Mapping[str, str], body: Any) -> Any:
         """As `send`, to a path as `path_with` takes it."""
         return self.send(method, path_with(path, names), body)
 
     def get_of_run(self, run_id: str, path: str = "", parameters: Parameters = ()) -> Any:
-        """The response to a GET about a run.
+        """Return the response to a GET about a run.
 
         Raises:
             UnknownRun: no such run.
@@ -142,14 +144,14 @@ class ApiConnection:
         try:
             return self.get(_of_run(run_id, path), parameters)
         except ServerError as error:
-            raise _unknown(error) from None
+            raise _to_unknown_run(error) from None
 
     def post_to_run(self, run_id: str, path: str) -> Any:
         """See `get_of_run`."""
         try:
             return self.post(_of_run(run_id, path))
         except ServerError as error:
-            raise _unknown(error) from None
+            raise _to_unknown_run(error) from None
 
     def close(self) -> None:
         """Close the connection to the server."""
@@ -161,10 +163,10 @@ class ApiConnection:
             # The same for both attempts, where a kept connection has ended.
             key = {"Idempotency-Key": secrets.token_hex(_KEY_BYTES)}
             headers = {**headers, "Content-Type": "application/json", **key}
-        answer = self._request(method, path, body, headers)
-        if answer.status == 200:
-            return self._content(path, answer)
-        raise self._refusal(method, path, answer)
+        response = self._request(method, path, body, headers)
+        if response.status == 200:
+            return self._content(path, response)
+        raise self._refusal(method, path, response)
 
     def _request(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> ServerResponse:
         try:
@@ -172,22 +174,22 @@ class ApiConnection:
         except OSError as error:
             raise ServerError(str(error)) from error
 
-    def _content(self, path: str, answer: ServerResponse) -> Any:
+    def _content(self, path: str, response: ServerResponse) -> Any:
         try:
-            return json.loads(_unpacked(answer))
+            return json.loads(_unpack(response))
         except (ValueError, ServerError, RecursionError):  # not JSON; not unpacked; nested too deeply
             raise ServerError(
-                f"{self.url}{PREFIX}{path} returned {answer.status} with invalid JSON: {answer.text()!r}; "
-                "is it a runvitals server?",
-                answer.status,
+                f"{self.url}{PREFIX}{path} returned {response.status} with invalid JSON: "
+                f"{response.text()!r}; is it a runvitals server?",
+                response.status,
             ) from None
 
-    def _refusal(self, method: str, path: str, answer: ServerResponse) -> ServerError:
-        content = self._content(path, answer)
+    def _refusal(self, method: str, path: str, response: ServerResponse) -> ServerError:
+        content = self._content(path, response)
         text = content.get("error") if isinstance(content, dict) else None
-        message = inert(text) if text else f"{method} {self.url}{PREFIX}{path}: {answer.status}"
+        message = inert(text) if text else f"{method} {self.url}{PREFIX}{path}: {response.status}"
         fields = content.get("fields") if isinstance(content, dict) else None
-        return ServerError(message, answer.status, fields if isinstance(fields, dict) else None)
+        return ServerError(message, response.status, fields if isinstance(fields, dict) else None)
 
 
 def path_with(path: str, names: Mapping[str, str]) -> str:
@@ -209,24 +211,24 @@ def _of_run(run_id: str, path: str) -> str:
     return f"/runs/{quote(run_id, safe='')}{path}"
 
 
-def _unknown(error: ServerError) -> Exception:
+def _to_unknown_run(error: ServerError) -> Exception:
     return UnknownRun(str(error)) if error.status == 404 else error
 
 
-def _unpacked(answer: ServerResponse) -> bytes:
-    """The body without compression.
+def _unpack(response: ServerResponse) -> bytes:
+    """Return the body without compression.
 
     Raises:
         ServerError: it is too large, cut off, or not compressed.
     """
-    if answer.headers.get("Content-Encoding", "") != "gzip":
-        return answer.body
+    if response.headers.get("Content-Encoding", "") != "gzip":
+        return response.body
     unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
-        body = unpacker.decompress(answer.body, MAX_RESPONSE_BYTES)
+        body = unpacker.decompress(response.body, MAX_RESPONSE_BYTES)
     except zlib.error as error:
-        raise ServerError(f"the response cannot be unpacked: {error}", answer.status) from None
+        raise ServerError(f"the response cannot be unpacked: {error}", response.status) from None
     if not unpacker.eof:
         text = f"the response is cut off, or larger than {MAX_RESPONSE_BYTES:,} bytes"
-        raise ServerError(text, answer.status)
+        raise ServerError(text, response.status)
     return body

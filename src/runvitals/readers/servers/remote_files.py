@@ -17,7 +17,7 @@ _PAGE = 200
 _PART_BYTES = 8 * 1024 * 1024
 
 NamedContent = SavedFile | Mapping[str, Any]
-"""What names a content: a saved file, or an item of `LoggedMedia.items`."""
+"""A name of a content: a saved file, or an item of `LoggedMedia.items`."""
 
 
 class RemoteFiles:
@@ -29,22 +29,22 @@ class RemoteFiles:
 
     def media_keys(self) -> list[MediaKey]:
         """See `RemoteRun.media_keys`."""
-        return [responses.known(MediaKey, row) for row in self._pages("/media", "media", [])]
+        return [responses.to_dataclass(MediaKey, row) for row in self._pages("/media", "media", [])]
 
     def media(self, key: str, first_step: float | None, last_step: float | None) -> Iterator[LoggedMedia]:
         """See `RemoteRun.media`."""
-        wanted = [("key", key), ("first_step", first_step), ("last_step", last_step)]
-        for row in self._pages("/media/records", "records", wanted):
-            yield responses.known(LoggedMedia, row)
+        parameters = [("key", key), ("first_step", first_step), ("last_step", last_step)]
+        for row in self._pages("/media/records", "records", parameters):
+            yield responses.to_dataclass(LoggedMedia, row)
 
-    def saved(self) -> list[SavedFile]:
+    def list_saved(self) -> list[SavedFile]:
         """See `RemoteRun.files`."""
-        return [responses.known(SavedFile, row) for row in self._pages("/files", "files", [])]
+        return [responses.to_dataclass(SavedFile, row) for row in self._pages("/files", "files", [])]
 
-    def _pages(self, path: str, field: str, wanted: list[tuple[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    def _pages(self, path: str, field: str, query: list[tuple[str, Any]]) -> Iterator[Mapping[str, Any]]:
         after = None
         while True:
-            parameters = [*wanted, ("limit", _PAGE), ("after", after)]
+            parameters = [*query, ("limit", _PAGE), ("after", after)]
             page = self._connection.get_of_run(self._run_id, path, parameters)
             yield from page[field]
             after = page["next"]
@@ -52,13 +52,13 @@ class RemoteFiles:
                 return
 
     def parts(self, content: NamedContent) -> Iterator[bytes]:
-        """The content, part by part.
+        """Yield the content, part by part.
 
         Raises:
             ValueError: it names no file.
             ServerError: it could not be fetched, or is not what the record names.
         """
-        sha256, size = _named(content)
+        sha256, size = _identify(content)
         digest = hashlib.sha256()
         first = 0
         while first < size:
@@ -84,7 +84,7 @@ class RemoteFiles:
             raise
 
 
-def _named(content: NamedContent) -> tuple[str, int]:
+def _identify(content: NamedContent) -> tuple[str, int]:
     if isinstance(content, SavedFile):
         return content.sha256, content.bytes
     sha256, size = content.get("sha256"), content.get("bytes")

@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from runvitals.model.event import Event
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
-from runvitals.model.run import Run
+from runvitals.model.run import Event, Run
 from runvitals.model.run_state import State
 from runvitals.readers.journals.run_handle import LoggedRow, Names, checked_names
 from runvitals.readers.journals.series import Columns
@@ -107,7 +106,7 @@ class RemoteRun:
         t1: int | None = None,
         names: Names = "runvitals",
     ) -> Columns:
-        """The series whose keys match a pattern, including rates derived from counters.
+        """Return the series whose keys match a pattern, including rates derived from counters.
 
         Args:
             patterns: keys or globs: `"cpu"`, `"gpu.*"`; without any, all keys. W&B's and MLflow's names work
@@ -124,7 +123,7 @@ class RemoteRun:
             Series by key: times in ms UTC (int64) and values (float64, NaN is a gap), as numpy arrays, or as
             lists without numpy.
         """
-        parameters = _wanted(patterns, max_points, resolution, host, rank, device, t0, t1)
+        parameters = _query_parameters(patterns, max_points, resolution, host, rank, device, t0, t1)
         parameters += _names(names)
         return responses.columns(self._connection.get_of_run(self.id, "/metrics", parameters))
 
@@ -139,7 +138,7 @@ class RemoteRun:
         t1: int | None = None,
         names: Names = "runvitals",
     ) -> pyarrow.Table:
-        """The series of `metrics` as one table: `t`, `host`, `role`, and a column for each key.
+        """Return the series of `metrics` as one table: `t`, `host`, `role`, and a column for each key.
 
         Requires pyarrow, here and on the server (`runvitals[parquet]`).
 
@@ -153,7 +152,7 @@ class RemoteRun:
         Example:
             >>> run.table("gpu.*").to_pandas().set_index("t")["gpu.0.powerWatts"].plot()
         """
-        parameters = _wanted(patterns, max_points, None, host, rank, device, t0, t1)
+        parameters = _query_parameters(patterns, max_points, None, host, rank, device, t0, t1)
         parameters += _names(names)
         return self._table("/metrics", parameters)
 
@@ -202,7 +201,7 @@ class RemoteRun:
         return responses.calls(self._connection.get_of_run(self.id, "/history", parameters))
 
     def events(self) -> list[Event]:
-        """The events of the run: alerts, failures, gaps, lost records, ordered by time."""
+        """Return the events of the run: alerts, failures, gaps, lost records, ordered by time."""
         return responses.events(self._connection.get_of_run(self.id, "/events"))
 
     def media_keys(self) -> list[MediaKey]:
@@ -226,11 +225,11 @@ class RemoteRun:
         return self._files.media(key, first_step, last_step)
 
     def files(self) -> list[SavedFile]:
-        """The files that were saved with `save`, by name, each as it was last saved."""
-        return self._files.saved()
+        """Return the files that were saved with `save`, by name, each as it was last saved."""
+        return self._files.list_saved()
 
     def content(self, file: NamedContent) -> bytes:
-        """The content of a saved file or of an item of `media`, in memory.
+        """Return the content of a saved file or of an item of `media`, in memory.
 
         Raises:
             ValueError: the item has no file.
@@ -275,7 +274,7 @@ def _names(names: str) -> list[tuple[str, Any]]:
     return [] if checked_names(names) == "runvitals" else [("names", names)]
 
 
-def _wanted(
+def _query_parameters(
     patterns: Sequence[str],
     max_points: int | None,
     resolution: str | None,

@@ -7,10 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from runvitals.model.ending import Ending
-from runvitals.model.event import Event
 from runvitals.model.host import Host
-from runvitals.model.run import Rank, Run
-from runvitals.model.run_author import RunAuthor, RunServiceAccount
+from runvitals.model.run import Event, Rank, Run, RunAuthor, RunServiceAccount
 from runvitals.readers.journals.arrays import numpy_or_none
 from runvitals.readers.journals.run_handle import LoggedRow
 from runvitals.readers.journals.series import NAN, Column, Columns, Series
@@ -49,28 +47,28 @@ class FleetSeries:
     mean: Column
 
 
-def run(answer: Mapping[str, Any]) -> Run:
-    """The response of `/runs/{run}`."""
+def run(body: Mapping[str, Any]) -> Run:
+    """Return the response of `/runs/{run}`."""
     spread = {
-        **answer,
-        "ending": _ending(answer),
-        "hosts": [known(Host, {**host, "ending": _ending(host)}) for host in answer["hosts"]],
-        "ranks": [known(Rank, rank) for rank in answer["ranks"]],
-        "events": events(answer["events"]),
-        "author": _optional(RunAuthor, answer.get("author")),
-        "service_account": _optional(RunServiceAccount, answer.get("service_account")),
+        **body,
+        "ending": _ending(body),
+        "hosts": [to_dataclass(Host, {**host, "ending": _ending(host)}) for host in body["hosts"]],
+        "ranks": [to_dataclass(Rank, rank) for rank in body["ranks"]],
+        "events": events(body["events"]),
+        "author": _optional(RunAuthor, body.get("author")),
+        "service_account": _optional(RunServiceAccount, body.get("service_account")),
     }
-    return known(Run, spread)
+    return to_dataclass(Run, spread)
 
 
-def _ending(answer: Mapping[str, Any]) -> Ending:
-    return Ending(answer["state"], answer.get("exit_code"), answer.get("signal"), answer.get("out_of_memory"))
+def _ending(body: Mapping[str, Any]) -> Ending:
+    return Ending(body["state"], body.get("exit_code"), body.get("signal"), body.get("out_of_memory"))
 
 
-def events(answer: Iterable[Mapping[str, Any]]) -> list[Event]:
-    """The response of `/runs/{run}/events`."""
+def events(rows: Iterable[Mapping[str, Any]]) -> list[Event]:
+    """Return the response of `/runs/{run}/events`."""
     return [
-        known(
+        to_dataclass(
             Event,
             {
                 **event,
@@ -78,34 +76,34 @@ def events(answer: Iterable[Mapping[str, Any]]) -> list[Event]:
                 "service_account": _optional(RunServiceAccount, event.get("service_account")),
             },
         )
-        for event in answer
+        for event in rows
     ]
 
 
-def statistics(answer: Iterable[Mapping[str, Any]]) -> list[Statistics]:
-    """The response of `/runs/{run}/statistics`."""
-    return [known(Statistics, entry) for entry in answer]
+def statistics(rows: Iterable[Mapping[str, Any]]) -> list[Statistics]:
+    """Return the response of `/runs/{run}/statistics`."""
+    return [to_dataclass(Statistics, entry) for entry in rows]
 
 
-def latest(answer: Iterable[Mapping[str, Any]]) -> list[Latest]:
-    """The response of `/latest`."""
-    return [known(Latest, entry) for entry in answer]
+def latest(rows: Iterable[Mapping[str, Any]]) -> list[Latest]:
+    """Return the response of `/latest`."""
+    return [to_dataclass(Latest, entry) for entry in rows]
 
 
-def columns(answer: Mapping[str, Any]) -> Columns:
-    """The series of `/runs/{run}/metrics`, key by key."""
-    found = []
-    for group in answer["groups"]:
+def columns(body: Mapping[str, Any]) -> Columns:
+    """Return the series of `/runs/{run}/metrics`, key by key."""
+    all_series = []
+    for group in body["groups"]:
         t = _whole(group["t"])
-        found += [
+        all_series += [
             Series(key, group["host"], group["role"], t, _numbers(values))
             for key, values in group["series"].items()
         ]
-    return Columns(sorted(found, key=lambda series: series.key))
+    return Columns(sorted(all_series, key=lambda series: series.key))
 
 
-def fleet(answer: Mapping[str, Any]) -> list[FleetSeries]:
-    """The groups of `/aggregate`."""
+def fleet(body: Mapping[str, Any]) -> list[FleetSeries]:
+    """Return the groups of `/aggregate`."""
     return [
         FleetSeries(
             group["group"],
@@ -113,41 +111,41 @@ def fleet(answer: Mapping[str, Any]) -> list[FleetSeries]:
             _whole(group["n"]),
             *(_numbers(group[name]) for name in ("min", "max", "mean")),
         )
-        for group in answer["groups"]
+        for group in body["groups"]
     ]
 
 
-def calls(answer: Mapping[str, Any]) -> list[LoggedRow]:
-    """The rows of `/runs/{run}/history` at full resolution, ordered by time.
+def calls(body: Mapping[str, Any]) -> list[LoggedRow]:
+    """Return the rows of `/runs/{run}/history` at full resolution, ordered by time.
 
     The response has a column per name. Names that were logged at different steps are in different groups, and
     are joined here by process, step and time.
     """
-    found: dict[tuple[str, int | None, float, int, int], LoggedRow] = {}
-    for group in answer["groups"]:
+    logged: dict[tuple[str, int | None, float, int, int], LoggedRow] = {}
+    for group in body["groups"]:
         seen: dict[tuple[float, int], int] = {}
         for row, at in enumerate(zip(group["step"], group["t"], strict=True)):
             step, time_ms = at
             nth = seen[at] = seen.get(at, -1) + 1  # counts rows of the same step and millisecond
             data = {name: _number(values[row]) for name, values in group["series"].items()}
-            call = found.setdefault(
+            call = logged.setdefault(
                 (group["host"], group["rank"], step, time_ms, nth),
                 LoggedRow(
                     int(step) if step == int(step) else step, int(time_ms), group["rank"], group["host"], {}
                 ),
             )
             call.data.update(data)
-    return sorted(found.values(), key=lambda call: call.time_ms)
+    return sorted(logged.values(), key=lambda call: call.time_ms)
 
 
-def known(kind: type[T], answer: Mapping[str, Any]) -> T:
-    """A dataclass from the fields it knows; a newer server may send more."""
+def to_dataclass(kind: type[T], body: Mapping[str, Any]) -> T:
+    """Return a dataclass from the fields it knows; a newer server may send more."""
     names = (field.name for field in fields(kind))  # type: ignore[arg-type]  # all of them are dataclasses
-    return kind(**{name: answer[name] for name in names if name in answer})
+    return kind(**{name: body[name] for name in names if name in body})
 
 
-def _optional(kind: type[T], answer: Mapping[str, Any] | None) -> T | None:
-    return None if answer is None else known(kind, answer)
+def _optional(kind: type[T], body: Mapping[str, Any] | None) -> T | None:
+    return None if body is None else to_dataclass(kind, body)
 
 
 def _whole(values: list[int]) -> Column:

@@ -20,7 +20,7 @@ _PRODUCER, _OLDEST_READER = "0.19.0", "0.19.0"  # the W&B versions declared in t
 
 
 def header() -> bytes:
-    """The record that starts a file."""
+    """Return the record that starts a file."""
     return text(21, text(1, text(1, _PRODUCER) + text(2, _OLDEST_READER)))
 
 
@@ -37,7 +37,7 @@ def run(
     notes: str = "",
     tags: Sequence[str] = (),
 ) -> bytes:
-    """The run. Fields that are "" are left to W&B's service."""
+    """Return the run. Fields that are "" are left to W&B's service."""
     named = {1: run_id, 2: entity, 3: project, 6: group, 7: job_type, 8: name, 9: notes, 13: host}
     body = b"".join(text(number, value) for number, value in named.items() if value)
     body += text(4, _items(config)) + b"".join(text(10, tag) for tag in tags)
@@ -55,23 +55,23 @@ def summary(values: Mapping[str, Any]) -> bytes:
 
 
 def stats(time_ms: int, values: Mapping[str, float]) -> bytes:
-    """A sample of the system metrics."""
+    """Return a sample of the system metrics."""
     items = b"".join(text(3, text(1, key) + text(16, json.dumps(value))) for key, value in values.items())
     return text(7, uint(1, 0) + _timestamp(2, time_ms) + items)
 
 
 def history(step: int, data: Mapping[str, Any]) -> bytes:
-    """A logged row; `data` includes `_timestamp` (s UTC) and `_runtime` (s)."""
+    """Return a logged row; `data` includes `_timestamp` (s UTC) and `_runtime` (s)."""
     return text(2, _items({**data, "_step": step}) + text(2, uint(1, step)))
 
 
 def output(time_ms: int, error: bool, line: str) -> bytes:
-    """A piece of console output, of stderr if `error`."""
+    """Return a piece of console output, of stderr if `error`."""
     return text(13, uint(1, 0 if error else 1) + _timestamp(2, time_ms) + text(3, line))
 
 
-def exited(exit_code: int, runtime_s: int) -> bytes:
-    """How the run ended, and after how many seconds."""
+def exit_record(exit_code: int, runtime_s: int) -> bytes:
+    """Encode the exit code of the run, and its duration in seconds."""
     return text(18, uint(1, exit_code) + uint(2, runtime_s))
 
 
@@ -83,7 +83,7 @@ def _timestamp(number: int, time_ms: int) -> bytes:
     return text(number, uint(1, time_ms // 1000) + uint(2, time_ms % 1000 * 1_000_000))
 
 
-def framed(records: Iterable[bytes], length: int, first_number: int) -> tuple[bytes, int]:
+def frame(records: Iterable[bytes], length: int, first_number: int) -> tuple[bytes, int]:
     """Frame records to be appended to a file.
 
     Args:

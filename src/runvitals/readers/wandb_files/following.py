@@ -101,7 +101,7 @@ class WandbFollower:
 
 @dataclass(frozen=True, slots=True)
 class WandbFile:
-    """What a list shows of a `.wandb` file.
+    """A `.wandb` file as a list shows it.
 
     `exit_code` is None without a recorded end. `last` has the newest value of each system metric near the end
     of the file, by the label of the machine; `summary` has what was set there of the summary.
@@ -121,7 +121,7 @@ class WandbFile:
 
 
 def summary(path: str) -> WandbFile:
-    """What the start and the end of a file say about its run.
+    """Read the run of a file from its start and its end.
 
     Raises:
         ValueError: not a `.wandb` file, or it contains no run.

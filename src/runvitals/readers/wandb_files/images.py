@@ -18,7 +18,7 @@ _KINDS = (_IMAGE, _IMAGES)
 _TYPE = "._type"
 _DEEPEST = 10
 _MAX_RECORDS = 100_000
-"""Of more, the later ones are left out."""
+"""Records in memory; later ones are left out."""
 
 
 class WandbImages:
@@ -37,12 +37,12 @@ class WandbImages:
 
     def take(self, row: HistoryRow) -> HistoryRow:
         """Remember the images of a row. Returns the row without them: their sizes are no metrics."""
-        data = _gathered(row.data)
+        data = _gather(row.data)
         if not any(isinstance(value, dict) for value in data.values()):
             return row
         seconds = data.get("_timestamp")
         time_ms = round(seconds * 1000) if isinstance(seconds, int | float) and isfinite(seconds) else 0
-        for key, items in _found(data, "", _DEEPEST):
+        for key, items in _find_images(data, "", _DEEPEST):
             if self._count < _MAX_RECORDS:
                 record = LoggedMedia(key, media.IMAGE, row.step, time_ms, None, self._host, items)
                 self._records.setdefault(key, []).append(record)
@@ -50,18 +50,18 @@ class WandbImages:
         return replace(row, data=_without(data, _DEEPEST))
 
     def keys(self) -> list[MediaKey]:
-        """The names under which images were logged."""
+        """Return the names under which images were logged."""
         return [
-            MediaKey(key, media.IMAGE, len(found), found[0].step, found[-1].step, found[-1].time_ms)
-            for key, found in list(self._records.items())
+            MediaKey(key, media.IMAGE, len(records), records[0].step, records[-1].step, records[-1].time_ms)
+            for key, records in list(self._records.items())
         ]
 
     def of(self, key: str) -> list[LoggedMedia]:
-        """What was logged under a name, by step."""
+        """Return the images logged under a name, by step."""
         return sorted(self._records.get(key, ()), key=lambda record: record.order)
 
     def content(self, item: Mapping[str, Any], most_bytes: int) -> bytes:
-        """The content of the file of an item.
+        """Return the content of the file of an item.
 
         Raises:
             OSError: it cannot be read, or is outside the folder of the run.
@@ -74,7 +74,7 @@ class WandbImages:
             return file.read(most_bytes)
 
 
-def _gathered(data: dict[str, Any]) -> dict[str, Any]:
+def _gather(data: dict[str, Any]) -> dict[str, Any]:
     """The entries of a row, with those of an image in one: newer versions write `img.path` and others."""
     types = (key for key, value in data.items() if key.endswith(_TYPE) and value in _KINDS)
     names = [key.removesuffix(_TYPE) for key in types]
@@ -87,15 +87,17 @@ def _gathered(data: dict[str, Any]) -> dict[str, Any]:
     return gathered
 
 
-def _found(values: Mapping[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The images among values, also those in nested ones, under dotted names."""
+def _find_images(
+    values: Mapping[str, Any], prefix: str, depth: int
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield the images among values, also those in nested ones, under dotted names."""
     for key, value in values.items():
         if not isinstance(value, dict):
             continue
         if items := _items(value):
             yield prefix + key, items
         elif depth and not _is_image(value):
-            yield from _found(value, f"{prefix}{key}.", depth - 1)
+            yield from _find_images(value, f"{prefix}{key}.", depth - 1)
 
 
 def _without(values: Mapping[str, Any], depth: int) -> dict[str, Any]:
@@ -111,11 +113,11 @@ def _is_image(value: object) -> bool:
 
 
 def _items(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The images of a value: their files and captions."""
+    """Return the images of a value: their files and captions."""
     if value.get("_type") == _IMAGE:
         names, captions = [value.get("path")], [value.get("caption")]
     elif value.get("_type") == _IMAGES:
-        names, captions = _listed(value.get("filenames")), _listed(value.get("captions"))
+        names, captions = _to_list(value.get("filenames")), _to_list(value.get("captions"))
     else:
         return []
     captions += [None] * len(names)
@@ -123,5 +125,5 @@ def _items(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"file": str(name), "caption": str(text or "")} for name, text in pairs if name]
 
 
-def _listed(value: object) -> list[Any]:
+def _to_list(value: object) -> list[Any]:
     return list(value) if isinstance(value, list) else []

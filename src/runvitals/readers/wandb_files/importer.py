@@ -94,7 +94,7 @@ def import_file(
 
 
 def first_pass(path: str) -> tuple[RunStart, float]:
-    """The run in a file, and the median interval between its samples in seconds."""
+    """Return the run in a file, and the median interval between its samples in seconds."""
     run: RunStart | None = None
     times: list[int] = []
     for record in _read(path, ImportResult("", "")):
@@ -128,7 +128,7 @@ def _read(path: str, result: ImportResult) -> Iterator[Record]:
 
 
 def by_machine(record: StatsSample) -> dict[str, dict[str, float]]:
-    """A sample under our keys, by the label of the machine; "" without one."""
+    """Return a sample under our keys, by the label of the machine; "" without one."""
     by_label: dict[str, dict[str, float]] = {}
     for key, value in record.values.items():
         key, _, label = key.partition(_LABEL)
@@ -217,8 +217,8 @@ class RunImporter:
             "name": run.name, "project": self._result.project, "group": run.group, "job_type": run.job_type,
             "tags": list(run.tags), "notes": run.notes, "imported_from": "wandb", "entity": run.entity,
         }  # fmt: skip
-        known = {key: value for key, value in about.items() if value}
-        self._note(frames.INFO, run.started_ms, run=known, config=_without_internals(run.config))
+        facts = {key: value for key, value in about.items() if value}
+        self._note(frames.INFO, run.started_ms, run=facts, config=_without_internals(run.config))
 
     def _describe_machine(self, facts: Mapping[str, Any]) -> None:
         clean = dict(facts)
@@ -249,22 +249,22 @@ class RunImporter:
             journal.json(frames.LIFECYCLE, end)
 
     def _monitor(self, label: str) -> JournalWriter:
-        """The journal of a machine. W&B distinguishes machines that log to one run by a label."""
+        """Return the journal of a machine. W&B distinguishes machines that log to one run by a label."""
         if label not in self._monitors:
             host = paths.safe_name(label) if label else self._host
             journal = self._writer("monitor", host, interval_s=self._interval_s)
             self._monitors[label] = journal
             if not label:
-                place = {"role": "train", "rank": None, "writer": self._training.writer}
-                self._note(frames.LIFECYCLE, self._run.started_ms, what="attach", pid=_PID, **place)
+                process = {"role": "train", "rank": None, "writer": self._training.writer}
+                self._note(frames.LIFECYCLE, self._run.started_ms, what="attach", pid=_PID, **process)
         return self._monitors[label]
 
     def _writer(self, role: str, host: str, pid: int | None = None, **about: object) -> JournalWriter:
-        place = f"{host}.{pid}" if pid else host
+        process = f"{host}.{pid}" if pid else host
         head = {"run": self._result.run, "project": self._result.project, "host": host, "role": role}
         head |= self._team
         began_ms = self._run.started_ms
-        name = f"{role}.{place}.{began_ms:x}"
+        name = f"{role}.{process}.{began_ms:x}"
         return JournalWriter(self._folder, name, {**head, "t": began_ms, "pid": pid, "rank": None, **about})
 
     def _note(self, type: int, time_ms: int, **value: object) -> None:
@@ -276,7 +276,7 @@ def _is_number(value: object) -> bool:
 
 
 def _without_internals(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration or summary without W&B's internal entries, and with `{"value": …}` unwrapped."""
+    """Return a configuration or summary without W&B's internal entries, and with `{"value": …}` unwrapped."""
     return {
         key: value["value"]
         if isinstance(value, Mapping) and set(value) <= {"value", "desc"} and value

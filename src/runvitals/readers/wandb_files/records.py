@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from runvitals.base.protobuf import Malformed, fields, read_double, signed, unzigzag
+from runvitals.base.protobuf import Malformed, fields, read_double, to_signed, unzigzag
 
 _KEY_TAG = 0x0A
 _JSON_TAG = b"\x82\x01"
@@ -90,7 +90,7 @@ class MachineInfo:
 
 @dataclass(frozen=True, slots=True)
 class WandbMetric:
-    """What `define_metric` chose for a metric, or for those that match a pattern.
+    """The options from `define_metric` of a metric, or of those that match a pattern.
 
     The fields are as in the section `metrics` of a journal.
     """
@@ -101,7 +101,7 @@ class WandbMetric:
 
 @dataclass(frozen=True, slots=True)
 class RunExit:
-    """How the run ended: the exit code, and the duration in seconds."""
+    """The end of the run: the exit code, and the duration in seconds."""
 
     exit_code: int
     runtime_s: int
@@ -129,19 +129,19 @@ def decode(payload: bytes, readers: Mapping[int, Callable[[bytes], Record]] | No
     Raises:
         Malformed: invalid record.
     """
-    wanted = _READERS if readers is None else readers
+    by_type = _READERS if readers is None else readers
     for number, _, value in fields(payload):
-        reader = wanted.get(number)
+        reader = by_type.get(number)
         if reader is not None and isinstance(value, bytes):
             return reader(value)
     return None
 
 
 def _message(data: bytes) -> Message:
-    found: dict[int, list[int | bytes]] = {}
+    message: dict[int, list[int | bytes]] = {}
     for number, _, value in fields(data):
-        found.setdefault(number, []).append(value)
-    return found
+        message.setdefault(number, []).append(value)
+    return message
 
 
 def _texts(message: Message, number: int) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ def _text(message: Message, number: int) -> str:
 
 
 def _int(message: Message, number: int, default: int = 0) -> int:
-    values = [signed(v) for v in message.get(number, ()) if isinstance(v, int)]
+    values = [to_signed(v) for v in message.get(number, ()) if isinstance(v, int)]
     return values[-1] if values else default
 
 
@@ -162,24 +162,24 @@ def _messages(message: Message, number: int) -> list[Message]:
 
 
 def _time_ms(message: Message, number: int) -> int:
-    """A `google.protobuf.Timestamp` in ms UTC; 0 if it is missing."""
-    found = _messages(message, number)
-    return _int(found[-1], 1) * 1000 + _int(found[-1], 2) // 1_000_000 if found else 0
+    """Return a `google.protobuf.Timestamp` in ms UTC; 0 if it is missing."""
+    times = _messages(message, number)
+    return _int(times[-1], 1) * 1000 + _int(times[-1], 2) // 1_000_000 if times else 0
 
 
 def _items(message: Message, number: int) -> dict[str, Any]:
     """Entries of a configuration, a summary or a row. Each has a key or a path, and JSON or a typed value."""
-    found = {}
+    values = {}
     for data in message.get(number, ()):
         if isinstance(data, bytes):
             key, value = _short_item(data) or _item(data)
-            found[key] = value
-    return found
+            values[key] = value
+    return values
 
 
 def _item(data: bytes) -> tuple[str, Any]:
     item = _message(data)
-    return _text(item, 1) or ".".join(_texts(item, 2)), _typed(item)
+    return _text(item, 1) or ".".join(_texts(item, 2)), _read_value(item)
 
 
 def _short_item(data: bytes) -> tuple[str, Any] | None:
@@ -201,7 +201,7 @@ def _short_item(data: bytes) -> tuple[str, Any] | None:
         return None
 
 
-def _typed(item: Message) -> Any:
+def _read_value(item: Message) -> Any:
     if 16 in item or 8 in item:
         text = _text(item, 16) or _text(item, 8)
         try:
@@ -218,7 +218,7 @@ def _typed(item: Message) -> Any:
     return _text(item, 7) if 7 in item else None
 
 
-def _started(data: bytes) -> RunStart:
+def _read_start(data: bytes) -> RunStart:
     message = _message(data)
     config: dict[str, Any] = {}
     for entries in _messages(message, 4):
@@ -238,7 +238,7 @@ def _started(data: bytes) -> RunStart:
     )
 
 
-def _changed(of: str) -> Callable[[bytes], EntriesChange]:
+def _change_reader(of: str) -> Callable[[bytes], EntriesChange]:
     def read(data: bytes) -> EntriesChange:
         message = _message(data)
         removed = tuple(_items(message, 2))
@@ -279,21 +279,21 @@ _GOALS = {1: "minimize", 2: "maximize"}
 _INTERNAL = frozenset({"_step", "_runtime", "_timestamp"})
 
 
-def _defined(data: bytes) -> WandbMetric:
+def _read_definition(data: bytes) -> WandbMetric:
     message = _message(data)
-    found: dict[str, Any] = {}
+    definition: dict[str, Any] = {}
     for summary in _messages(message, 7):
         chosen = [kind for number, kind in _SUMMARY_KINDS.items() if _int(summary, number)]
-        found |= {"summary": chosen[0]} if chosen else {}
+        definition |= {"summary": chosen[0]} if chosen else {}
     x = _text(message, 4)
     if x and x not in _INTERNAL:
-        found["x"] = x
+        definition["x"] = x
     if any(_int(options, 2) for options in _messages(message, 6)):
-        found["hidden"] = True
+        definition["hidden"] = True
     goal = _GOALS.get(_int(message, 8))
     if goal is not None:
-        found["goal"] = goal
-    return WandbMetric(_text(message, 1) or _text(message, 2), found)
+        definition["goal"] = goal
+    return WandbMetric(_text(message, 1) or _text(message, 2), definition)
 
 
 _ENVIRONMENT_TEXTS = {
@@ -323,16 +323,16 @@ def _exit(data: bytes) -> RunExit:
 
 _READERS: dict[int, Callable[[bytes], Record]] = {
     2: _history,
-    3: _changed("summary"),
+    3: _change_reader("summary"),
     4: _output,
-    5: _changed("config"),
+    5: _change_reader("config"),
     7: _stats,
     10: _alert,
-    12: _defined,
+    12: _read_definition,
     13: _output,
-    17: _started,
+    17: _read_start,
     18: _exit,
     26: _environment,
 }
-END_READERS: Mapping[int, Callable[[bytes], Record]] = {3: _changed("summary"), 7: _stats, 18: _exit}
-"""Of what a list shows of the end of a file: samples, the summary, and how the run ended."""
+END_READERS: Mapping[int, Callable[[bytes], Record]] = {3: _change_reader("summary"), 7: _stats, 18: _exit}
+"""Readers for the end of a file, as far as a list shows it: samples, the summary, and the exit."""

@@ -9,11 +9,14 @@ https://github.com/google/leveldb/blob/main/doc/log_format.md
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
+SUFFIX = ".wandb"
+_MAX_FILES = 10_000
 HEAD = b":W&B" + struct.pack("<HB", 0xBEE1, 0)
 BLOCK_BYTES = 32 * 1024
 _CHUNK = struct.Struct("<IHB")
@@ -91,14 +94,14 @@ class TransactionLog:
         self._next = max(offset - offset % BLOCK_BYTES, len(HEAD))
 
     def _chunks(self, start: int) -> Iterator[tuple[int, bytes, int]]:
-        """The chunks from an offset on: type, payload, and the offset of their end."""
+        """Yield the chunks from an offset on: type, payload, and the offset of their end."""
         self._file.seek(start)
         while True:
-            wanted = BLOCK_BYTES - start % BLOCK_BYTES
-            block = self._file.read(wanted)
+            size = BLOCK_BYTES - start % BLOCK_BYTES
+            block = self._file.read(size)
             if not block:
                 return
-            yield from self._chunks_of_block(block, start, len(block) < wanted)
+            yield from self._chunks_of_block(block, start, len(block) < size)
             start += len(block)
 
     def _chunks_of_block(self, block: bytes, start: int, last: bool) -> Iterator[tuple[int, bytes, int]]:
@@ -119,3 +122,25 @@ class TransactionLog:
             yield kind, block[at + _CHUNK.size : end], start + end
             at = end
         self.cut = self.cut or (last and at < len(block))
+
+
+def files_below(folder: str) -> list[str]:
+    """Return the `.wandb` files of a folder, of its run folders, and of the `wandb` folder in it."""
+    paths: dict[str, str] = {}
+    for parent in (folder, os.path.join(folder, "wandb")):
+        for entry in _entries(parent):
+            if entry.name.endswith(SUFFIX) and entry.is_file():
+                paths.setdefault(os.path.realpath(entry.path), entry.path)
+            elif entry.is_dir() and ("run-" in entry.name):  # run-…, offline-run-…; `latest-run` is a link
+                for inner in _entries(entry.path):
+                    if inner.name.endswith(SUFFIX) and inner.is_file():
+                        paths.setdefault(os.path.realpath(inner.path), inner.path)
+    return sorted(paths)[:_MAX_FILES]
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return []

@@ -90,13 +90,13 @@ def _deliver_all(
             if not delivery.step(0.0, flush=True):
                 return
         except (Retry, OSError) as error:
-            wait_s = delays.failed(0.0, error.after_s if isinstance(error, Retry) else None)
+            wait_s = delays.note_failure(0.0, error.after_s if isinstance(error, Retry) else None)
             if delays.failures >= tries or isinstance(error, Unauthorized) or wait_s > MAX_WAIT_S:
                 raise
             waiting(error, wait_s)
             sleep(wait_s)
         else:
-            delays.worked()
+            delays.note_success()
 
 
 def cursor_for(folder: str, destination: str, host: str, cwd: str) -> Cursor:

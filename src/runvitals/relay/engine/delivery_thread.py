@@ -178,7 +178,7 @@ class DeliveryThread(threading.Thread):
                 self._failed(delivery, error, now_s, flushing)
                 return False
             else:
-                self._backoff.worked()
+                self._backoff.note_success()
                 if not delivery.cursor.error:  # something was delivered since
                     self._unauthorized.discard(delivery.run_id)
                 self._report_rejection(delivery)
@@ -228,7 +228,7 @@ class DeliveryThread(threading.Thread):
         _save(delivery.cursor)
         after_s = error.after_s if isinstance(error, Retry) else None
         with self._wake:
-            self._backoff.failed(now_s, after_s)
+            self._backoff.note_failure(now_s, after_s)
             if flushing:
                 self._flush.add(delivery.run_id)
             self._put_last(delivery)
@@ -241,7 +241,7 @@ class DeliveryThread(threading.Thread):
         _save(delivery.cursor)
         run_id = delivery.run_id
         with self._wake:
-            wait_s = Backoff(UNAUTHORIZED_RETRY_S, UNAUTHORIZED_RETRY_S, random.random).failed(now_s)
+            wait_s = Backoff(UNAUTHORIZED_RETRY_S, UNAUTHORIZED_RETRY_S, random.random).note_failure(now_s)
             self._skipped[run_id] = now_s + wait_s, error.remedied
             self._put_last(delivery)
             self._wake.notify_all()
@@ -258,7 +258,7 @@ class DeliveryThread(threading.Thread):
         delivery.cursor.error = f"{error}; if it is restored, delivery continues"
         _save(delivery.cursor)
         with self._wake:
-            wait_s = Backoff(PAUSED_S, PAUSED_S, random.random).failed(now_s)
+            wait_s = Backoff(PAUSED_S, PAUSED_S, random.random).note_failure(now_s)
             self._skipped[delivery.run_id] = now_s + wait_s, lambda: False
             self._wake.notify_all()
 

@@ -124,4 +124,4 @@ class DestinationSpec:
         if target is not None:
             module, _, name = target.partition(":")
             return cast(Factory, getattr(import_module(module), name))
-        return cast(Factory, destination_kinds.added(self.name).load())
+        return cast(Factory, destination_kinds.find_added(self.name).load())

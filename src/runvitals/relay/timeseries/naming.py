@@ -12,7 +12,7 @@ from runvitals.model.metrics.prometheus import (
     Labels,
     MetricFamily,
     free_label,
-    named,
+    to_prometheus,
     valid_name,
 )
 from runvitals.relay.batch import Batch
@@ -80,7 +80,7 @@ class Namer:
 
     def named(self, key: str) -> tuple[MetricFamily, Labels, float]:
         """The family of a key, its own labels, and the factor to the family's unit."""
-        return named(key)
+        return to_prometheus(key)
 
     def series(self, key: str) -> LabeledSeries:
         """The series of a sample's key."""

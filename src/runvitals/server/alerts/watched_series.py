@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from runvitals.base.buckets import Floats, Integers
-from runvitals.model.gap import GAP_BITS
+from runvitals.model.batch_format import GAP_BITS
 from runvitals.model.names import STEP
 from runvitals.model.state import MONITOR
 from runvitals.readers.journals.rates import rate_of

@@ -46,9 +46,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
 
 from runvitals.base import deadline
-from runvitals.store import companion_files, private_files
+from runvitals.store import database_files, private_files
+from runvitals.store.database_files import OpenedFile
 from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable, QueryFailed
-from runvitals.store.open_file_identity import OpenedFile
 from runvitals.store.samples.sqlite.database import open_read_only
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Database:
         try:
             written = self._write_with_retries(work, durable)
         except MetadataStoreUnavailable as error:
-            if not deadline.passed():  # what took too long is no problem of the database
+            if not deadline.has_passed():  # what took too long is no problem of the database
                 self._failed = time.monotonic(), str(error)
             raise
         self._failed = None
@@ -325,7 +325,7 @@ def _sqlite(url: URL) -> Engine:
             "use another Python, or PostgreSQL"
         )
     path = url.database or ""
-    obstacle = companion_files.obstacle(path)
+    obstacle = database_files.obstacle(path)
     if obstacle is not None:
         raise MetadataStoreError(f"could not open the metadata store: {obstacle}")
     try:
@@ -345,7 +345,7 @@ def _prepare(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
     connection.isolation_level = None  # `_begin` starts transactions explicitly
     for pragma in ("journal_mode = WAL", "foreign_keys = ON", f"cache_size = -{_PAGES_KIB}"):
         connection.execute(f"PRAGMA {pragma}").close()
-    connection.set_progress_handler(deadline.passed, _STEPS_PER_CHECK)
+    connection.set_progress_handler(deadline.has_passed, _STEPS_PER_CHECK)
 
 
 def _begin(connection: Connection) -> None:

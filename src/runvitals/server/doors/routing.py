@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from runvitals.journal.paths import check_run_id, safe_name
 from runvitals.model.limits import LABEL_CHARACTERS
-from runvitals.model.names import shortened
+from runvitals.model.names import shorten
 
 Attributes = Mapping[str, str]
 """Of an OTLP resource, a data point, or the labels of a Prometheus series."""
@@ -207,7 +207,7 @@ def routed(
     """
     project = _first(rules.project, attributes) or place.project
     named_host = _first(rules.host, attributes)
-    host = shortened(_without_port(named_host), LABEL_CHARACTERS) if named_host else UNKNOWN_HOST
+    host = shorten(_without_port(named_host), LABEL_CHARACTERS) if named_host else UNKNOWN_HOST
     text, is_host_run = _first(rules.run, attributes), False
     name = _first(rules.run_name, attributes)
     if text is None:
@@ -220,9 +220,9 @@ def routed(
     rank = _first(rules.rank, attributes)
     return Route(
         _value(attributes, "runvitals.entity") or place.entity,
-        shortened(project, LABEL_CHARACTERS) if project else None,
+        shorten(project, LABEL_CHARACTERS) if project else None,
         run,
-        shortened(name, LABEL_CHARACTERS) if name else None,
+        shorten(name, LABEL_CHARACTERS) if name else None,
         host or UNKNOWN_HOST,
         int(rank) if rank is not None and _is_rank(rank) else None,
         is_host_run,

@@ -19,7 +19,7 @@ from runvitals.model.device import RunDevice
 from runvitals.model.durations import MINUTE_MS
 from runvitals.model.filter import ReadableRuns
 from runvitals.model.metrics import DEFINITIONS
-from runvitals.model.run_author import RunAuthor
+from runvitals.model.run import RunAuthor
 from runvitals.model.run_state import State
 from runvitals.model.state import LOST, RUNNING, silence_ms
 from runvitals.readers.journals.key_filter import KeyFilter

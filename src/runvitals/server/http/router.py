@@ -37,7 +37,7 @@ class _JsonRequest(Request):
 
     async def json(self) -> Any:
         try:
-            return json_values.decoded(await self.body())
+            return json_values.decode(await self.body())
         except (JSONDecodeError, UnicodeDecodeError):  # which FastAPI answers
             raise
         except ValueError as error:

@@ -8,7 +8,7 @@ import numpy as np
 
 from runvitals.base.buckets import Floats, Integers
 from runvitals.model import batch_body
-from runvitals.model.gap import GAP
+from runvitals.model.batch_format import GAP
 from runvitals.model.limits import STEP as MAX_STEP
 from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.request_errors import HttpRejection, malformed, out_of_range, too_large

@@ -272,7 +272,7 @@ def _console(metadata: EnvelopeMetadata, number: int, value: dict[str, Any]) -> 
 
 def _media(metadata: EnvelopeMetadata, number: int, value: dict[str, Any]) -> int:
     valid.check(valid.MEDIA, value)
-    record, _ = valid.decoded(valid.MEDIA, value)
+    record, _ = valid.decode(valid.MEDIA, value)
     t = msgspec.convert(value, _Media).t
     media = StoredMedia(
         _UNASSIGNED, _UNASSIGNED, number, t, record["step"], record["key"], record["kind"], record["items"]

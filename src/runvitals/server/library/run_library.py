@@ -9,11 +9,10 @@ from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, TypeVar
 from runvitals.base.buckets import Buckets, Floats, Grid, Integers
 from runvitals.model.artifacts import ArtifactVersion
 from runvitals.model.completion import FieldChoice
-from runvitals.model.event import Event
 from runvitals.model.filter import Filter, ReadableRuns
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
 from runvitals.model.metrics import DEFINITIONS
-from runvitals.model.run import Run
+from runvitals.model.run import Event, Run
 from runvitals.model.run_groups import RunGroup
 from runvitals.model.run_sort import RunSort
 from runvitals.model.run_state import State

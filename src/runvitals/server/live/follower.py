@@ -19,7 +19,7 @@ from pydantic_core import to_json
 
 from runvitals.model.run import Run
 from runvitals.model.run_json import run_as_dict
-from runvitals.readers.journals.rates import between, rate_of
+from runvitals.readers.journals.rates import rate_between, rate_of
 from runvitals.server.charts.series import cursor
 from runvitals.server.library.run_library import Position, RunView
 
@@ -139,7 +139,7 @@ def _rates(
             continue
         before = counters.get(key)
         if before is not None:
-            rates[rate.key] = between(*before, time_ms, value, rate.factor)
+            rates[rate.key] = rate_between(*before, time_ms, value, rate.factor)
         counters[key] = (time_ms, value)
     return rates
 

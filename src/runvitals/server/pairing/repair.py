@@ -20,7 +20,7 @@ from runvitals.server.pairing.lost_values import report_lost_values
 from runvitals.server.pairing.pairing import MAX_ID, SKIPPED_IDS
 from runvitals.server.pairing.recovery import fill_from_damaged, recover, recover_metrics
 from runvitals.server.pairing.unknown_ids import RepairableStore
-from runvitals.store import companion_files
+from runvitals.store import database_files
 from runvitals.store.samples.clickhouse import ClickHouseAddress, ClickHouseStore
 from runvitals.store.samples.clickhouse import stored_ids as clickhouse_ids
 from runvitals.store.samples.cold.storage import ColdSettings
@@ -143,7 +143,7 @@ def _replace_damaged_metadata(address: str, report: Report) -> bool:
         return True
     if not os.path.exists(path):
         return False
-    obstacle = companion_files.obstacle(path)
+    obstacle = database_files.obstacle(path)
     if obstacle is not None:
         raise StoreError(obstacle)  # its rows are not damaged
     problems = [str(problem) for problem in check.damage(path)]

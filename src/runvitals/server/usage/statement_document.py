@@ -9,10 +9,9 @@ from html import escape
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from runvitals.model.statement_line import StatementLine
 from runvitals.server.usage.charges import MICRO
 from runvitals.server.usage.days import Month
-from runvitals.server.usage.statement_lines import money
+from runvitals.server.usage.statement_lines import StatementLine, money
 from runvitals.server.usage.storage.statements import Statement
 
 HEADING: Final = "Usage statement – not a tax invoice"

@@ -9,7 +9,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-from runvitals.model.statement_line import StatementLine
 from runvitals.server.usage.charges import DEVICE_HOURS, ENERGY, MICRO, TRACKED_HOURS, UNITS, in_units
 from runvitals.server.usage.days import Month
 
@@ -22,6 +21,27 @@ _LATE: Final = (TRACKED_HOURS, DEVICE_HOURS, ENERGY)
 _SAME: Final = 1e-6
 Key = tuple[int | None, str, str]
 """The id of a project, a category and a device model."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatementLine:
+    """What a project used of a category at one price, in units such as hours.
+
+    Args:
+        text: what it is besides usage of the statement's month, such as `late data of 2026-10`; or "".
+        included: the part of the quantity that the plan includes.
+        price_micro, amount_micro: micro-units of the currency.
+    """
+
+    text: str
+    project: str
+    category: str
+    model: str
+    quantity: float
+    unit: str
+    included: float
+    price_micro: int
+    amount_micro: int
 
 
 @dataclass(frozen=True, slots=True)

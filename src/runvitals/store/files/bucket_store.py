@@ -90,18 +90,18 @@ class BucketFileStore:
 
     def _read_from(self, key: str, first: int) -> Any:
         with self._failing(f"did not return {key}"):
-            found = self._client.get_object(Bucket=self._address.bucket, Key=key, Range=f"bytes={first}-")
-            return found["Body"]
+            response = self._client.get_object(Bucket=self._address.bucket, Key=key, Range=f"bytes={first}-")
+            return response["Body"]
 
     def remove(self, digests: Collection[str]) -> None:
         """Remove those of some contents that are there."""
         keys = iter([{"Key": self._key(sha256)} for sha256 in digests])
         while some := list(islice(keys, _REMOVED_AT_ONCE)):
             with self._failing("did not remove contents"):
-                answer = self._client.delete_objects(
+                response = self._client.delete_objects(
                     Bucket=self._address.bucket, Delete={"Objects": some, "Quiet": True}
                 )
-            for failure in answer.get("Errors", ()):
+            for failure in response.get("Errors", ()):
                 raise OSError(
                     errno.EIO, f"{self._address}: did not remove {failure.get('Key')}: {failure.get('Code')}"
                 )
@@ -111,10 +111,10 @@ class BucketFileStore:
         pages = self._client.get_paginator("list_objects_v2")
         with self._failing("cannot be listed"):
             for page in pages.paginate(Bucket=self._address.bucket, Prefix=self._address.prefix):
-                for found in page.get("Contents", ()):
-                    sha256 = found["Key"].rpartition("/")[2]
-                    if is_sha256(sha256) and found["Key"] == self._key(sha256):
-                        yield StoredContent(sha256, found["Size"], found["LastModified"].timestamp())
+                for entry in page.get("Contents", ()):
+                    sha256 = entry["Key"].rpartition("/")[2]
+                    if is_sha256(sha256) and entry["Key"] == self._key(sha256):
+                        yield StoredContent(sha256, entry["Size"], entry["LastModified"].timestamp())
 
     @contextmanager
     def _failing(self, what: str) -> Iterator[None]:
@@ -170,14 +170,14 @@ class BucketContent(io.RawIOBase):
         if self._body is None:
             self._body = self._read_from(self._key, self._at)
         try:
-            found = self._body.read(len(buffer))
+            data = self._body.read(len(buffer))
         except BotoCoreError as error:
             raise OSError(
                 errno.EIO, f"the connection to the bucket was lost: {type(error).__name__}"
             ) from None
-        buffer[: len(found)] = found
-        self._at += len(found)
-        return len(found)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
 
     def close(self) -> None:
         """End the request that is open."""

@@ -15,7 +15,7 @@ _EXTRAS = {"s3": "s3", "gs": "gcs", "az": "azure"}
 
 
 def open_bucket(address: BucketAddress) -> FileStore:
-    """The contents in an existing bucket.
+    """Return the contents in an existing bucket.
 
     Raises:
         OSError: it cannot be used, or the library for it is not installed.

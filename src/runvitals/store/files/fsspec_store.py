@@ -16,7 +16,7 @@ from runvitals.store.files.bucket_address import BucketAddress
 from runvitals.store.files.interface import StoredContent
 
 _CHANGED = ("updated", "last_modified", "LastModified", "created", "mtime")
-"""What the file systems of fsspec call the time of a change: a number, a time, or text."""
+"""Names of the time of a change in fsspec's file systems: a number, a time, or text."""
 
 
 class FsspecFileStore:
@@ -77,8 +77,8 @@ class FsspecFileStore:
     def contents(self) -> Iterator[StoredContent]:
         """Iterate over all contents, in any order."""
         with self._failing("cannot be listed"):
-            found = self._filesystem.find(self._root, detail=True)
-        for path, about in found.items():
+            entries = self._filesystem.find(self._root, detail=True)
+        for path, about in entries.items():
             sha256 = path.rpartition("/")[2]
             if is_sha256(sha256) and path.lstrip("/") == self._key(sha256):
                 yield StoredContent(sha256, int(about["size"]), _changed_s(about))
@@ -96,7 +96,7 @@ class FsspecFileStore:
 
 
 def _changed_s(about: dict[str, Any]) -> float:
-    """When a content was put there, seconds since 1970."""
+    """Return the time when a content was put there, seconds since 1970."""
     changed = next(about[name] for name in _CHANGED if about.get(name) is not None)
     if isinstance(changed, str):
         changed = datetime.fromisoformat(changed.replace("Z", "+00:00"))

@@ -1,4 +1,4 @@
-"""What keeps the contents of files: a folder, or a bucket."""
+"""Stores of the contents of files: a folder, or a bucket."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FileStore(Protocol):
         """
 
     def open(self, sha256: str) -> BinaryIO:
-        """A content, open at its beginning; the caller closes it.
+        """Return a content, open at its beginning; the caller closes it.
 
         Raises:
             FileNotFoundError: it is not there.
@@ -46,7 +46,7 @@ class FileStore(Protocol):
         """
 
     def contents(self) -> Iterator[StoredContent]:
-        """All contents, in any order.
+        """Return all contents, in any order.
 
         Raises:
             OSError: they could not be listed.

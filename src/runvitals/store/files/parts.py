@@ -70,8 +70,8 @@ class FileParts:
         if before is not None and before != f"{marker}-{number}-{md5}":
             os.unlink(before)
 
-    def sizes(self, key: str, run_id: int | None, wanted: Mapping[int, str]) -> int:
-        """The size of the parts with these MD5s together.
+    def sizes(self, key: str, run_id: int | None, md5_by_number: Mapping[int, str]) -> int:
+        """Return the size of the parts with these MD5s together.
 
         Raises:
             UnknownUpload: there is no such upload.
@@ -80,13 +80,13 @@ class FileParts:
         if not os.path.exists(self._marker(key, run_id)):
             raise UnknownUpload("there is no such upload: it is over, or was never begun")
         there = self._parts(key, run_id)
-        for number, md5 in wanted.items():
+        for number, md5 in md5_by_number.items():
             path = there.get(number)
             if path is None:
                 raise ValueError(f"part {number} has not arrived")
             if path.rpartition("-")[2] != md5:
                 raise ValueError(f"part {number} has the ETag {path.rpartition('-')[2]}, not {md5[:60]}")
-        return sum(os.stat(there[number]).st_size for number in wanted)
+        return sum(os.stat(there[number]).st_size for number in md5_by_number)
 
     def join(self, key: str, run_id: int | None, numbers: list[int], into: str) -> JoinedFile:
         """Write parts one after the other into a new file. They stay until `end`.
@@ -130,8 +130,8 @@ class FileParts:
 
     def _parts(self, key: str, run_id: int | None) -> dict[int, str]:
         prefix = os.path.basename(self._marker(key, run_id)) + "-"
-        found = {}
+        paths = {}
         for entry in os.scandir(self._folder):
             if entry.name.startswith(prefix):
-                found[int(entry.name[len(prefix) :].partition("-")[0])] = entry.path
-        return found
+                paths[int(entry.name[len(prefix) :].partition("-")[0])] = entry.path
+        return paths

@@ -25,7 +25,7 @@ class WrongOffset(Exception):
 
 
 class ContentDiffers(Exception):
-    """What has arrived does not have the SHA-256 that was announced; all of it was dropped."""
+    """The content received does not have the announced SHA-256; all of it was dropped."""
 
 
 class Uploads:
@@ -45,7 +45,7 @@ class Uploads:
         self._guard = threading.Lock()
 
     def offset(self, run_id: int, sha256: str) -> int:
-        """How much of a file has arrived."""
+        """Return the bytes of a file that have arrived."""
         try:
             return os.stat(self._path(run_id, sha256)).st_size
         except FileNotFoundError:
@@ -74,7 +74,7 @@ class Uploads:
             raise ValueError(f"a piece of {len(piece)} bytes at byte {offset} of a file of {size} bytes")
         path = self._path(run_id, sha256)
         with self._exclusive(path):
-            fd = _opened(path, offset)
+            fd = _open(path, offset)
             try:
                 there = os.fstat(fd).st_size
                 if offset != there:
@@ -92,11 +92,11 @@ class Uploads:
             return True
 
     def new_path(self) -> str:
-        """The path of a file that nobody else uses, for what arrives whole."""
+        """Return the path of a file that nobody else uses, for what arrives whole."""
         return os.path.join(self._folder, f"whole-{secrets.token_hex(16)}")
 
     def total_bytes(self, run_id: int | None = None, without: Container[str] = ()) -> int:
-        """The size of all unfinished uploads, or of those of a run.
+        """Return the size of all unfinished uploads, or of those of a run.
 
         Args:
             without: paths that are not counted.
@@ -144,8 +144,8 @@ class Uploads:
                     self._locks[path] = lock, users - 1
 
 
-def _opened(path: str, offset: int) -> int:
-    """The file of an upload, created for its first piece.
+def _open(path: str, offset: int) -> int:
+    """Return the file of an upload, created for its first piece.
 
     Raises:
         WrongOffset: nothing has arrived yet.

@@ -51,7 +51,7 @@ class StoreClosed(StoreError):
 
 
 def extent(t: Integers) -> tuple[int, int]:
-    """The smallest and largest of one or more times."""
+    """Return the smallest and largest of one or more times."""
     if len(t) <= _FEW_ROWS:  # for few rows, three times as fast as numpy
         listed = t.tolist()
         return min(listed), max(listed)
@@ -207,7 +207,7 @@ class ReadResult(Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Which of the rules a store guarantees.
+    """The rules that a store guarantees.
 
     Args:
         durable_ack: an acknowledged batch survives a power failure.
@@ -255,7 +255,7 @@ class SampleStore(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Which of the rules this store guarantees."""
+        """The rules that this store guarantees."""
 
     def append(self, batches: Sequence[SampleBatch]) -> CommitAck:
         """Store batches. When this returns they are durable and visible to all readers.
@@ -271,7 +271,7 @@ class SampleStore(Protocol):
     def read(
         self, runs: Sequence[int], metrics: Sequence[int] | None, t0_ms: int, t1_ms: int
     ) -> ReadResult[SeriesSamples]:
-        """The samples of series as they were written, by run in the order given, then by metric.
+        """Return the samples of series as they were written, by run in the order given, then by metric.
 
         Args:
             metrics: None: all metrics of the runs.
@@ -287,7 +287,7 @@ class SampleStore(Protocol):
         """
 
     def active_runs(self, since_ms: int) -> list[int]:
-        """The ids, ascending, of the runs with a sample at or after this time."""
+        """Return the ids, ascending, of the runs with a sample at or after this time."""
 
     def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
         """Return the newest values of runs, of these metrics or all, in the order given.
@@ -296,10 +296,10 @@ class SampleStore(Protocol):
         """
 
     def stored_batches(self, run: int) -> Mapping[int, Sequence[tuple[int, int]]]:
-        """Which batches of a run were stored: ranges of their numbers, by writer, ascending."""
+        """Return the batches of a run that were stored: ranges of their numbers, by writer, ascending."""
 
     def last_times(self, runs: Sequence[int]) -> dict[int, int]:
-        """The time of the last sample of each of these runs that has any, ms UTC; gaps count."""
+        """Return the time of the last sample of each of these runs that has any, ms UTC; gaps count."""
 
     def sizes(self, runs: Sequence[int]) -> dict[int, int]:
         """Return how many bytes the samples of each of these runs take.

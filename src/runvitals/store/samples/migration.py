@@ -22,7 +22,7 @@ _DAYS_AT_ONCE: Final = 1
 
 
 class MigratableStore(Protocol):
-    """What both stores can do, beside what every sample store can."""
+    """A store that can be migrated: more than every sample store can do."""
 
     @property
     def name(self) -> str:
@@ -51,13 +51,13 @@ class MigratableStore(Protocol):
         """Seal everything that was appended."""
 
     def runs(self) -> list[int]:
-        """The ids of the runs that have samples or stored batches, ascending."""
+        """Return the ids of the runs that have samples or stored batches, ascending."""
 
     def days(self, run: int) -> list[int]:
-        """The days since 1970, UTC, on which a run may have samples, ascending."""
+        """Return the days since 1970, UTC, on which a run may have samples, ascending."""
 
     def stored_batches(self, run: int) -> Ranges:
-        """Which batches of a run were stored."""
+        """Return the batches of a run that were stored."""
 
     def put(self, run: int, series: Sequence[SeriesSamples]) -> None:
         """Store samples of a run durably. They replace none that are there."""
@@ -68,7 +68,7 @@ class MigratableStore(Protocol):
 
 @dataclass(slots=True)
 class MigrationTotals:
-    """How many runs were copied.
+    """Numbers of runs, by what became of them.
 
     Args:
         unchanged: the target had already.
@@ -142,27 +142,27 @@ def _copy(source: MigratableStore, target: MigratableStore, run: int) -> int:
     samples = 0
     for series in _read(source, run):
         target.put(run, series)
-        samples += sum(len(one.t) for one in series)
+        samples += sum(len(metric_samples.t) for metric_samples in series)
     target.put_batches(run, stored)
     target.flush()
     return samples
 
 
 def checksum(store: MigratableStore, run: int) -> str:
-    """A checksum of all samples of a run, bit by bit, and of which batches were stored."""
-    found = hashlib.sha256()
+    """Return a checksum of all samples of a run, bit by bit, and of which batches were stored."""
+    digest = hashlib.sha256()
     for series in _read(store, run):
-        for one in series:
-            found.update(b"%d %d " % (one.metric, len(one.t)))
-            found.update(one.t.tobytes())
-            found.update(one.values.tobytes())
+        for metric_samples in series:
+            digest.update(b"%d %d " % (metric_samples.metric, len(metric_samples.t)))
+            digest.update(metric_samples.t.tobytes())
+            digest.update(metric_samples.values.tobytes())
     for writer, ranges in sorted(store.stored_batches(run).items()):
-        found.update(b"%d %r " % (writer, [tuple(one) for one in ranges]))
-    return found.hexdigest()
+        digest.update(b"%d %r " % (writer, [tuple(metric_samples) for metric_samples in ranges]))
+    return digest.hexdigest()
 
 
 def _read(store: MigratableStore, run: int) -> Iterator[list[SeriesSamples]]:
-    """The samples of a run, day by day."""
+    """Yield the samples of a run, day by day."""
     for day in store.days(run):
         result = store.read([run], None, day * DAY_MS, (day + _DAYS_AT_ONCE) * DAY_MS - 1)
         if result.damaged:

@@ -11,7 +11,7 @@ from runvitals.journal import paths
 from runvitals.model.errors import UnknownRun
 from runvitals.readers.journals.run_handle import find_run
 from runvitals.readers.journals.runs import RunList
-from runvitals.readers.wandb_files.names import SUFFIX, files_below
+from runvitals.readers.wandb_files.transaction_log import SUFFIX, files_below
 from runvitals.terminal.leet.sources.journal_catalogue import JournalCatalogue
 from runvitals.terminal.leet.sources.run_source import RunCatalogue, now_ms
 

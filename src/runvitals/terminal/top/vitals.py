@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from runvitals.readers.journals.rates import between, rate_of
+from runvitals.readers.journals.rates import rate_between, rate_of
 
 # At least as many points as the widest sparkline shows.
 _HISTORY = 240
@@ -189,7 +189,7 @@ class Vitals:
             rate = None if seen is None else rate_of(key)
             if seen is None or rate is None:
                 continue
-            speed = between(round(seen[0] * 1000), seen[1], round(mono_s * 1000), value, rate.factor)
+            speed = rate_between(round(seen[0] * 1000), seen[1], round(mono_s * 1000), value, rate.factor)
             if speed == speed:
                 rates[rate.key] = speed
         return rates

@@ -147,7 +147,7 @@ def _json(ask: Callable[[], Any], scrub: Scrubber) -> str:
 def _settings(environ: Mapping[str, str]) -> dict[str, Any]:
     traced = trace({}, environ, os.getcwd())
     return {
-        name: {"value": SETTINGS[name].shown(value), "origin": origin}
+        name: {"value": SETTINGS[name].redact(value), "origin": origin}
         for name, (value, origin) in traced.items()
     }
 

@@ -64,7 +64,7 @@ def begin(
         **{key: values[key] for key in ("group",) if values[key]},
     }
     recorded = (*_RECORDED, "entity") if values["entity"] else _RECORDED
-    settings = {name: SETTINGS[name].shown(values[name]) for name in recorded}
+    settings = {name: SETTINGS[name].redact(values[name]) for name in recorded}
     return Simulation(profile, nodes, scenario_s, speed or 1.0, seed, location, about, settings)
 
 

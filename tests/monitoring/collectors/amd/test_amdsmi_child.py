@@ -241,7 +241,7 @@ def install(site: Path, *reported: dict[str, Any], more: str = "") -> str:
 def answer(opened: list[AmdSmiLibrary], folder: str, every_s: float = 0.01) -> list[AmdGpuReport]:
     library = AmdSmiLibrary(folder, every_s)
     opened.append(library)
-    devices = soon(lambda: library.devices(100.0), lambda found: found is not None)
+    devices = soon(lambda: library.devices(100.0), lambda devices: devices is not None)
     assert devices is not None
     return devices
 
@@ -271,7 +271,7 @@ def test_the_child_prints_repeatedly(site: Path, opened: list[AmdSmiLibrary]) ->
     folder = install(site, MI300X)
     answer(opened, folder)
     for _ in range(3):
-        assert soon(lambda: opened[0].devices(101.0), lambda found: found is not None)
+        assert soon(lambda: opened[0].devices(101.0), lambda devices: devices is not None)
 
 
 @pytest.mark.parametrize(
@@ -334,9 +334,9 @@ def test_the_library_adds_what_sysfs_lacks(
 
 def test_the_child_exits_when_the_pipe_is_closed(site: Path) -> None:
     library = AmdSmiLibrary(install(site, MI300X), 0.01)
-    soon(lambda: library.devices(100.0), lambda found: found is not None)
+    soon(lambda: library.devices(100.0), lambda devices: devices is not None)
     child = library._stream._child
     assert child is not None
     child.close()  # our ends of the pipes
-    soon(child.ended)
+    soon(child.has_ended)
     assert child.exit_code == 0

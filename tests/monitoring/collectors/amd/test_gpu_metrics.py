@@ -10,37 +10,37 @@ from runvitals.monitoring.collectors.amd.gpu_metrics import decode, partitions
 
 
 def table(content: int, size: int = 4096) -> bytearray:
-    made = bytearray(size)
-    pack_into("<HBB", made, 0, size, 1, content)
-    return made
+    header = bytearray(size)
+    pack_into("<HBB", header, 0, size, 1, content)
+    return header
 
 
 def test_energy_since_revision_4() -> None:
-    made = table(5)
-    pack_into("<H", made, 12, 88)
-    pack_into("<H", made, 14, 0xFFFF)
-    pack_into("<Q", made, 88, 3 << 16)
-    assert decode(bytes(made)) == {"gpu": 88.0, "energyJoules": 3.0}
+    content = table(5)
+    pack_into("<H", content, 12, 88)
+    pack_into("<H", content, 14, 0xFFFF)
+    pack_into("<Q", content, 88, 3 << 16)
+    assert decode(bytes(content)) == {"gpu": 88.0, "energyJoules": 3.0}
 
 
 def test_apu_clocks_are_current_else_average() -> None:
-    made = bytearray(b"\xff" * 200)
-    pack_into("<HBB", made, 0, 200, 2, 3)
-    pack_into("<H", made, 28, 40)
-    pack_into("<H", made, 64, 900)
-    pack_into("<H", made, 76, 1100)
-    pack_into("<H", made, 68, 800)
-    assert decode(bytes(made)) == {"gpu": 40.0, "graphicsClock": 1100.0, "memoryClock": 800.0}
+    content = bytearray(b"\xff" * 200)
+    pack_into("<HBB", content, 0, 200, 2, 3)
+    pack_into("<H", content, 28, 40)
+    pack_into("<H", content, 64, 900)
+    pack_into("<H", content, 76, 1100)
+    pack_into("<H", content, 68, 800)
+    assert decode(bytes(content)) == {"gpu": 40.0, "graphicsClock": 1100.0, "memoryClock": 800.0}
     newest = bytearray(b"\xff" * 264)
     pack_into("<HBB", newest, 0, 264, 3, 0)
     pack_into("<H", newest, 174, 2900)
     assert decode(bytes(newest)) == {"graphicsClock": 2900.0}
 
 
-@pytest.mark.parametrize("made", [b"", b"\x04\x00\x01", bytes(table(99)), bytes(table(3)[:12])])
-def test_unknown_or_truncated_tables_have_no_readings(made: bytes) -> None:
-    assert decode(made) == {}
-    assert partitions(made) == []
+@pytest.mark.parametrize("content", [b"", b"\x04\x00\x01", bytes(table(99)), bytes(table(3)[:12])])
+def test_unknown_or_truncated_tables_have_no_readings(content: bytes) -> None:
+    assert decode(content) == {}
+    assert partitions(content) == []
 
 
 @pytest.mark.parametrize(
@@ -50,17 +50,17 @@ def test_unknown_or_truncated_tables_have_no_readings(made: bytes) -> None:
 def test_partition_utilization_is_the_mean_of_its_dies(
     content: int, count_at: int, first: int, size: int
 ) -> None:
-    made = table(content, first + 8 * size + 8)
-    pack_into("<H", made, count_at, 2)
-    pack_into("<8I", made, first, 40, 60, *[0xFFFFFFFF] * 6)
-    pack_into("<8I", made, first + size, 10, *[0xFFFFFFFF] * 7)
-    assert partitions(bytes(made)) == [50.0, 10.0]
+    data = table(content, first + 8 * size + 8)
+    pack_into("<H", data, count_at, 2)
+    pack_into("<8I", data, first, 40, 60, *[0xFFFFFFFF] * 6)
+    pack_into("<8I", data, first + size, 10, *[0xFFFFFFFF] * 7)
+    assert partitions(bytes(data)) == [50.0, 10.0]
 
 
 def test_tables_of_the_first_revisions() -> None:
-    made = table(0, 96)
-    pack_into("<HH", made, 28, 77, 12)
-    assert decode(bytes(made)) == {"gpu": 77.0, "memory": 12.0}
+    content = table(0, 96)
+    pack_into("<HH", content, 28, 77, 12)
+    assert decode(bytes(content)) == {"gpu": 77.0, "memory": 12.0}
     apu = bytearray(b"\xff" * 128)
     pack_into("<HBB", apu, 0, 128, 2, 0)
     pack_into("<H", apu, 40, 31)
@@ -82,7 +82,7 @@ def test_a_list_of_fields() -> None:
         field(5, 2, "H", 0xFFFF),
         field(7, 6, "Q", 5 << 16),
     ]
-    made = pack("<HBBi", 8 + sum(map(len, fields)), 1, 9, len(fields)) + b"".join(fields)
-    assert decode(made) == {"gpu": 93.0, "energyJoules": 5.0}
-    assert decode(made[:-1]) == {"gpu": 93.0}
+    content = pack("<HBBi", 8 + sum(map(len, fields)), 1, 9, len(fields)) + b"".join(fields)
+    assert decode(content) == {"gpu": 93.0, "energyJoules": 5.0}
+    assert decode(content[:-1]) == {"gpu": 93.0}
     assert decode(pack("<HBBiQ", 16, 1, 9, 1, 15 << 20)) == {}

@@ -45,13 +45,13 @@ def test_memory_that_an_old_driver_does_not_report_is_absent(tmp_path: Path) -> 
 
 def test_kfd_memory_is_preferred_over_fdinfo(tmp_path: Path) -> None:
     nodes = "sys/class/kfd/kfd/topology/nodes"
-    place = f"location_id {0x0300}\ndomain 0\ndrm_render_minor 128\nunique_id 4711\n"
+    lines = f"location_id {0x0300}\ndomain 0\ndrm_render_minor 128\nunique_id 4711\n"
     plant(
         tmp_path,
         {
             f"{nodes}/0/gpu_id": "0\n",
             f"{nodes}/1/gpu_id": "5521\n",
-            f"{nodes}/1/properties": place,
+            f"{nodes}/1/properties": lines,
             "sys/class/kfd/kfd/proc/70/vram_5521": "4096\n",
             "proc/70/fd/5": "-> /dev/dri/renderD128",
             "proc/70/fdinfo/5": fdinfo(0),

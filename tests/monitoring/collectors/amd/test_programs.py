@@ -84,9 +84,9 @@ def test_rocm_smi_without_values_has_no_readings(text: str) -> None:
     assert derive(device.readings) == {}
 
 
-@pytest.mark.parametrize("answer", [{}, {"system": {"Driver version": "6.7"}}, {"card0": "N/A"}, []])
-def test_rocm_smi_without_cards(answer: Any) -> None:
-    assert rocm_smi.parse(answer) == []
+@pytest.mark.parametrize("output", [{}, {"system": {"Driver version": "6.7"}}, {"card0": "N/A"}, []])
+def test_rocm_smi_without_cards(output: Any) -> None:
+    assert rocm_smi.parse(output) == []
 
 
 def amount(value: object, unit: str) -> dict[str, object]:
@@ -118,9 +118,9 @@ STATIC = {
 }
 
 
-@pytest.mark.parametrize("answer", [[METRIC], {"gpu_data": [METRIC]}, METRIC, {"gpu0": METRIC}])
-def test_amd_smi_of_all_versions(answer: Any) -> None:
-    (device,) = amd_smi.parse_metric(answer)
+@pytest.mark.parametrize("output", [[METRIC], {"gpu_data": [METRIC]}, METRIC, {"gpu0": METRIC}])
+def test_amd_smi_of_all_versions(output: Any) -> None:
+    (device,) = amd_smi.parse_metric(output)
     derived = derive(device.readings)
     assert (derived["gpu"], derived["memory"], derived["powerWatts"]) == (91.0, 40.0, 350.0)
     assert (derived["temp"], derived["graphicsClock"], derived["memoryClock"]) == (58.0, 2100.0, 900.0)
@@ -131,7 +131,7 @@ def test_amd_smi_of_all_versions(answer: Any) -> None:
 
 
 def test_amd_smi_fan_baseboard_and_apu_clocks() -> None:
-    answer = {
+    output = {
         "gpu_data": [
             {
                 "gpu": 0,
@@ -154,7 +154,7 @@ def test_amd_smi_fan_baseboard_and_apu_clocks() -> None:
             },
         ]
     }
-    first, second = amd_smi.parse_metric(answer)
+    first, second = amd_smi.parse_metric(output)
     assert first.readings == {
         "powerWatts": 140.0,
         "ubbPowerWatts": 1200.0,
@@ -187,12 +187,12 @@ def test_amd_smis_limits(limit: object, watts: float | None) -> None:
     assert device.readings.get("enforcedPowerLimitWatts") == watts
 
 
-@pytest.mark.parametrize("answer", ["text", 5, None])
-def test_output_without_a_list_of_gpus_is_an_error(answer: object) -> None:
+@pytest.mark.parametrize("output", ["text", 5, None])
+def test_output_without_a_list_of_gpus_is_an_error(output: object) -> None:
     with pytest.raises(ValueError, match="invalid amd-smi output: expected a list of GPUs"):
-        amd_smi.parse_metric(answer)
+        amd_smi.parse_metric(output)
     with pytest.raises(ValueError, match="invalid rocm-smi output: expected an object of cards"):
-        rocm_smi.parse(answer)
+        rocm_smi.parse(output)
 
 
 def test_an_invalid_name_does_not_affect_readings() -> None:
@@ -275,7 +275,7 @@ def test_limits_are_kept_when_reading_them_again_fails(bin_folder: Path) -> None
     prints_amd_smi(bin_folder, json.dumps([METRIC]))
     amd = AmdSmi(f"{bin_folder}/amd-smi", 1.0)
     moments = itertools.count(100.0, 0.02)
-    assert soon(lambda: amd.devices(next(moments)), lambda found: bool(found and found[0].title))
+    assert soon(lambda: amd.devices(next(moments)), lambda devices: bool(devices and devices[0].title))
     (bin_folder / "static").unlink()
     moments = itertools.count(1100.0, 0.02)
     for _ in range(2):
@@ -309,6 +309,6 @@ def test_a_program_adds_only_what_sysfs_lacks(tmp_path: Path, bin_folder: Path) 
 
 @pytest.mark.parametrize("number", [-1, 51236, 1e300, "99999999999"])
 def test_an_invalid_gpu_number_is_replaced_by_its_position(number: object) -> None:
-    answer = [{"gpu": 0}, {"gpu": number, "usage": {"gfx_activity": "7 %"}}]
-    assert [device.index for device in amd_smi.parse_metric(answer)] == [0, 1]
+    output = [{"gpu": 0}, {"gpu": number, "usage": {"gfx_activity": "7 %"}}]
+    assert [device.index for device in amd_smi.parse_metric(output)] == [0, 1]
     assert rocm_smi.parse({f"card{number}": OLD, "card1": OLD})[0].index == 1

@@ -31,8 +31,8 @@ def test_other_gpus_are_ignored_beside_apples(form: str) -> None:
 
 def test_lines_without_a_heading_are_separate_entries() -> None:
     line = '"PerformanceStatistics" = {"Device Utilization %%"=%d,"Alloc system memory"=1}\n'
-    found = ioreg_output.parse((line % 2 + line % 16).encode())
-    assert [gpu.statistics["Device Utilization %"] for gpu in found] == [2.0, 16.0]
+    entries = ioreg_output.parse((line % 2 + line % 16).encode())
+    assert [gpu.statistics["Device Utilization %"] for gpu in entries] == [2.0, 16.0]
 
 
 def test_tree_branches_are_not_part_of_a_name() -> None:

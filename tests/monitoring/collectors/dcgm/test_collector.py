@@ -291,8 +291,8 @@ def test_keys_of_the_nvidia_source_are_left_to_it(exporter: Exporter) -> None:
 
 def vector(*series: tuple[dict[str, str], str]) -> bytes:
     result = [{"metric": labels, "value": [1_700_000_000, value]} for labels, value in series]
-    answer = {"status": "success", "data": {"resultType": "vector", "result": result}}
-    return ok(json.dumps(answer), "Content-Type: application/json")
+    response = {"status": "success", "data": {"resultType": "vector", "result": result}}
+    return ok(json.dumps(response), "Content-Type: application/json")
 
 
 def test_prometheus_queries_and_the_filter_by_host(exporter: Exporter) -> None:
@@ -333,7 +333,7 @@ def test_series_of_other_hosts_only_are_an_error(exporter: Exporter) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "error"),
+    ("response", "error"),
     [
         (ok("{"), ValueError),
         (ok('{"status":"error","error":"bad query"}'), ValueError),
@@ -342,8 +342,8 @@ def test_series_of_other_hosts_only_are_an_error(exporter: Exporter) -> None:
         (b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", HttpError),
     ],
 )
-def test_invalid_responses_of_prometheus(exporter: Exporter, answer: bytes, error: type[Exception]) -> None:
-    exporter.answer = answer
+def test_invalid_responses_of_prometheus(exporter: Exporter, response: bytes, error: type[Exception]) -> None:
+    exporter.answer = response
     source = Dcgm(exporter.url.replace("/metrics", "/api/v1/query"), {})
     with pytest.raises(error):
         sampled(source)
@@ -461,14 +461,14 @@ def test_throttling_from_samples_is_told_from_that_of_counters(exporter: Exporte
 
 def test_a_gpu_that_the_exporter_no_longer_reports_has_a_reason(exporter: Exporter) -> None:
     second = BOARD.replace('gpu="1"', 'gpu="2"')
-    one, two = f"DCGM_FI_DEV_GPU_UTIL{{{BOARD}}} 37", f"DCGM_FI_DEV_GPU_UTIL{{{second}}} 38"
-    exporter.answer = text(one, two)
+    one_gpu, two = f"DCGM_FI_DEV_GPU_UTIL{{{BOARD}}} 37", f"DCGM_FI_DEV_GPU_UTIL{{{second}}} 38"
+    exporter.answer = text(one_gpu, two)
     source = Dcgm(exporter.url, {})
     sampled(source)
-    exporter.answer = text(one)
+    exporter.answer = text(one_gpu)
     assert sampled(source, 105.0).gauges == {"gpu.1.gpu": 37.0}
     assert source.absent["gpu.2"] == "no longer reported by the exporter"
-    exporter.answer = text(one, two)
+    exporter.answer = text(one_gpu, two)
     sampled(source, 110.0)
     assert "gpu.2" not in source.absent
     source.close()

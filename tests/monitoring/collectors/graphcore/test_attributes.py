@@ -44,8 +44,8 @@ def test_a_metric_and_its_unit(name: str, value: str, parsed: tuple[str, float] 
 
 
 def test_a_card_has_all_written_attributes() -> None:
-    found = readings(card(0, 7))
-    assert found.keys() >= {*VARYING, *LASTING}
+    values = readings(card(0, 7))
+    assert values.keys() >= {*VARYING, *LASTING}
 
 
 def test_every_key_is_a_declared_gauge() -> None:

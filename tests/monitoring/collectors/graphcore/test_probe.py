@@ -55,8 +55,8 @@ def test_the_library_is_found_in_site_packages_and_on_pythonpath(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = Library(tmp_path)
-    found = probe_all(plant(tmp_path / "host", CARD), {"graphcore"}, [str(library.folder)])
-    assert [collector.name for collector in found.collectors] == ["graphcore"]
+    probed = probe_all(plant(tmp_path / "host", CARD), {"graphcore"}, [str(library.folder)])
+    assert [collector.name for collector in probed.collectors] == ["graphcore"]
     monkeypatch.setenv("PYTHONPATH", f"/nowhere{os.pathsep}{library.folder}")
     assert probe(plant(tmp_path / "other", CARD)).name == "graphcore"
     assert "gcipuinfo" not in sys.modules  # only the thread imports it

@@ -34,8 +34,8 @@ HALF_FULL = {
 
 
 def returning(**changes: int) -> Statvfs:
-    answer = SimpleNamespace(**(HALF_FULL | changes))
-    return lambda path: answer
+    result = SimpleNamespace(**(HALF_FULL | changes))
+    return lambda path: result
 
 
 def watching(scope: Scope, statvfs: Statvfs) -> Filesystem:
@@ -118,9 +118,9 @@ class HungServer:
 
 def eventually(reading: Callable[[], dict[str, float]]) -> dict[str, float]:
     deadline = time.monotonic() + PATIENCE_S
-    while not (found := reading()) and time.monotonic() < deadline:
+    while not (value := reading()) and time.monotonic() < deadline:
         time.sleep(0.001)
-    return found
+    return value
 
 
 @pytest.mark.parametrize(
@@ -131,17 +131,17 @@ def test_a_link_to_a_server_is_not_followed_by_the_sampler(tmp_path: Path, link:
     table = {"proc/self/mountinfo": mount("/", "ext4") + mount("/shared", "nfs4")}
     scope = plant(tmp_path, BARE_VM | table | {"b": "-> shared/x"}, disk_paths=(f"/{link}/deep",))
     (tmp_path / link).symlink_to(target.format(root=tmp_path.name))
-    asked: list[str] = []
+    paths: list[str] = []
 
     def statvfs(path: str) -> os.statvfs_result:
-        asked.append(path)
+        paths.append(path)
         raise FileNotFoundError(2, "No such file or directory", path)
 
     filesystem = watching(scope, statvfs)
     if link == "loop":
         assert filesystem.absent
     else:
-        assert not asked
+        assert not paths
         assert (filesystem.absent, len(filesystem.watched)) == ({}, 1)
 
 

@@ -133,9 +133,9 @@ def test_a_device_whose_driver_was_loaded_anew_is_read_again(tmp_path: Path) -> 
     assert len(sample(infiniband, 1.0)) == 2
     child.communicate(b"\n")
     assert sample(infiniband, 2.0) == {"network.ib.mlx5_0.1.xmitBytes": 28.0}
-    place = "sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data"
-    (tmp_path / place).unlink()
-    put(tmp_path, place, "5\n")
+    port = "sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data"
+    (tmp_path / port).unlink()
+    put(tmp_path, port, "5\n")
     assert sample(infiniband, 3.0)["network.ib.mlx5_0.1.recvBytes"] == 20.0
 
 

@@ -209,8 +209,8 @@ def test_all_storage_traffic_of_the_tree_counts_once(root: Commanded, on_disk: P
     before = watch().get("proc.io.writeMB")
     if before is None:
         pytest.skip("this kernel keeps no account of storage")
-    place = str(on_disk / "file")
-    write = f"(f := open({place!r}, 'wb')).write(bytes(4 << 20)), f.flush(), os.fsync(f.fileno())"
+    path = str(on_disk / "file")
+    write = f"(f := open({path!r}, 'wb')).write(bytes(4 << 20)), f.flush(), os.fsync(f.fileno())"
     root.run(write)
     if watch()["proc.io.writeMB"] - before < 4.0:
         pytest.skip("this machine's folder for temporary files is not on a disk")
@@ -254,12 +254,12 @@ def test_the_budget_of_open_files(root: Commanded) -> None:
 
 def test_the_soft_limit_of_open_files_is_raised() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = min(hard, 4096) if hard != resource.RLIM_INFINITY else 4096
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, wanted), hard))
+    expected = min(hard, 4096) if hard != resource.RLIM_INFINITY else 4096
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, expected), hard))
     try:
         descriptors = DescriptorBudget()
-        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= wanted
-        assert descriptors.left >= wanted - 128
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= expected
+        assert descriptors.left >= expected - 128
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 

@@ -65,8 +65,8 @@ class FakeProcess:
 
     def children(self, recursive: bool) -> list[FakeProcess]:
         assert recursive
-        found = [self.machine.processes[pid] for pid in self.child_pids if pid in self.machine.processes]
-        return found + [grandchild for child in found for grandchild in child.children(recursive=True)]
+        children = [self.machine.processes[pid] for pid in self.child_pids if pid in self.machine.processes]
+        return children + [grandchild for child in children for grandchild in child.children(recursive=True)]
 
 
 class FakeWindowsProcess(FakeProcess):

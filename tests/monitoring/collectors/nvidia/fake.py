@@ -98,8 +98,8 @@ class FakeNvml:
         self._handles: dict[int, FakeGpu | FakeSlice] = {}
 
     def __getattr__(self, name: str) -> Callable[..., int]:
-        answer = getattr(type(self), f"_{name}", None)
-        if answer is None or name in self.absent_functions:
+        function = getattr(type(self), f"_{name}", None)
+        if function is None or name in self.absent_functions:
             raise AttributeError(name)
 
         def call(*arguments: Any) -> int:
@@ -109,7 +109,7 @@ class FakeNvml:
                 return self.errors[name]
             if not self.is_initialized and not name.startswith("nvmlInit"):
                 return UNINITIALIZED
-            code: int = answer(self, name, *arguments)
+            code: int = function(self, name, *arguments)
             return code
 
         return call
@@ -136,8 +136,8 @@ class FakeNvml:
     def _nvmlDeviceGetCount_v2(self, name: str, out: Any) -> int:
         return _write(out, struct.pack("=I", len(self.gpus)))
 
-    def _nvmlDeviceGetHandleByIndex_v2(self, name: str, place: Any, out: Any) -> int:
-        gpu = self.gpus[_int(place)]
+    def _nvmlDeviceGetHandleByIndex_v2(self, name: str, position: Any, out: Any) -> int:
+        gpu = self.gpus[_int(position)]
         code = self._fails(name, gpu)
         return code or _write(out, struct.pack("=Q", self._handle_of(gpu)))
 
@@ -264,8 +264,8 @@ class FakeNvml:
         if code:
             return code
         data = bytearray(_read(values, 40 * _int(count)))
-        for place in range(0, len(data), 40):
-            field, scope = struct.unpack_from("=2I", data, place)
+        for offset in range(0, len(data), 40):
+            field, scope = struct.unpack_from("=2I", data, offset)
             code = self.errors.get((name, field), OK if field in gpu.fields else NOT_SUPPORTED)
             kind = gpu.field_kinds.get(field, 3)
             raw = (
@@ -273,7 +273,7 @@ class FakeNvml:
                 if code
                 else struct.pack(("=d", "=I", "=Q", "=Q", "=q", "=i", "=H")[kind], gpu.fields[field])
             )
-            struct.pack_into("=2I2q2I8s", data, place, field, scope, 1_700_000_000, 5, kind, code, raw)
+            struct.pack_into("=2I2q2I8s", data, offset, field, scope, 1_700_000_000, 5, kind, code, raw)
         return _write(values, bytes(data))
 
     # -- processes
@@ -299,12 +299,12 @@ class FakeNvml:
         code = self._fails(name, gpu)
         if code:
             return code
-        found = of(gpu)
+        entries = of(gpu)
         (room,) = struct.unpack("=I", _read(count, 4))
-        _write(count, struct.pack("=I", len(found)))
-        if room < len(found):
+        _write(count, struct.pack("=I", len(entries)))
+        if room < len(entries):
             return TOO_SMALL
-        data = b"".join(struct.pack("=I4xQ2I", pid, used, BLANK, BLANK) for pid, used in found)
+        data = b"".join(struct.pack("=I4xQ2I", pid, used, BLANK, BLANK) for pid, used in entries)
         return _write(processes, data) if data else OK
 
     def _nvmlDeviceGetProcessUtilization(
@@ -314,14 +314,14 @@ class FakeNvml:
         code = self._fails(name, gpu)
         if code or gpu.shares is None:
             return code or NOT_SUPPORTED
-        found = [share for share in gpu.shares if share[1] > _int(since)]
+        shares = [share for share in gpu.shares if share[1] > _int(since)]
         (room,) = struct.unpack("=I", _read(count, 4))
-        _write(count, struct.pack("=I", len(found)))
-        if not found:
+        _write(count, struct.pack("=I", len(shares)))
+        if not shares:
             return NOT_FOUND
-        if room < len(found) or samples is None:
+        if room < len(shares) or samples is None:
             return TOO_SMALL
-        return _write(samples, b"".join(struct.pack("=I4xQ4I", *share) for share in found))
+        return _write(samples, b"".join(struct.pack("=I4xQ4I", *share) for share in shares))
 
     # -- profiling counters
 
@@ -359,12 +359,12 @@ class FakeNvml:
             return INVALID
         if not self.samples[older]:
             return INVALID  # never filled
-        found = self.samples[newer]
+        values = self.samples[newer]
         entries = bytearray(_read(question, 24 + 40 * count))
-        for place in range(24, len(entries), 40):
-            (number,) = struct.unpack_from("=I", entries, place)
-            code = OK if number in found else NOT_SUPPORTED
-            struct.pack_into("=IId", entries, place, number, code, found.get(number, 0.0))
+        for offset in range(24, len(entries), 40):
+            (number,) = struct.unpack_from("=I", entries, offset)
+            code = OK if number in values else NOT_SUPPORTED
+            struct.pack_into("=IId", entries, offset, number, code, values.get(number, 0.0))
         return _write(question, bytes(entries))
 
     # -- slices
@@ -377,8 +377,8 @@ class FakeNvml:
     def _nvmlDeviceGetMaxMigDeviceCount(self, name: str, handle: Any, out: Any) -> int:
         return _write(out, struct.pack("=I", len(self._gpu(handle).slices or [])))
 
-    def _nvmlDeviceGetMigDeviceHandleByIndex(self, name: str, handle: Any, place: Any, out: Any) -> int:
-        slice = (self._gpu(handle).slices or [])[_int(place)]
+    def _nvmlDeviceGetMigDeviceHandleByIndex(self, name: str, handle: Any, position: Any, out: Any) -> int:
+        slice = (self._gpu(handle).slices or [])[_int(position)]
         if slice is None:
             return NOT_FOUND
         return self._fails(name, slice) or _write(out, struct.pack("=Q", self._handle_of(slice)))
@@ -425,8 +425,8 @@ class FakeNvml:
         return self.errors.get((name, device), OK)
 
     def _handle_of(self, device: FakeGpu | FakeSlice) -> int:
-        for handle, known in self._handles.items():
-            if known is device:
+        for handle, device_of_handle in self._handles.items():
+            if device_of_handle is device:
                 return handle
         handle = 0x1000 + len(self._handles)
         self._handles[handle] = device

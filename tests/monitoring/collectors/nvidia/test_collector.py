@@ -61,8 +61,8 @@ def watched(nvml: FakeNvml, proc: Path) -> Iterator[Watched]:
 
 
 def of(tick: Tick, prefix: str) -> dict[str, float]:
-    found = {**tick.gauges, **tick.counters}
-    return {key[len(prefix) :]: value for key, value in found.items() if key.startswith(prefix)}
+    readings = {**tick.gauges, **tick.counters}
+    return {key[len(prefix) :]: value for key, value in readings.items() if key.startswith(prefix)}
 
 
 def test_all_keys_of_a_data_centre_gpu(watched: Watched) -> None:
@@ -289,8 +289,8 @@ def test_readings_without_a_value_are_absent(nvml: FakeNvml, proc: Path) -> None
     nvml.errors = {("nvmlDeviceGetCurrentClocksEventReasons", gpu): 3}
     watched = Watched(nvml, proc)
     watched.sample()
-    found = of(watched.sample(), "gpu.0.")
-    assert found == {"temp": 61.0, "memoryAllocatedBytes": 0.0, "otherMemoryBytes": 0.0}
+    readings = of(watched.sample(), "gpu.0.")
+    assert readings == {"temp": 61.0, "memoryAllocatedBytes": 0.0, "otherMemoryBytes": 0.0}
     absent = watched.source.absent
     reason = "not supported by the device or its driver (GPU 0)"
     assert absent["powerWatts"] == absent["gpu"] == absent["memory"] == absent["energyJoules"] == reason
@@ -300,14 +300,14 @@ def test_readings_without_a_value_are_absent(nvml: FakeNvml, proc: Path) -> None
     assert absent["fanSpeed"] == "not supported by the device or its driver"
 
 
-@pytest.mark.parametrize("taken", [0, 1])
-def test_each_key_without_a_value_has_a_reason(nvml: FakeNvml, proc: Path, taken: int) -> None:
+@pytest.mark.parametrize("busy", [0, 1])
+def test_each_key_without_a_value_has_a_reason(nvml: FakeNvml, proc: Path, busy: int) -> None:
     """Each GPU answers only one of two halves of the questions."""
     for number, gpu in enumerate(nvml.gpus):
         gpu.computing = [(700, 1 << 30)]
         gpu.shares = [(700, 5, 1, 2, 3, 4)]
         gpu.fan = 30
-        if number != taken:
+        if number != busy:
             continue
         gpu.utilization = (BLANK, BLANK)
         gpu.power_mw = gpu.fan = gpu.memory_errors = gpu.profile_values = gpu.shares = None
@@ -318,11 +318,11 @@ def test_each_key_without_a_value_has_a_reason(nvml: FakeNvml, proc: Path, taken
     ticks = [watched.sample(), watched.sample(11.0)]
     keys = [set().union(*(of(tick, f"gpu.{number}.") for tick in ticks)) for number in (0, 1)]
     used = [set().union(*(of(tick, f"gpu.process.{number}.") for tick in ticks)) for number in (0, 1)]
-    lacking = keys[1 - taken] - keys[taken]
+    lacking = keys[1 - busy] - keys[busy]
     assert len(lacking) > 30
-    of_processes = used[1 - taken] - used[taken]
+    of_processes = used[1 - busy] - used[busy]
     absent = watched.source.absent
-    assert [key for key in lacking if f"(GPU {taken})" not in absent.get(key, "")] == []
+    assert [key for key in lacking if f"(GPU {busy})" not in absent.get(key, "")] == []
     assert [key for key in of_processes if key not in absent and f"process.{key}" not in absent] == []
 
 

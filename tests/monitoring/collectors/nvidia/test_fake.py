@@ -74,7 +74,7 @@ def test_profiling_counters(gpu: FakeGpu, handle: Any) -> None:
     question.sample1, question.sample2 = samples
     question.metrics[0].metricId, question.metrics[1].metricId = 2, 60
     pynvml.nvmlGpmMetricsGet(question)
-    assert [question.metrics[place].value for place in range(2)] == [71.5, 100.0]
+    assert [question.metrics[position].value for position in range(2)] == [71.5, 100.0]
 
 
 def test_slices(gpu: FakeGpu, handle: Any) -> None:

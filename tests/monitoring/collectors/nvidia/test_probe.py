@@ -48,6 +48,6 @@ def test_the_probe_imports_neither_ctypes_nor_the_collector(tmp_path: Path) -> N
         "print([name for name in sys.modules if 'ctypes' in name or 'nvidia.' in name])\n"
     )
     command = [sys.executable, "-I", "-S", "-E", "-c", program]
-    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    completed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     package = "runvitals.monitoring.collectors.nvidia"
-    assert found == f"['{package}.locations', '{package}.probe']\n"
+    assert completed == f"['{package}.locations', '{package}.probe']\n"

@@ -132,16 +132,16 @@ def processes(*rows: tuple[int, str]) -> str:
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """A source whose tool prints the file `tmp_path/nvidia-smi.out`."""
-    made: list[NvidiaSmi] = []
+    created: list[NvidiaSmi] = []
 
     def build(output: str | bytes, after: str = "", certain: bool = True, proc: str = "/proc") -> NvidiaSmi:
         tool(tmp_path, monkeypatch, "nvidia-smi", output, after)
         path = f"{tmp_path}/bin/nvidia-smi"
-        made.append(NvidiaSmi(Scope(pids=[OURS]), path, "it has no library", certain, proc))
-        return made[-1]
+        created.append(NvidiaSmi(Scope(pids=[OURS]), path, "it has no library", certain, proc))
+        return created[-1]
 
     yield build
-    for source in made:
+    for source in created:
         source.close()
 
 
@@ -466,8 +466,8 @@ def test_ten_megabytes_of_clocks_and_processes_are_skipped() -> None:
 
 def test_damaged_documents_never_crash_the_parser() -> None:
     whole = document(gpu(0, NEW + processes((1, "5 MiB"))), gpu(1, OLD))
-    for place in range(0, len(whole), 7):
-        cut = whole[:place] + whole[place + 11 :]
+    for position in range(0, len(whole), 7):
+        cut = whole[:position] + whole[position + 11 :]
         try:
             log = smi_xml.read(cut.encode())
         except ValueError:

@@ -56,15 +56,15 @@ def exporter() -> Iterator[Exporter]:
 @pytest.fixture
 def collect() -> Iterator[Callable[..., OpenMetrics]]:
     """Creates collectors from settings, and closes them."""
-    made: list[OpenMetrics] = []
+    created: list[OpenMetrics] = []
 
     def collect(urls: dict[str, str], **settings: Any) -> OpenMetrics:
         options = {f"openmetrics_{name}": value for name, value in settings.items()}
-        made.append(probe(Scope(options={"openmetrics_endpoints": urls, **options})))
-        return made[-1]
+        created.append(probe(Scope(options={"openmetrics_endpoints": urls, **options})))
+        return created[-1]
 
     yield collect
-    for each in made:
+    for each in created:
         each.close()
 
 

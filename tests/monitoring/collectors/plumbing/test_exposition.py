@@ -72,22 +72,22 @@ shape_gsum 9
 """
 
 
-def kinds(found: Exposition) -> dict[str, str]:
-    return {sample.name: found.kind(sample.name) for sample in found.samples}
+def kinds(exposition: Exposition) -> dict[str, str]:
+    return {sample.name: exposition.kind(sample.name) for sample in exposition.samples}
 
 
 def test_the_prometheus_format() -> None:
-    found = parse(PROMETHEUS.encode())
-    assert (found.bad, found.first_bad, found.ended) == (0, "", False)
-    first, second = found.samples[:2]
+    exposition = parse(PROMETHEUS.encode())
+    assert (exposition.bad, exposition.first_bad, exposition.ended) == (0, "", False)
+    first, second = exposition.samples[:2]
     assert first.labels == {"code": "200", "path": 'C:\\new\n"x"'}
     assert (first.value, first.time_s) == (1027.0, 1395066363.0)
     assert (second.labels, second.value, second.time_s) == ({"code": "400", "path": "/"}, 3.0, None)
-    assert found.families["requests_total"].help == "Requests, \\ and"
-    values = {sample.name: sample.value for sample in found.samples}
+    assert exposition.families["requests_total"].help == "Requests, \\ and"
+    values = {sample.name: sample.value for sample in exposition.samples}
     assert math.isnan(values["rpc_seconds"])
     assert (values["lowest"], values["highest"]) == (-math.inf, math.inf)
-    assert kinds(found) == {
+    assert kinds(exposition) == {
         "requests_total": COUNTER,
         "no_type_here": GAUGE,
         "wait_seconds_bucket": COUNTER,
@@ -102,18 +102,18 @@ def test_the_prometheus_format() -> None:
 
 
 def test_the_openmetrics_format() -> None:
-    found = parse(OPENMETRICS.encode())
-    assert (found.bad, found.ended) == (0, True)
-    jobs = found.samples[0]
+    exposition = parse(OPENMETRICS.encode())
+    assert (exposition.bad, exposition.ended) == (0, True)
+    jobs = exposition.samples[0]
     assert (jobs.labels, jobs.value, jobs.time_s) == ({"queue": "a # b"}, 17.0, 1520879607.789)
-    family = found.family("jobs_total")
+    family = exposition.family("jobs_total")
     assert family is not None
-    assert (family.type, family.help, found.families["rest_seconds"].unit) == (
+    assert (family.type, family.help, exposition.families["rest_seconds"].unit) == (
         "counter",
         "How many.",
         "seconds",
     )
-    assert kinds(found) == {
+    assert kinds(exposition) == {
         "jobs_total": COUNTER,
         "jobs_created": CREATED,
         "wait_bucket": COUNTER,
@@ -129,14 +129,18 @@ def test_the_openmetrics_format() -> None:
 
 
 def test_a_gauge_named_like_a_part_of_a_histogram_is_a_gauge() -> None:
-    found = parse(b"# TYPE worker_count gauge\nworker_count 3\nother_count 4\n")
-    assert kinds(found) == {"worker_count": GAUGE, "other_count": GAUGE}
+    exposition = parse(b"# TYPE worker_count gauge\nworker_count 3\nother_count 4\n")
+    assert kinds(exposition) == {"worker_count": GAUGE, "other_count": GAUGE}
 
 
 def test_quoted_names_may_contain_any_characters() -> None:
-    found = parse(b'# TYPE "my.metric" counter\n{"my.metric","a label"="x"} 4\n')
-    assert (found.bad, found.samples[0].name, found.samples[0].labels) == (0, "my.metric", {"a label": "x"})
-    assert found.kind("my.metric") == COUNTER
+    exposition = parse(b'# TYPE "my.metric" counter\n{"my.metric","a label"="x"} 4\n')
+    assert (exposition.bad, exposition.samples[0].name, exposition.samples[0].labels) == (
+        0,
+        "my.metric",
+        {"a label": "x"},
+    )
+    assert exposition.kind("my.metric") == COUNTER
 
 
 @pytest.mark.parametrize(
@@ -163,9 +167,9 @@ def test_quoted_names_may_contain_any_characters() -> None:
     ],
 )
 def test_an_invalid_line_is_skipped_counted_and_reported(line: str, fault: str) -> None:
-    found = parse(f"good 1\n{line}\nfine 2\n".encode())
-    assert [sample.name for sample in found.samples] == ["good", "fine"]
-    assert (found.bad, found.first_bad) == (1, f"line 2, {line!r}: {fault}")
+    exposition = parse(f"good 1\n{line}\nfine 2\n".encode())
+    assert [sample.name for sample in exposition.samples] == ["good", "fine"]
+    assert (exposition.bad, exposition.first_bad) == (1, f"line 2, {line!r}: {fault}")
 
 
 def test_a_long_invalid_line_is_truncated_in_the_report() -> None:
@@ -173,14 +177,14 @@ def test_a_long_invalid_line_is_truncated_in_the_report() -> None:
 
 
 def test_lines_after_the_end_are_invalid() -> None:
-    found = parse(b"a 1\n# EOF\nb 2\nc 3\n")
-    assert ([sample.name for sample in found.samples], found.bad) == (["a"], 1)
+    exposition = parse(b"a 1\n# EOF\nb 2\nc 3\n")
+    assert ([sample.name for sample in exposition.samples], exposition.bad) == (["a"], 1)
 
 
 def test_windows_line_ends_missing_last_line_end_and_invalid_utf_8() -> None:
-    found = parse(b'a{b="\xff\xfe"} 1\r\nc 2')
-    assert found.bad == 0
-    assert [(sample.labels, sample.value) for sample in found.samples] == [
+    exposition = parse(b'a{b="\xff\xfe"} 1\r\nc 2')
+    assert exposition.bad == 0
+    assert [(sample.labels, sample.value) for sample in exposition.samples] == [
         ({"b": "\ufffd\ufffd"}, 1),
         ({}, 2),
     ]
@@ -191,8 +195,8 @@ def test_empty_input() -> None:
 
 
 def test_html_has_only_invalid_lines() -> None:
-    found = parse(b"<!doctype html>\n<html><body>Not here</body></html>\n")
-    assert (found.samples, found.bad) == ([], 2)
+    exposition = parse(b"<!doctype html>\n<html><body>Not here</body></html>\n")
+    assert (exposition.samples, exposition.bad) == ([], 2)
 
 
 # An independent writer of the two formats, and the values to write.
@@ -220,16 +224,16 @@ def comparable(series: Iterable[tuple[str, dict[str, str], float]]) -> list[tupl
 @given(st.lists(st.tuples(SERIES, BLANKS), max_size=8))
 def test_written_text_is_parsed(wanted: list[tuple[tuple[str, dict[str, str], float], str]]) -> None:
     text = "\n".join(written(*series, blank) for series, blank in wanted)
-    found = parse(text.encode())
-    assert found.bad == 0
-    read = [(sample.name, sample.labels, sample.value) for sample in found.samples]
+    exposition = parse(text.encode())
+    assert exposition.bad == 0
+    read = [(sample.name, sample.labels, sample.value) for sample in exposition.samples]
     assert comparable(read) == comparable(series for series, _ in wanted)
 
 
 @given(st.binary(max_size=200) | st.text(alphabet='ab_{}="\\, \n\t#1.TYPEHL', max_size=60).map(str.encode))
 def test_any_bytes_are_parsed_without_an_exception(data: bytes) -> None:
-    found = parse(data)
-    assert (found.bad > 0) == bool(found.first_bad)
+    exposition = parse(data)
+    assert (exposition.bad > 0) == bool(exposition.first_bad)
 
 
 @given(st.lists(SERIES, max_size=5, unique_by=lambda series: series[0]))
@@ -265,10 +269,10 @@ def test_the_prometheus_client_agrees_on_the_documents_above(text: str) -> None:
     ],
 )
 def test_families_of_an_earlier_response_do_not_matter(text: str) -> None:
-    known: dict[str, tuple[str, dict[str, str]]] = {}
+    heads: dict[str, tuple[str, dict[str, str]]] = {}
     fresh = parse(text.encode())
     for _ in range(2):
-        again = parse(text.encode(), heads=known)
+        again = parse(text.encode(), heads=heads)
         assert repr(again.samples) == repr(fresh.samples)
         assert (again.bad, again.first_bad) == (fresh.bad, fresh.first_bad)
 
@@ -288,9 +292,9 @@ def test_a_response_in_pieces_is_parsed_like_a_whole_one(size: int) -> None:
     parser.end()
     assert repr(samples) == repr(whole.samples)
     assert parser.taken == 2
-    found = parser.page
-    assert (found.bad, found.first_bad, found.ended) == (whole.bad, whole.first_bad, True)
-    assert found.kind("a_total") == "counter"
+    page = parser.page
+    assert (page.bad, page.first_bad, page.ended) == (whole.bad, whole.first_bad, True)
+    assert page.kind("a_total") == "counter"
 
 
 def test_an_endless_line_is_skipped() -> None:
@@ -317,10 +321,10 @@ def test_only_the_last_of_very_many_families_are_remembered() -> None:
 
 @pytest.mark.parametrize("word", ["COUNTER", "Counter"])
 def test_types_in_capitals_are_types(word: str) -> None:
-    found = parse(f"# TYPE steps {word}\nsteps 5\n".encode())
-    assert (found.bad, found.kind("steps")) == (0, COUNTER)
+    exposition = parse(f"# TYPE steps {word}\nsteps 5\n".encode())
+    assert (exposition.bad, exposition.kind("steps")) == (0, COUNTER)
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_line() -> None:
-    found = parse("\ufeff# TYPE steps counter\nsteps 5\n".encode())
-    assert (found.bad, found.kind("steps")) == (0, COUNTER)
+    exposition = parse("\ufeff# TYPE steps counter\nsteps 5\n".encode())
+    assert (exposition.bad, exposition.kind("steps")) == (0, COUNTER)

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.monitoring.collectors.plumbing.http import HttpAddress, HttpError, get, unquoted
+from runvitals.monitoring.collectors.plumbing.http import HttpAddress, HttpError, get, unquote
 from tests.monitoring.collectors.exporters import Exporter, ok
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-def fault(answer: bytes | None, **limits: float) -> str:
+def fault(sent: bytes | None, **limits: float) -> str:
     """The error of `get` for a response, without the address."""
-    with Exporter(answer) as exporter, pytest.raises(HttpError) as caught:
+    with Exporter(sent) as exporter, pytest.raises(HttpError) as caught:
         get(exporter.url, **limits)  # type: ignore[arg-type]
     text = str(caught.value)
     assert text.startswith(f"{exporter.url} ")
@@ -27,9 +27,9 @@ def fault(answer: bytes | None, **limits: float) -> str:
 
 def test_a_response_and_its_request() -> None:
     with Exporter(ok("up 1\n", "Content-Type: text/plain; version=0.0.4")) as exporter:
-        answer = get(exporter.url, {"X-Token": "abc"})
-    assert (answer.status, answer.body) == (200, b"up 1\n")
-    assert answer.headers["content-type"] == "text/plain; version=0.0.4"
+        response = get(exporter.url, {"X-Token": "abc"})
+    assert (response.status, response.body) == (200, b"up 1\n")
+    assert response.headers["content-type"] == "text/plain; version=0.0.4"
     first, *lines = exporter.requests[0].split("\r\n")
     assert first == "GET /metrics HTTP/1.1"
     assert set(lines) >= {
@@ -59,7 +59,7 @@ def test_credentials_in_the_url_are_sent_but_never_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "sent",
     [
         b"HTTP/1.1 200 OK\r\n\r\nup 1\n",  # until the connection is closed
         b"HTTP/1.0 200 OK\r\ncontent-length: 5\r\n\r\nup 1\nand more",
@@ -68,8 +68,8 @@ def test_credentials_in_the_url_are_sent_but_never_reported() -> None:
         ok(gzip.compress(b"up 1\n", mtime=0), "Content-Encoding: gzip"),
     ],
 )
-def test_transfer_encodings(answer: bytes) -> None:
-    with Exporter(answer) as exporter:
+def test_transfer_encodings(sent: bytes) -> None:
+    with Exporter(sent) as exporter:
         assert get(exporter.url).body == b"up 1\n"
 
 
@@ -86,7 +86,7 @@ def test_a_unix_socket(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected"),
+    ("sent", "expected"),
     [
         (b"", "closed the connection without a response"),
         (b"220 mail.example.org ESMTP\r\n", "sent a response that is not HTTP"),
@@ -106,8 +106,8 @@ def test_a_unix_socket(tmp_path: Path) -> None:
         (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, "sent headers of more than 64 KiB"),
     ],
 )  # fmt: skip
-def test_invalid_responses(answer: bytes, expected: str) -> None:
-    assert fault(answer) == expected
+def test_invalid_responses(sent: bytes, expected: str) -> None:
+    assert fault(sent) == expected
 
 
 def test_invalid_compressed_data() -> None:
@@ -115,7 +115,7 @@ def test_invalid_compressed_data() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "sent",
     [
         ok(b"x" * 1001),
         b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1001,
@@ -123,8 +123,8 @@ def test_invalid_compressed_data() -> None:
         ok(gzip.compress(b"x" * 100_000, mtime=0), "Content-Encoding: gzip"),
     ],
 )
-def test_a_response_that_is_too_long(answer: bytes) -> None:
-    assert fault(answer, limit_bytes=1000) == "sent more than 1000 bytes"
+def test_a_response_that_is_too_long(sent: bytes) -> None:
+    assert fault(sent, limit_bytes=1000) == "sent more than 1000 bytes"
 
 
 def test_timeout() -> None:
@@ -204,9 +204,9 @@ def test_a_header_cannot_smuggle_another(header: dict[str, str]) -> None:
 
 
 def test_unquoted() -> None:
-    assert unquoted("a%20b%2fc%C3%A4") == "a b/cä"
+    assert unquote("a%20b%2fc%C3%A4") == "a b/cä"
     with pytest.raises(ValueError, match="hexadecimal"):
-        unquoted("100%")
+        unquote("100%")
 
 
 def test_tls_is_loaded_only_for_https() -> None:
@@ -233,9 +233,9 @@ def test_tls_is_loaded_only_for_https() -> None:
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_long_response_is_passed_on_in_pieces(packed: bool) -> None:
     body = b"".join(b"line %d\n" % number for number in range(100_000))
-    answer = ok(gzip.compress(body), "Content-Encoding: gzip") if packed else ok(body)
+    sent = ok(gzip.compress(body), "Content-Encoding: gzip") if packed else ok(body)
     pieces: list[bytes] = []
-    with Exporter(answer) as exporter:
+    with Exporter(sent) as exporter:
         assert get(exporter.url, take=pieces.append).body == b""
     assert b"".join(pieces) == body
     assert max(map(len, pieces)) <= 1 << 16

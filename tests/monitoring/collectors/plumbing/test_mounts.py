@@ -22,7 +22,7 @@ def test_the_longest_mount_point_of_a_path_is_used(tmp_path: Path) -> None:
         path: mount_of(mounts, scope.path(path))
         for path in ("/etc", "/data", "/data/sharedness", "/data/shared/x")
     }
-    assert {path: found and found.kind for path, found in kinds.items()} == {
+    assert {path: kind and kind.kind for path, kind in kinds.items()} == {
         "/etc": "ext4",
         "/data": "xfs",
         "/data/sharedness": "xfs",
@@ -32,18 +32,18 @@ def test_the_longest_mount_point_of_a_path_is_used(tmp_path: Path) -> None:
 
 def test_the_later_of_two_mounts_at_one_point_is_used(tmp_path: Path) -> None:
     scope = plant(tmp_path, {"proc/self/mountinfo": mount("/", "ext4") + mount("/", "overlay")})
-    found = mount_of(read_mounts(scope), scope.path("/etc"))
-    assert found is not None
-    assert found.kind == "overlay"
+    longest = mount_of(read_mounts(scope), scope.path("/etc"))
+    assert longest is not None
+    assert longest.kind == "overlay"
 
 
 def test_the_last_of_a_thousand_mounts_is_known(tmp_path: Path) -> None:
     layers = ":".join(f"/var/lib/containers/overlay/l/{number:026}" for number in range(30))
     table = "".join(mount(f"/run/{n}", "overlay", options=f"rw,lowerdir={layers}") for n in range(1000))
     scope = plant(tmp_path, {"proc/self/mountinfo": table + mount("/data", "nfs4")})
-    found = mount_of(read_mounts(scope), scope.path("/data/set"))
-    assert found is not None
-    assert found.kind == "nfs4"
+    longest = mount_of(read_mounts(scope), scope.path("/data/set"))
+    assert longest is not None
+    assert longest.kind == "nfs4"
 
 
 def test_spaces_and_backslashes_in_a_mount_point_are_unescaped(tmp_path: Path) -> None:

@@ -34,17 +34,17 @@ def program(folder: Path, name: str, script: str) -> str:
 def soon(ask: Callable[[], T], good: Callable[[T], bool] = bool) -> T:
     """Call until the result is good: child processes need some milliseconds."""
     until_s = time.monotonic() + PATIENCE_S
-    while not good(answer := ask()):
+    while not good(value := ask()):
         assert time.monotonic() < until_s, "no answer"
         time.sleep(0.002)
-    return answer
+    return value
 
 
 def output(tool: Tool, mono_s: float) -> bytes:
     """The next output, at one time."""
-    answer = soon(lambda: tool.output(mono_s), lambda answer: answer is not None)
-    assert answer is not None
-    return answer
+    value = soon(lambda: tool.output(mono_s), lambda value: value is not None)
+    assert value is not None
+    return value
 
 
 def failure(ask: Callable[[], object]) -> ToolFailed:
@@ -66,7 +66,7 @@ def failure(ask: Callable[[], object]) -> ToolFailed:
 
 def processes_with(text: str) -> list[int]:
     """Processes, including zombies, whose command line or name contains a text."""
-    found = []
+    pids = []
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -75,8 +75,8 @@ def processes_with(text: str) -> list[int]:
             except OSError:
                 continue
             if text in line:
-                found.append(int(name))
-    return found
+                pids.append(int(name))
+    return pids
 
 
 def children() -> set[int]:

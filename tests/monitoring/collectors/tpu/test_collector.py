@@ -86,9 +86,9 @@ def sample(collector: Tpu, mono_s: float) -> dict[str, float]:
 
 
 def fact(collector: Tpu) -> dict[str, Any]:
-    found = collector.facts["tpu"]
-    assert isinstance(found, dict)
-    return found
+    facts = collector.facts["tpu"]
+    assert isinstance(facts, dict)
+    return facts
 
 
 def free_port() -> int:
@@ -136,9 +136,9 @@ def test_every_distribution_is_a_declared_metric(runtime: FakeRuntime, open_tpu:
     runtime.readings["hlo.execution.timing.distribution.microseconds"].append(
         distribution({}, [0, 5], 1.0, exponential(2.0, 1.0, 3))
     )
-    found = [key for key in sample(open_tpu(runtime.port), 1.0) if not key.split(".")[1].isdigit()]
-    assert len(found) == 5 * (len(metrics.DISTRIBUTIONS) + 1)
-    for key in found:
+    keys = [key for key in sample(open_tpu(runtime.port), 1.0) if not key.split(".")[1].isdigit()]
+    assert len(keys) == 5 * (len(metrics.DISTRIBUTIONS) + 1)
+    for key in keys:
         row = DEFINITIONS.find(key)
         assert row is not None, key
         assert row.metric.unit == ("Mb/s" if key.endswith("Mbps") else "µs")
@@ -261,14 +261,14 @@ def test_a_damaged_response(runtime: FakeRuntime, open_tpu: Open) -> None:
 @pytest.fixture
 def hanging(runtime: FakeRuntime) -> Iterator[threading.Event]:
     """The runtime does not respond until this is set."""
-    answers = threading.Event()
+    may_respond = threading.Event()
 
     def wait() -> None:
-        answers.wait()
+        may_respond.wait()
 
     runtime.before = wait
-    yield answers
-    answers.set()
+    yield may_respond
+    may_respond.set()
 
 
 def test_a_hanging_program_does_not_delay_the_tick(

@@ -156,8 +156,8 @@ class Scripted:
         self._thread.join()
 
 
-def answer_of(answer: bytes, hold: bool = False) -> bytes:
-    server = Scripted(answer, hold)
+def answer_of(response: bytes, hold: bool = False) -> bytes:
+    server = Scripted(response, hold)
     connection = GrpcConnection(server.port, timeout_s=0.2 if hold else 5.0)
     try:
         return connection.call(GET, b"hello")
@@ -181,7 +181,7 @@ def trailers(*headers: tuple[str, str]) -> bytes:
 def test_all_frames_that_a_server_may_send() -> None:
     padded = bytes((3,)) + BODY[:4] + b"\0\0\0"
     prioritised = b"\0\0\0\0\x10" + HEAD[:10]
-    answer = (
+    response = (
         SETTINGS
         + frame(client.SETTINGS, client.ACK, 0, b"")
         + frame(client.PING, 0, 0, b"12345678")
@@ -197,7 +197,7 @@ def test_all_frames_that_a_server_may_send() -> None:
         + frame(client.GOAWAY, 0, 0, b"\0\0\0\1\0\0\0\0")
         + frame(client.HEADERS, ENDS, 1, TAIL)
     )
-    assert answer_of(answer) == b"hi"
+    assert answer_of(response) == b"hi"
 
 
 def test_bytes_that_a_server_receives() -> None:
@@ -271,9 +271,9 @@ ANSWERS = {
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_invalid_responses(name: str) -> None:
-    answer, words = ANSWERS[name]
+    response, words = ANSWERS[name]
     with pytest.raises(GrpcError, match=words):
-        answer_of(answer)
+        answer_of(response)
 
 
 def test_a_server_that_stops_responding() -> None:
@@ -315,12 +315,12 @@ class Recorded(GrpcConnection):
 def test_any_frames_give_a_response_or_an_error(
     frames: list[tuple[int, int, int, bytes]], rest: bytes
 ) -> None:
-    answer = SETTINGS + b"".join(frame(*each) for each in frames) + rest
+    response = SETTINGS + b"".join(frame(*each) for each in frames) + rest
     try:
-        found = Recorded(answer)._read_response()
+        result = Recorded(response)._read_response()
     except (GrpcError, GrpcRejected, hpack.HpackError):
         return
-    assert isinstance(found, bytes)
+    assert isinstance(result, bytes)
 
 
 def test_frames_are_encoded_as_in_the_rfc() -> None:

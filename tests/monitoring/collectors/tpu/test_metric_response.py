@@ -56,7 +56,7 @@ def test_a_counter() -> None:
 
 
 def test_names_of_supported_metrics() -> None:
-    assert metric_response.supported(messages.supported(["a.b", "c"])) == ["a.b", "c"]
+    assert metric_response.supported_metrics(messages.supported(["a.b", "c"])) == ["a.b", "c"]
 
 
 def distribution_of(options: bytes, counts: list[int], largest: float = 0.0) -> TpuDistribution:
@@ -69,10 +69,16 @@ def distribution_of(options: bytes, counts: list[int], largest: float = 0.0) -> 
 
 def test_exponential_buckets() -> None:
     """Below 1, 1 to 2, 2 to 4, 4 to 8, above 8."""
-    found = distribution_of(exponential(2.0, 1.0, 3), [0, 2, 4, 4, 0])
-    assert found.bounds == [1.0, 2.0, 4.0, 8.0]
-    assert (found.count, found.mean) == (10, 3.0)
-    assert [found.percentile(percent) for percent in (20, 50, 60, 90, 100)] == [2.0, 3.5, 4.0, 7.0, 8.0]
+    distribution = distribution_of(exponential(2.0, 1.0, 3), [0, 2, 4, 4, 0])
+    assert distribution.bounds == [1.0, 2.0, 4.0, 8.0]
+    assert (distribution.count, distribution.mean) == (10, 3.0)
+    assert [distribution.percentile(percent) for percent in (20, 50, 60, 90, 100)] == [
+        2.0,
+        3.5,
+        4.0,
+        7.0,
+        8.0,
+    ]
 
 
 def test_linear_explicit_and_unpacked_buckets() -> None:
@@ -94,14 +100,14 @@ def test_the_last_bucket_ends_at_the_largest_value() -> None:
 
 
 def test_no_percentile_exceeds_the_largest_value() -> None:
-    found = distribution_of(exponential(2.0, 1.0, 3), [0, 0, 0, 4], largest=5.0)
-    assert [found.percentile(percent) for percent in (25, 50, 99.9)] == [5.0, 5.0, 5.0]
-    assert found.percentile(10) == 4.4
+    distribution = distribution_of(exponential(2.0, 1.0, 3), [0, 0, 0, 4], largest=5.0)
+    assert [distribution.percentile(percent) for percent in (25, 50, 99.9)] == [5.0, 5.0, 5.0]
+    assert distribution.percentile(10) == 4.4
 
 
 def test_without_buckets_there_is_only_a_mean() -> None:
-    found = distribution_of(b"", [3])
-    assert (found.mean, found.percentile(50)) == (3.0, None)
+    distribution = distribution_of(b"", [3])
+    assert (distribution.mean, distribution.percentile(50)) == (3.0, None)
 
 
 def test_unbounded_buckets_are_limited() -> None:
@@ -138,12 +144,12 @@ def test_readings_with_the_same_label_are_added() -> None:
 @example(b"\x03")
 @example(b"\x00\x00")
 def test_any_bytes_are_decoded_or_rejected(message: bytes) -> None:
-    for read in (metric_response.readings, metric_response.supported):
+    for read in (metric_response.readings, metric_response.supported_metrics):
         try:
-            found = read(message)
+            readings = read(message)
         except protobuf.Malformed:
             continue
-        assert isinstance(found, list)
+        assert isinstance(readings, list)
 
 
 WHOLE = metric(
@@ -159,10 +165,10 @@ WHOLE = metric(
 def test_a_damaged_response_is_decoded_or_rejected(place: int, byte: int, cut: bool) -> None:
     damaged = WHOLE[:place] if cut else WHOLE[:place] + bytes((byte,)) + WHOLE[place + 1 :]
     try:
-        found = metric_response.readings(damaged)
+        readings = metric_response.readings(damaged)
     except protobuf.Malformed:
         return
-    for reading in found:
+    for reading in readings:
         assert reading.value is None or reading.value - reading.value == 0.0
         if reading.distribution is not None:
             reading.distribution.percentile(50)

@@ -28,9 +28,9 @@ ME = os.getpid()
 
 
 def fact(collector: Trainium) -> dict[str, Any]:
-    found = collector.facts["trainium"]
-    assert isinstance(found, dict)
-    return found
+    facts = collector.facts["trainium"]
+    assert isinstance(facts, dict)
+    return facts
 
 
 def test_a_run_on_two_of_four_cores(tmp_path: Path, programs: Path, machine: Open) -> None:
@@ -315,8 +315,8 @@ def test_a_device_is_lost_and_comes_back(tmp_path: Path, programs: Path, machine
     plant(tmp_path, device(0) | device(1))
     collector = machine()
     collector.sample(Tick(1.0))
-    place = tmp_path / machines.FOLDER
-    (place / "neuron1").rename(tmp_path / "unplugged")
+    path = tmp_path / machines.FOLDER
+    (path / "neuron1").rename(tmp_path / "unplugged")
     tick = Tick(10.0)
     collector.sample(tick)
     assert [(event["name"], event["device"]) for event in tick.events] == [("device_lost", "neuron1")]
@@ -324,7 +324,7 @@ def test_a_device_is_lost_and_comes_back(tmp_path: Path, programs: Path, machine
     assert "trn.device.1.power_utilization" not in tick.gauges
     collector.sample(Tick(11.0))
     assert collector.absent["devices"] == "gone from the driver: 1"
-    (tmp_path / "unplugged").rename(place / "neuron1")
+    (tmp_path / "unplugged").rename(path / "neuron1")
     tick = Tick(20.0)
     collector.sample(tick)
     assert [(event["name"], event["level"]) for event in tick.events] == [("device_back", "info")]
@@ -334,9 +334,9 @@ def test_a_device_is_lost_and_comes_back(tmp_path: Path, programs: Path, machine
 def test_a_hanging_driver_does_not_affect_neuron_monitor(
     tmp_path: Path, programs: Path, machine: Open
 ) -> None:
-    place = tmp_path / machines.FOLDER / "neuron0/core_count"
-    place.parent.mkdir(parents=True)
-    os.mkfifo(place)  # opening a FIFO blocks until there is a writer
+    path = tmp_path / machines.FOLDER / "neuron0/core_count"
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)  # opening a FIFO blocks until there is a writer
     lines = install_monitor(programs)
     collector = machine()
     assert collector._reader is not None
@@ -347,7 +347,7 @@ def test_a_hanging_driver_does_not_affect_neuron_monitor(
     tick = until(collector, 60.0, lambda tick: tick.gauges.get("trn.0.neuroncore_utilization") == 70.0)
     assert collector.absent["driver"] == "no answer for 59 s"
     assert tick.gauges["trn.0.neuroncore_utilization"] == 70.0
-    place.write_text("2\n")
+    path.write_text("2\n")
     until(collector, 61.0, lambda tick: "driver" not in collector.absent)
 
 
@@ -434,7 +434,7 @@ def test_every_key_is_a_declared_metric(tmp_path: Path, programs: Path, machine:
     unknown = {
         key
         for kind, key in keys
-        if (found := DEFINITIONS.find(key)) is None or found.metric.kind != kind or found.key != key
+        if (match := DEFINITIONS.find(key)) is None or match.metric.kind != kind or match.key != key
     }
     assert unknown == set()
 

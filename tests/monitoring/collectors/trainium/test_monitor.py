@@ -43,16 +43,16 @@ def start(programs: Path) -> Iterator[Start]:
 
 def read_reports(monitor: NeuronMonitor, count: int, mono_s: float = 1.0) -> list[dict[str, Any]]:
     """Wait for this many reports."""
-    found: list[dict[str, Any]] = []
+    reports: list[dict[str, Any]] = []
     stop_s = time.monotonic() + PATIENCE_S
-    while len(found) < count:
+    while len(reports) < count:
         try:
-            found += monitor.reports(mono_s)
+            reports += monitor.reports(mono_s)
         except StillFailing:  # restarted, and nothing printed yet
             pass
-        assert time.monotonic() < stop_s, f"{len(found)} reports, {monitor.malformed} malformed"
+        assert time.monotonic() < stop_s, f"{len(reports)} reports, {monitor.malformed} malformed"
         time.sleep(0.002)
-    return found
+    return reports
 
 
 def failure(monitor: NeuronMonitor, mono_s: float) -> str:
@@ -99,8 +99,8 @@ def test_invalid_reports_are_counted(start: Start, tmp_path: Path) -> None:
         + b"\n"
     )
     monitor = start(f"cat {tmp_path}/out; exec sleep 60")
-    found = read_reports(monitor, 2)
-    assert found[0]["processes"][0]["pid"] == 5
+    read = read_reports(monitor, 2)
+    assert read[0]["processes"][0]["pid"] == 5
     assert monitor.malformed >= 2
     assert monitor.complaint
 

@@ -17,30 +17,30 @@ Report = dict[str, Any]
 
 
 def gauges(*processes: Report) -> dict[str, float]:
-    found: dict[str, float] = {}
-    readings.write(found, parse(reports.report(*processes), models=False)["processes"])
-    return found
+    values: dict[str, float] = {}
+    readings.write(values, parse(reports.report(*processes), models=False)["processes"])
+    return values
 
 
 def test_two_processes_on_two_devices() -> None:
-    found = gauges(reports.process(10, "10", {0: 80.0}), reports.process(20, "20", {2: 35.5}))
-    assert [found[f"trn.{core}.neuroncore_utilization"] for core in range(4)] == [80.0, 0, 35.5, 0]
-    assert found["trn.0.flops"] == 80e12
-    assert found["trn.neuron_device_total_memory_usage"] == 2 * 75432
-    assert found["trn.host_total_memory_usage"] == 2000
-    assert found["trn.host_total_memory_usage.dma_buffers"] == 600
-    assert found["trn.2.neuroncore_memory_usage.tensors"] == 70000
-    assert found["trn.3.neuroncore_memory_usage.tensors"] == 0
-    assert found["trn.runtime_vcpu_usage.user"] == 41.0
-    assert found["trn.total_latency.p50"] == 0.004
-    assert not any("device_latency" in key for key in found)  # null: not reported
+    values = gauges(reports.process(10, "10", {0: 80.0}), reports.process(20, "20", {2: 35.5}))
+    assert [values[f"trn.{core}.neuroncore_utilization"] for core in range(4)] == [80.0, 0, 35.5, 0]
+    assert values["trn.0.flops"] == 80e12
+    assert values["trn.neuron_device_total_memory_usage"] == 2 * 75432
+    assert values["trn.host_total_memory_usage"] == 2000
+    assert values["trn.host_total_memory_usage.dma_buffers"] == 600
+    assert values["trn.2.neuroncore_memory_usage.tensors"] == 70000
+    assert values["trn.3.neuroncore_memory_usage.tensors"] == 0
+    assert values["trn.runtime_vcpu_usage.user"] == 41.0
+    assert values["trn.total_latency.p50"] == 0.004
+    assert not any("device_latency" in key for key in values)  # null: not reported
 
 
 def test_two_processes_on_one_core() -> None:
-    found = gauges(reports.process(10, "10", {0: 80.0}), reports.process(20, "20", {0: 15.0}))
-    assert found["trn.0.neuroncore_utilization"] == 80.0
-    assert found["trn.0.neuroncore_memory_usage.tensors"] == 140000
-    assert found["trn.0.flops"] == 95e12
+    values = gauges(reports.process(10, "10", {0: 80.0}), reports.process(20, "20", {0: 15.0}))
+    assert values["trn.0.neuroncore_utilization"] == 80.0
+    assert values["trn.0.neuroncore_memory_usage.tensors"] == 140000
+    assert values["trn.0.flops"] == 95e12
 
 
 def test_a_code_for_no_value_stays_recognizable_in_sums() -> None:
@@ -49,8 +49,8 @@ def test_a_code_for_no_value_stays_recognizable_in_sums() -> None:
     for entry in (first, second):
         breakdown = entry["report"]["memory_used"]["neuron_runtime_used_bytes"]["usage_breakdown"]
         breakdown["neuroncore_memory_usage"]["0"]["tensors"] = 4294967295
-        found = gauges(first, second)
-        assert found["trn.0.neuroncore_memory_usage.tensors"] == 4294967295.0
+        values = gauges(first, second)
+        assert values["trn.0.neuroncore_memory_usage.tensors"] == 4294967295.0
 
 
 def test_two_processes_on_one_logical_core() -> None:
@@ -59,14 +59,14 @@ def test_two_processes_on_one_logical_core() -> None:
         core = entry["report"]["neuroncore_counters"]["neuroncores_in_use"]["0"]
         core["v3d"] = {name: {"neuroncore_utilization": percent} for name, percent in physical.items()}
     for order in (entries, entries[::-1]):
-        found = gauges(*order)
-        assert [found[f"trn.physical.{core}.neuroncore_utilization"] for core in (0, 1)] == [90.0, 25.0]
+        values = gauges(*order)
+        assert [values[f"trn.physical.{core}.neuroncore_utilization"] for core in (0, 1)] == [90.0, 25.0]
 
 
 def test_the_latency_of_the_slowest_process_is_used() -> None:
     slow = reports.process(20, "20", {1: 1.0}, latency={"p50": 2.5, "p99": 0.001})
-    found = gauges(reports.process(10, "10", {0: 1.0}), slow)
-    assert (found["trn.total_latency.p50"], found["trn.total_latency.p99"]) == (2.5, 0.006)
+    values = gauges(reports.process(10, "10", {0: 1.0}), slow)
+    assert (values["trn.total_latency.p50"], values["trn.total_latency.p99"]) == (2.5, 0.006)
 
 
 def test_no_processes() -> None:
@@ -74,34 +74,34 @@ def test_no_processes() -> None:
 
 
 def test_a_group_is_kept_until_its_process_ends_or_it_fails() -> None:
-    held = readings.HeldReadings(GROUPS)
+    readings_kept = readings.HeldReadings(GROUPS)
     whole = parse(reports.report(reports.process(10, "10", {0: 80.0})))["processes"]
-    assert held.take(whole, 1.0)[0]["memory"]["host"] == 1000
+    assert readings_kept.take(whole, 1.0)[0]["memory"]["host"] == 1000
     alone = [{"pid": 10, "tag": "10", "cores": {0: {"utilization": 5.0}}, "periods": {"cores": 1.0}}]
-    (later,) = held.take(alone, 2.0)
+    (later,) = readings_kept.take(alone, 2.0)
     assert (later["cores"][0]["utilization"], later["memory"]["host"]) == (5.0, 1000)
-    (failed,) = held.take([{**alone[0], "errors": {"memory_used": "lost"}}], 3.0)
+    (failed,) = readings_kept.take([{**alone[0], "errors": {"memory_used": "lost"}}], 3.0)
     assert "memory" not in failed
-    assert "memory" not in held.take(alone, 4.0)[0]
-    assert held.take([], 5.0) == []
-    assert held.take([{"pid": 10, "tag": "10"}], 6.0) == [{"pid": 10, "tag": "10"}]
+    assert "memory" not in readings_kept.take(alone, 4.0)[0]
+    assert readings_kept.take([], 5.0) == []
+    assert readings_kept.take([{"pid": 10, "tag": "10"}], 6.0) == [{"pid": 10, "tag": "10"}]
 
 
 def test_a_group_is_kept_until_it_is_overdue() -> None:
     """After two and a half periods. The first period of a process is only a moment long."""
     for period_s, holds in ((5.0, True), (0.06, False)):
-        held = readings.HeldReadings(GROUPS)
+        readings_kept = readings.HeldReadings(GROUPS)
         entry = {"pid": 10, "memory": {"host": 7}, "periods": {"memory": period_s}}
-        held.take([entry], 1.0)
-        (later,) = held.take([{"pid": 10}], 13.0)
+        readings_kept.take([entry], 1.0)
+        (later,) = readings_kept.take([{"pid": 10}], 13.0)
         assert ("memory" in later) is holds
-        assert held.take([{"pid": 10}], 17.0) == [{"pid": 10}]
+        assert readings_kept.take([{"pid": 10}], 17.0) == [{"pid": 10}]
 
 
 def test_a_group_without_values_replaces_earlier_ones() -> None:
-    held = readings.HeldReadings(GROUPS)
-    held.take([{"pid": 10, "cores": {0: {}}, "periods": {"cores": 5.0}}], 1.0)
-    assert held.take([{"pid": 10, "periods": {"cores": 5.0}}], 2.0) == [{"pid": 10}]
+    readings_kept = readings.HeldReadings(GROUPS)
+    readings_kept.take([{"pid": 10, "cores": {0: {}}, "periods": {"cores": 5.0}}], 1.0)
+    assert readings_kept.take([{"pid": 10, "periods": {"cores": 5.0}}], 2.0) == [{"pid": 10}]
 
 
 def test_counts_per_period_are_added_up() -> None:
@@ -161,13 +161,13 @@ def test_several_ranks_on_one_machine() -> None:
     ranks = [reports.process(100 + core, str(100 + core), {core: 10.0 * (core + 1)}) for core in range(3)]
     processes = parse(reports.report(*ranks, reports.process(500, "500", {3: 99.0})))["processes"]
     own = RunProcessFilter("")
-    found: dict[str, float] = {}
-    readings.write_run(found, own.choose(processes, run={100, 101, 102, 103}))
-    assert [found[f"trn.process.{core}.neuroncore_utilization"] for core in range(3)] == [10.0, 20.0, 30.0]
-    assert found["trn.process.1.neuroncore_memory_usage"] == 75432
-    assert "trn.process.3.neuroncore_utilization" not in found
-    assert found["trn.process.neuron_device_total_memory_usage"] == 3 * 75432
-    assert found["trn.process.host_total_memory_usage"] == 3000
+    values: dict[str, float] = {}
+    readings.write_run(values, own.choose(processes, run={100, 101, 102, 103}))
+    assert [values[f"trn.process.{core}.neuroncore_utilization"] for core in range(3)] == [10.0, 20.0, 30.0]
+    assert values["trn.process.1.neuroncore_memory_usage"] == 75432
+    assert "trn.process.3.neuroncore_utilization" not in values
+    assert values["trn.process.neuron_device_total_memory_usage"] == 3 * 75432
+    assert values["trn.process.host_total_memory_usage"] == 3000
     assert own.processes[1] == {"pid": 101, "tag": "101", "run": True, "cores": [1]}
     assert own.cores == {0, 1, 2}
 

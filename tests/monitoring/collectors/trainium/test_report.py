@@ -23,8 +23,8 @@ def document(line: bytes) -> dict[str, Any]:
 
 
 def test_a_process_of_two_cores() -> None:
-    found = parse(reports.report(reports.process(2499, "11", {0: 80.0, 1: 40.5}, completed=7)))
-    assert found["processes"] == [
+    report = parse(reports.report(reports.process(2499, "11", {0: 80.0, 1: 40.5}, completed=7)))
+    assert report["processes"] == [
         {
             "pid": 2499,
             "tag": "11",
@@ -51,9 +51,9 @@ def test_a_process_of_two_cores() -> None:
             "periods": {"cores": 1.0, "memory": 1.0, "vcpu": 1.0, "execution": 1.0},
         }
     ]
-    assert found["hardware"]["neuroncore_per_device_count"] == 2
-    assert found["instance"] == {"instance_type": "trn1.2xlarge"}  # the name is unknown: ""
-    assert (found["system"], found["errors"]) == ({}, {})
+    assert report["hardware"]["neuroncore_per_device_count"] == 2
+    assert report["instance"] == {"instance_type": "trn1.2xlarge"}  # the name is unknown: ""
+    assert (report["system"], report["errors"]) == ({}, {})
 
 
 def test_groups_of_the_system() -> None:
@@ -120,7 +120,7 @@ def test_the_first_version() -> None:
             "hw_counters": reports.ecc([1]),
         },
     }
-    found = parse(
+    report = parse(
         json.dumps(
             {
                 "neuron_runtime_data": [entry],
@@ -129,7 +129,7 @@ def test_the_first_version() -> None:
             }
         ).encode()
     )
-    assert found["processes"] == [
+    assert report["processes"] == [
         {
             "tag": "0",
             "cores": {3: {"utilization": 4.5}},
@@ -143,8 +143,8 @@ def test_the_first_version() -> None:
             "periods": {"cores": 1.0, "memory": 1.0, "execution": 1.0},
         }
     ]
-    assert found["system"]["ecc"][0]["mem_ecc_corrected"] == 1
-    assert found["instance"] == {"instance_type": "inf1.xlarge"}
+    assert report["system"]["ecc"][0]["mem_ecc_corrected"] == 1
+    assert report["instance"] == {"instance_type": "inf1.xlarge"}
 
 
 def test_a_group_with_an_error_has_no_numbers() -> None:
@@ -155,10 +155,10 @@ def test_a_group_with_an_error_has_no_numbers() -> None:
         "vcpu_usage": {"user": 0, "system": 0},
         "error": failed,
     }
-    found = parse(reports.report(entry, system={"memory_info": {"memory_total_bytes": 0, "error": "no"}}))
-    assert "vcpu" not in found["processes"][0]
-    assert found["processes"][0]["errors"] == {"neuron_runtime_vcpu_usage": failed}
-    assert (found["system"], found["errors"]) == ({}, {"memory_info": "no"})
+    report = parse(reports.report(entry, system={"memory_info": {"memory_total_bytes": 0, "error": "no"}}))
+    assert "vcpu" not in report["processes"][0]
+    assert report["processes"][0]["errors"] == {"neuron_runtime_vcpu_usage": failed}
+    assert (report["system"], report["errors"]) == ({}, {"memory_info": "no"})
 
 
 def test_a_process_that_could_not_be_read() -> None:
@@ -186,23 +186,23 @@ def test_any_damage_to_a_report_is_read_and_merged(data: st.DataObject) -> None:
     whole = document(
         reports.report(reports.process(5, "5", {0: 1.0}), system={"neuron_hw_counters": reports.ecc([1])})
     )
-    place: Any = whole
+    section: Any = whole
     while True:
-        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+        keys = list(section) if isinstance(section, dict) else list(range(len(section)))
         key = data.draw(st.sampled_from(keys))
-        if isinstance(place[key], (dict, list)) and place[key] and data.draw(st.booleans()):
-            place = place[key]
+        if isinstance(section[key], (dict, list)) and section[key] and data.draw(st.booleans()):
+            section = section[key]
         else:
             break
-    place[key] = data.draw(JSON_VALUES)
-    found = parse(json.dumps(whole).encode(), models=False)
+    section[key] = data.draw(JSON_VALUES)
+    report = parse(json.dumps(whole).encode(), models=False)
     gauges: dict[str, float] = {}
-    processes = readings.HeldReadings(GROUPS).take(found["processes"], 1.0)
+    processes = readings.HeldReadings(GROUPS).take(report["processes"], 1.0)
     readings.write(gauges, processes)
     readings.write_run(gauges, processes)
-    readings.write_system(gauges, found["system"])
+    readings.write_system(gauges, report["system"])
     totals = RunningTotals()
-    readings.count(totals, found, first=False)
+    readings.count(totals, report, first=False)
     totals.write(gauges)
     assert all(-1e305 < value < 1e305 for value in gauges.values())
 
@@ -235,9 +235,9 @@ def test_values_that_are_not_numbers_are_left_out() -> None:
     ],
 )
 def test_a_report_with_nothing_in_it(line: bytes) -> None:
-    found = parse(line)
-    assert [process for process in found.pop("processes") if process] == []
-    assert found == {"system": {}, "errors": {}}
+    report = parse(line)
+    assert [process for process in report.pop("processes") if process] == []
+    assert report == {"system": {}, "errors": {}}
 
 
 def test_pods() -> None:

@@ -56,15 +56,15 @@ def acme(commands: Sequence[Sequence[str]] = ((),), timeout_s: float = 5.0) -> V
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """A source whose tool prints the file `tmp_path/acme-smi.out`."""
-    made: list[Smi] = []
+    created: list[Smi] = []
 
     def build(output: str | bytes, after: str = "", vendor: Vendor | None = None) -> Smi:
         tool(tmp_path, monkeypatch, "acme-smi", output, after)
-        made.append(watch(plant(tmp_path / "root", pci("0000:1a:00.0", "acce")), vendor or acme()))
-        return made[-1]
+        created.append(watch(plant(tmp_path / "root", pci("0000:1a:00.0", "acce")), vendor or acme()))
+        return created[-1]
 
     yield build
-    for smi in made:
+    for smi in created:
         smi.close()
 
 

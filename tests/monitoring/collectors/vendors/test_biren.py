@@ -15,8 +15,8 @@ def test_query() -> None:
         "1, Biren166M, GPU-b, 00000000:9A:00.0, 71 %, 16256 MiB, 65024 MiB, 55, 210.5 W, 421 W\n"
         "0, Biren166M, GPU-a, 00000000:1A:00.0, [N/A], N/A, 65024 MiB, N/A, [Not Supported], N/A\n"
     )
-    found = read(BIREN, text)
-    assert device(found, 1) == {
+    devices = read(BIREN, text)
+    assert device(devices, 1) == {
         "gpu": 71.0,
         "memoryAllocated": 25.0,
         "memoryAllocatedBytes": 16256 * MIB,
@@ -25,7 +25,7 @@ def test_query() -> None:
         "powerPercent": 50.0,
         "enforcedPowerLimitWatts": 421.0,
     }
-    assert device(found, 0) == {}
+    assert device(devices, 0) == {}
     assert who(BIREN, text)[1] == {"name": "Biren166M", "uuid": "GPU-b", "pci": "0000:9a:00.0"}
 
 
@@ -38,11 +38,11 @@ def test_a_table_with_one_line_per_card() -> None:
 |   1      | BR106        |  N/A   |   N/A         |  N/A    |  0GB/32GB      |
 +-----------------------------------------------------------------------------+
 """
-    found = read(BIREN, text)
-    assert device(found, 0) == {
+    devices = read(BIREN, text)
+    assert device(devices, 0) == {
         "memoryAllocated": 25.0, "memoryAllocatedBytes": 8192 * MIB, "temp": 45.0, "powerWatts": 250.0
     }  # fmt: skip
-    assert device(found, 1) == {"memoryAllocated": 0.0, "memoryAllocatedBytes": 0.0}
+    assert device(devices, 1) == {"memoryAllocated": 0.0, "memoryAllocatedBytes": 0.0}
 
 
 def test_a_table_like_that_of_nvidia_smi() -> None:
@@ -54,8 +54,8 @@ def test_a_table_like_that_of_nvidia_smi() -> None:
 | N/A   44C   P0     75W / 300W |   8128MiB / 32512MiB |      3%      Default |
 +-------------------------------+----------------------+----------------------+
 """
-    found = device(read(BIREN, text), 0)
-    assert (found["gpu"], found["temp"], found["powerPercent"], found["memoryAllocated"]) == (
+    values = device(read(BIREN, text), 0)
+    assert (values["gpu"], values["temp"], values["powerPercent"], values["memoryAllocated"]) == (
         3.0, 44.0, 25.0, 25.0,
     )  # fmt: skip
     assert who(BIREN, text) == [{"name": "Biren106B", "pci": "0000:1a:00.0"}]

@@ -87,9 +87,9 @@ def test_power_of_a_board_with_an_input_meter(tmp_path: Path) -> None:
         "sys/class/hwmon/hwmon9/name": "ina238\n",
         "sys/class/hwmon/hwmon9/power1_input": "26700000\n",
     }
-    found = power(tmp_path, AGX_ORIN | input_meter)
+    watts = power(tmp_path, AGX_ORIN | input_meter)
     assert [meter.name for meter in find_meters(f"{tmp_path}/sys/class/hwmon")] == ["VIN", "VDD_GPU_SOC"]
-    assert found == pytest.approx({"gpu.0.powerWatts": 26.7, "gpu.0.gpuRailWatts": 5.0})
+    assert watts == pytest.approx({"gpu.0.powerWatts": 26.7, "gpu.0.gpuRailWatts": 5.0})
 
 
 def test_no_sum_of_rails_if_one_cannot_be_read(tmp_path: Path) -> None:
@@ -141,9 +141,9 @@ def test_tegrastats_adds_what_the_files_lack(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("PATH", f"{tmp_path}/bin{os.pathsep}/usr/bin{os.pathsep}/bin")
     files = {path: text for path, text in ORIN.items() if "hwmon" not in path}
     board = jetson(plant(tmp_path / "root", files))
-    found = soon(lambda: sample(board, time.monotonic()), lambda read: "gpu.0.powerWatts" in read)
-    assert found["gpu.0.powerWatts"] == 4.0
-    assert found["gpu.0.gpu"] == pytest.approx(77.4)  # the file is current, the line is older
+    values = soon(lambda: sample(board, time.monotonic()), lambda read: "gpu.0.powerWatts" in read)
+    assert values["gpu.0.powerWatts"] == 4.0
+    assert values["gpu.0.gpu"] == pytest.approx(77.4)  # the file is current, the line is older
     board.close()
 
 

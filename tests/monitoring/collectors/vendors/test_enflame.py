@@ -63,8 +63,8 @@ DEV ID 0
 
 
 def test_sections() -> None:
-    found = read(ENFLAME, SECTIONS)
-    assert device(found, 1) == {
+    devices = read(ENFLAME, SECTIONS)
+    assert device(devices, 1) == {
         "gpu": 87.5,
         "memoryAllocated": 25.0,
         "memoryAllocatedBytes": 10240 * MIB,
@@ -79,7 +79,7 @@ def test_sections() -> None:
         "pcieRxBytes": 5 * MIB,
         "healthy": 1.0,
     }
-    assert device(found, 0) == {}
+    assert device(devices, 0) == {}
     assert who(ENFLAME, SECTIONS)[1] == {
         "name": "S60",
         "uuid": "TR6Y40000001",
@@ -112,15 +112,15 @@ def test_sections_of_older_releases_indented_with_tabs() -> None:
     ids=["of S60", "of T20"],
 )
 def test_lines_of_the_monitor(text: str) -> None:
-    found = device(read(ENFLAME, text), 2)
-    assert {key: found[key] for key in ("gpu", "memoryAllocated", "temp", "powerWatts", "memoryClock")} == {
+    values = device(read(ENFLAME, text), 2)
+    assert {key: values[key] for key in ("gpu", "memoryAllocated", "temp", "powerWatts", "memoryClock")} == {
         "gpu": 7.5,
         "memoryAllocated": 25.0,
         "temp": 36.0,
         "powerWatts": 101.0,
         "memoryClock": 7000.0,
     }
-    assert "memoryAllocatedBytes" not in found
+    assert "memoryAllocatedBytes" not in values
 
 
 def test_tables_of_three_releases() -> None:
@@ -153,6 +153,6 @@ def test_tables_of_three_releases() -> None:
 | 34℃    LP0      N/A         | 23552MiB  SRIOV   | 0%          A018K30520031 |
 +-----------------------------+-------------------+---------------------------+
 """
-    found = read(ENFLAME, lines)
-    assert (found["0.gpu"], found["0.temp"], found["0.powerPercent"]) == (9.0, 35.0, 25.0)
-    assert device(found, 1) == {"gpu": 0.0, "temp": 34.0}  # the total memory is reported, but not its use
+    devices = read(ENFLAME, lines)
+    assert (devices["0.gpu"], devices["0.temp"], devices["0.powerPercent"]) == (9.0, 35.0, 25.0)
+    assert device(devices, 1) == {"gpu": 0.0, "temp": 34.0}  # the total memory is reported, but not its use

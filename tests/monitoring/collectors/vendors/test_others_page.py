@@ -43,9 +43,9 @@ def test_the_vendor_of_the_page_is_found_and_read(
         "index, name, load, used, total, heat, draw, cap\n0, Acme 1, 40 %, 1 MiB, 4 MiB, 50 C, 100 W, 400 W\n"
     )
     tool(tmp_path, monkeypatch, "acme-smi", text)
-    found = probe_all(plant(tmp_path / "root", BARE_VM), {"acme"}, [str(site)])
-    assert found.reasons == {}
-    (acme,) = found.collectors
+    collectors = probe_all(plant(tmp_path / "root", BARE_VM), {"acme"}, [str(site)])
+    assert collectors.reasons == {}
+    (acme,) = collectors.collectors
     assert values(acme) == {
         "gpu.0.gpu": 40.0,
         "gpu.0.memoryAllocated": 25.0,

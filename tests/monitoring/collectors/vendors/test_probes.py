@@ -44,10 +44,10 @@ def test_every_vendor_is_a_source() -> None:
 
 
 def test_a_machine_without_accelerators_has_a_reason_for_each(tmp_path: Path) -> None:
-    found = probe_all(plant(tmp_path, BARE_VM), names=NAMES)
-    assert found.collectors == []
-    assert found.reasons.keys() == NAMES
-    assert found.reasons["gaudi"] == "no Intel Gaudi here: no PCI device of vendor 1da3, no /dev/hl0"
+    collectors = probe_all(plant(tmp_path, BARE_VM), names=NAMES)
+    assert collectors.collectors == []
+    assert collectors.reasons.keys() == NAMES
+    assert collectors.reasons["gaudi"] == "no Intel Gaudi here: no PCI device of vendor 1da3, no /dev/hl0"
 
 
 def test_a_vendors_module_is_not_imported_without_its_device() -> None:
@@ -87,8 +87,8 @@ def test_indices_of_several_vendors_do_not_collide(tmp_path: Path) -> None:
 
 def test_a_second_vendors_devices_follow_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool(tmp_path, monkeypatch, "hl-smi", HL_SMI)
-    found = probe_all(plant(tmp_path / "root", MIXED), names={"gaudi"})
-    (smi,) = found.collectors
+    collectors = probe_all(plant(tmp_path / "root", MIXED), names={"gaudi"})
+    (smi,) = collectors.collectors
     read = values(smi)
     assert {key.split(".")[1] for key in read} == {"3", "4"}
     assert read["gpu.4.temp"] == 40.0
@@ -96,8 +96,8 @@ def test_a_second_vendors_devices_follow_the_first(tmp_path: Path, monkeypatch: 
 
 def test_a_device_file_suffices_without_pci(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool(tmp_path, monkeypatch, "hl-smi", HL_SMI)
-    found = probe_all(plant(tmp_path / "root", {"dev/hl0": ""}), names={"gaudi"})
-    assert values(found.collectors[0])["gpu.0.temp"] == 30.0
+    collectors = probe_all(plant(tmp_path / "root", {"dev/hl0": ""}), names={"gaudi"})
+    assert values(collectors.collectors[0])["gpu.0.temp"] == 30.0
 
 
 def test_a_card_without_its_tool_is_absent_with_a_remedy(

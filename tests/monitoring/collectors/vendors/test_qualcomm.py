@@ -51,8 +51,8 @@ QID 101
 
 
 def test_sections_of_two_releases() -> None:
-    found = read(QUALCOMM, TEXT)
-    assert device(found, 2) == {
+    devices = read(QUALCOMM, TEXT)
+    assert device(devices, 2) == {
         "memoryAllocated": 25.0,
         "memoryAllocatedBytes": 8192 * MIB,
         "temp": 46.5,
@@ -65,7 +65,7 @@ def test_sections_of_two_releases() -> None:
         "memoryClock": 2133.0,
     }
     # For a card with four chips: the power of the chip, not four times that of the card.
-    assert device(found, 0) == {
+    assert device(devices, 0) == {
         "memoryAllocated": 0.0,
         "memoryAllocatedBytes": 0.0,
         "powerWatts": 11.0,
@@ -74,7 +74,7 @@ def test_sections_of_two_releases() -> None:
         "boardPowerWatts": 48.0,
         "healthy": 1.0,
     }
-    assert device(found, 1) == {"healthy": 0.0}
+    assert device(devices, 1) == {"healthy": 0.0}
     assert who(QUALCOMM, TEXT)[2] == {
         "name": "Processing accelerators Qualcomm Device a100",
         "pci": "0000:a1:00.0",
@@ -84,9 +84,9 @@ def test_sections_of_two_releases() -> None:
 
 
 def test_allocated_cores_are_no_load_and_reservations_are_no_devices() -> None:
-    found = read(QUALCOMM, TEXT)
-    assert not any(key.endswith(".gpu") for key in found)
-    assert {key.split(".")[0] for key in found} == {"0", "1", "2"}
+    devices = read(QUALCOMM, TEXT)
+    assert not any(key.endswith(".gpu") for key in devices)
+    assert {key.split(".")[0] for key in devices} == {"0", "1", "2"}
 
 
 def test_zero_watts_are_left_out() -> None:

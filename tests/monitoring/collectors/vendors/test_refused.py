@@ -202,8 +202,10 @@ def collector(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, rejectio
     show = f"sh {folder}/table $1" if name == "furiosa" else f"cat {folder}/table"
     program(folder / "bin", tool, f"if [ $# -ge {most} ]; then {rejection}; fi\n{show}\n")
     monkeypatch.setenv("PATH", f"{folder}/bin{os.pathsep}/usr/bin{os.pathsep}/bin")
-    found = probe_all(plant(folder / "root", BARE_VM | pci("0000:17:00.0", vendor_id)), {name.split()[0]})
-    (only,) = found.collectors
+    collectors = probe_all(
+        plant(folder / "root", BARE_VM | pci("0000:17:00.0", vendor_id)), {name.split()[0]}
+    )
+    (only,) = collectors.collectors
     return only
 
 

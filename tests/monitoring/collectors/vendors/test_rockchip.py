@@ -36,12 +36,12 @@ def gauges(source: Collector, mono_s: float = 1.0) -> dict[str, float]:
     return tick.gauges
 
 
-@pytest.mark.parametrize("place", [LOAD, "proc/rknpu/load"])
-def test_load_is_the_mean_of_the_cores(tmp_path: Path, place: str) -> None:
-    tree = BOARD | {place: "NPU load:  Core0: 90%, Core1: 30%, Core2:  0%,\n"}
+@pytest.mark.parametrize("path", [LOAD, "proc/rknpu/load"])
+def test_load_is_the_mean_of_the_cores(tmp_path: Path, path: str) -> None:
+    tree = BOARD | {path: "NPU load:  Core0: 90%, Core1: 30%, Core2:  0%,\n"}
     source = rockchip(plant(tmp_path, BARE_VM | tree))
     assert gauges(source) == {"gpu.0.gpu": 40.0, "gpu.0.graphicsClock": 1000.0, "gpu.0.temp": 43.4}
-    put(tmp_path, place, "NPU load:  Core0:  0%, Core1:  0%, Core2:  0%,\n")
+    put(tmp_path, path, "NPU load:  Core0:  0%, Core1:  0%, Core2:  0%,\n")
     assert gauges(source)["gpu.0.gpu"] == 0.0
     assert source.facts == {  # type: ignore[attr-defined]
         "accelerator_rockchip": [{"index": 0, "name": "Rockchip NPU (Test Board)"}]

@@ -144,8 +144,8 @@ def test_devices_without_a_ruler_between_them() -> None:
 | 1    B          | 0000:02:00.0  | 2%       |
 | 50 C 6W         | 2/8 MiB       | x        |
 """
-    found = [known(row) for row in grid(text, ["gpu"])]
-    assert [(row["index"], row["temp"], row["power"], row["memory.used"]) for row in found] == [
+    rows = [known(row) for row in grid(text, ["gpu"])]
+    assert [(row["index"], row["temp"], row["power"], row["memory.used"]) for row in rows] == [
         ("0", "40C", "5W", "1MiB"),
         ("1", "50C", "6W", "2MiB"),
     ]

@@ -181,12 +181,12 @@ def test_ascend_cards_with_two_chips_and_no_power() -> None:
 | 4       310P3                 | OK              | NA           45                0     / 0             |
 | 1       3                     | 0000:81:00.0    | 20           8000 / 40000                            |
 """
-    found = read(ASCEND, text)
-    assert device(found, 2) == {
+    devices = read(ASCEND, text)
+    assert device(devices, 2) == {
         "gpu": 10.0, "memoryAllocated": 10.0, "memoryAllocatedBytes": 4000 * MIB, "temp": 50.0,
         "healthy": 1.0,
     }  # fmt: skip
-    assert device(found, 3)["temp"] == 45.0
+    assert device(devices, 3)["temp"] == 45.0
     without_ids = text.replace("| 0       2 ", "| 0         ").replace("| 1       3 ", "| 1         ")
     assert {key.split(".")[0] for key in read(ASCEND, without_ids)} == {"0", "1"}
 
@@ -222,12 +222,12 @@ def test_ascend_whose_name_is_a_number() -> None:
 | 1       310                   | NA              | 13.5         62                0     / 969           |
 | 1       5                     | NA              | 9            4000 / 8000                             |
 """
-    found = read(ASCEND, text)
-    assert device(found, 4) == {
+    devices = read(ASCEND, text)
+    assert device(devices, 4) == {
         "gpu": 7.0, "memoryAllocated": 25.0, "memoryAllocatedBytes": 2000 * MIB, "temp": 61.0,
         "powerWatts": 12.5, "healthy": 1.0,
     }  # fmt: skip
-    assert device(found, 5) == {
+    assert device(devices, 5) == {
         "gpu": 9.0, "memoryAllocated": 50.0, "memoryAllocatedBytes": 4000 * MIB, "temp": 62.0,
         "powerWatts": 13.5,
     }  # fmt: skip
@@ -243,12 +243,12 @@ def test_ascend_columns_are_identified_by_their_headings() -> None:
 | 1     910B3               | OK            | 42       0    / 0               NA                 |
 | 0     7                   | 0000:C2:00.0  | 0    / 0       NA          1500 / 15000            |
 """
-    found = read(ASCEND, text)
-    assert device(found, 6) == {
+    devices = read(ASCEND, text)
+    assert device(devices, 6) == {
         "gpu": 7.0, "memoryAllocated": 6.25, "memoryAllocatedBytes": 4096 * MIB, "temp": 41.0,
         "powerWatts": 99.5, "healthy": 1.0,
     }  # fmt: skip
-    assert device(found, 7) == {
+    assert device(devices, 7) == {
         "memoryAllocated": 10.0, "memoryAllocatedBytes": 1500 * MIB, "temp": 42.0, "healthy": 1.0,
     }  # fmt: skip
 
@@ -291,9 +291,9 @@ def test_an_unknown_value_of_ascend_does_not_affect_others(nothing: str) -> None
 | 0     1                   | 0000:C2:00.0  | {nothing}   0    / 0          4096 / 65536       |
 """
     )
-    found = read(ASCEND, text)
-    assert device(found, 0) == {"gpu": 7.0, "temp": 41.0, "healthy": 1.0}
-    assert device(found, 1) == {
+    devices = read(ASCEND, text)
+    assert device(devices, 0) == {"gpu": 7.0, "temp": 41.0, "healthy": 1.0}
+    assert device(devices, 1) == {
         "memoryAllocated": 6.25, "memoryAllocatedBytes": 4096 * MIB, "powerWatts": 99.5, "healthy": 1.0,
     }  # fmt: skip
 
@@ -349,8 +349,8 @@ CAMBRICON_TABLE = """\
 
 
 def test_cambricon() -> None:
-    found = read(CAMBRICON, CAMBRICON_TABLE)
-    assert device(found, 2) == {
+    devices = read(CAMBRICON, CAMBRICON_TABLE)
+    assert device(devices, 2) == {
         "gpu": 64.0,
         "memoryAllocated": 25.0,
         "memoryAllocatedBytes": 20480 * MIB,
@@ -360,7 +360,7 @@ def test_cambricon() -> None:
         "enforcedPowerLimitWatts": 400.0,
         "fanSpeed": 0.0,
     }
-    assert device(found, 0) == {"memoryAllocated": 0.0, "memoryAllocatedBytes": 0.0}
+    assert device(devices, 0) == {"memoryAllocated": 0.0, "memoryAllocatedBytes": 0.0}
     assert who(CAMBRICON, CAMBRICON_TABLE)[1] == {"name": "MLU590-M9", "pci": "0000:5d:00.0"}
 
 
@@ -413,11 +413,11 @@ Card 0
     Utilization
         MLU Average             : 7 %
 """
-    found = read(CAMBRICON, text)
-    assert (found["1.gpu"], found["1.memoryAllocated"], found["1.powerPercent"], found["1.temp"]) == (
+    devices = read(CAMBRICON, text)
+    assert (devices["1.gpu"], devices["1.memoryAllocated"], devices["1.powerPercent"], devices["1.temp"]) == (
         12.0, 50.0, 40.0, 40.0,
     )  # fmt: skip
-    assert found["0.gpu"] == 7.0
+    assert devices["0.gpu"] == 7.0
 
 
 def test_cambricon_sections_with_colons() -> None:
@@ -493,9 +493,9 @@ def test_metax_of_several_versions(version: str) -> None:
     head, second, *rest = METAX_HEADS[version]
     rule = "|====================================+=====================+======================|"
     text = "\n".join(["mx-smi  version: 2", "Attached GPUs  : 1", head, second, rule, *rest, ""])
-    found = device(read(METAX, text), 0)
-    share = found.pop("powerPercent", None), found.pop("enforcedPowerLimitWatts", None)
-    assert found == {
+    values = device(read(METAX, text), 0)
+    share = values.pop("powerPercent", None), values.pop("enforcedPowerLimitWatts", None)
+    assert values == {
         "gpu": 35.0,
         "memoryAllocated": 25.0,
         "memoryAllocatedBytes": 16384 * MIB,
@@ -516,9 +516,9 @@ def test_iluvatar_by_query_and_by_table() -> None:
         "1, GPU-b, Iluvatar BI-V150, 9 %, 8192 MiB, 32768 MiB, 44 C, 120 W, 240 W\n"
         "0, GPU-a, Iluvatar BI-V150, 0 %, 0 MiB, 32768 MiB, 33 C, N/A, N/A\n"
     )
-    found = read(ILUVATAR, query)
-    assert device(found, 1)["powerPercent"] == 50.0
-    assert device(found, 0) == {
+    devices = read(ILUVATAR, query)
+    assert device(devices, 1)["powerPercent"] == 50.0
+    assert device(devices, 0) == {
         "gpu": 0.0, "memoryAllocated": 0.0, "memoryAllocatedBytes": 0.0, "temp": 33.0
     }  # fmt: skip
     table = """\
@@ -530,12 +530,12 @@ def test_iluvatar_by_query_and_by_table() -> None:
 +-------------------------------+----------------------+----------------------+
 """
     clocks = {"smClock": 500.0, "memoryClock": 1600.0, "fanSpeed": 0.0}
-    assert device(read(ILUVATAR, table), 1) == device(found, 1) | clocks
+    assert device(read(ILUVATAR, table), 1) == device(devices, 1) | clocks
     wider = query.replace(" [W]\n", " [W], fan.speed [%], clocks.mem [MHz], clocks.sm [MHz]\n")
     wider = wider.replace("240 W\n", "240 W, 0 %, 1600 MHz, 500 MHz\n").replace(
         "N/A, N/A\n", "N/A, N/A, , , \n"
     )
-    assert device(read(ILUVATAR, wider), 1) == device(found, 1) | clocks
+    assert device(read(ILUVATAR, wider), 1) == device(devices, 1) | clocks
 
 
 KUNLUNXIN_TREE = """\
@@ -633,8 +633,8 @@ def test_moore_threads() -> None:
  {"Index": "0", "Utilization": {"Gpu": "N/A"},
   "Power Readings": {"Power Draw ": "10.5W", "Current Power Limit": "N/A", "Max Power Limit": "600W"}}]}
 """
-    found = read(MOORE_THREADS, text)
-    assert device(found, 1) == {
+    devices = read(MOORE_THREADS, text)
+    assert device(devices, 1) == {
         "gpu": 61.0,
         "memory": 5.0,
         "memoryAllocated": 25.0,
@@ -644,7 +644,7 @@ def test_moore_threads() -> None:
         "powerPercent": 50.0,
         "enforcedPowerLimitWatts": 450.0,
     }
-    assert device(found, 0) == {"powerWatts": 10.5}
+    assert device(devices, 0) == {"powerWatts": 10.5}
     assert who(MOORE_THREADS, text)[1] == {"name": "MTT S4000", "uuid": "u1", "pci": "0000:3b:00.0"}
 
 
@@ -670,8 +670,8 @@ GPU0 00000000:18:00.0
     Power Readings
         Power Draw                         : N/A
 """
-    found = read(MOORE_THREADS, text)
-    assert device(found, 1) == {
+    devices = read(MOORE_THREADS, text)
+    assert device(devices, 1) == {
         "gpu": 61.0,
         "memoryAllocated": 25.0,
         "memoryAllocatedBytes": 12288 * MIB,
@@ -680,7 +680,7 @@ GPU0 00000000:18:00.0
         "powerPercent": 50.0,
         "enforcedPowerLimitWatts": 450.0,
     }
-    assert device(found, 0) == {}
+    assert device(devices, 0) == {}
     assert who(MOORE_THREADS, text)[1] == {"name": "MTT S4000", "uuid": "u1", "pci": "0000:3a:00.0"}
 
 
@@ -692,15 +692,15 @@ def test_hygon_of_two_generations() -> None:
  "card0": {"DCU use (%)": "0", "DCU memory use (%)": "65", "Temperature (Sensor edge) (C)": "N/A"},
  "system": {"Driver version": "6.2"}}
 """
-    found = read(HYGON, text)
-    assert device(found, 1) == {
+    devices = read(HYGON, text)
+    assert device(devices, 1) == {
         "gpu": 40.0,
         "memoryAllocated": 50.0,  # of the bytes, finer than whole per cents
         "memoryAllocatedBytes": 32760 * MIB,
         "temp": 61.0,
         "powerWatts": 150.5,
     }
-    assert device(found, 0) == {"gpu": 0.0, "memoryAllocated": 65.0}
+    assert device(devices, 0) == {"gpu": 0.0, "memoryAllocated": 65.0}
 
 
 def test_hygon_sizes_in_bytes_or_mebibytes_in_any_spelling() -> None:
@@ -721,12 +721,12 @@ DCU  Temp   AvgPwr  SCLK     MCLK    Fan     Perf  PwrCap  VRAM%  DCU%
 0    46.0c  32.0W   700Mhz   1200Mhz 12.0%   auto  320.0W   20%   84%
 1    N/A    N/A     N/A      N/A     N/A     auto  320.0W   0%    0%
 """
-    found = read(HYGON, text)
-    assert device(found, 0) == {
+    devices = read(HYGON, text)
+    assert device(devices, 0) == {
         "gpu": 84.0, "memoryAllocated": 20.0, "temp": 46.0, "powerWatts": 32.0, "powerPercent": 10.0,
         "enforcedPowerLimitWatts": 320.0, "fanSpeed": 12.0, "graphicsClock": 700.0, "memoryClock": 1200.0,
     }  # fmt: skip
-    assert device(found, 1) == {"gpu": 0.0, "memoryAllocated": 0.0, "enforcedPowerLimitWatts": 320.0}
+    assert device(devices, 1) == {"gpu": 0.0, "memoryAllocated": 0.0, "enforcedPowerLimitWatts": 320.0}
 
 
 def test_rebellions_indices_may_be_texts_or_numbers() -> None:
@@ -735,15 +735,15 @@ def test_rebellions_indices_may_be_texts_or_numbers() -> None:
   "card_power": "55.5W", "memory": {"used": "1073741824", "total": "17179869184"}, "util": "12.5"},
  {"npu": 0, "temperature": "N/A", "memory": {"used": "0", "total": "0"}, "util": ""}], "contexts": []}
 """
-    found = read(REBELLIONS, text)
-    assert device(found, 1) == {
+    devices = read(REBELLIONS, text)
+    assert device(devices, 1) == {
         "gpu": 12.5,
         "memoryAllocated": 6.25,
         "memoryAllocatedBytes": 1073741824.0,
         "temp": 41.0,
         "powerWatts": 55.5,
     }
-    assert device(found, 0) == {}  # 0 of 0 is no reading
+    assert device(devices, 0) == {}  # 0 of 0 is no reading
 
 
 def test_furiosa() -> None:
@@ -761,16 +761,16 @@ def test_furiosa() -> None:
 
 
 def test_furiosa_liveness_and_power_limit_in_either_output() -> None:
-    answer = """[{"dev_name": "npu0", "power": "60 W", "power_limit": "180 W", "liveness": true},
+    output = """[{"dev_name": "npu0", "power": "60 W", "power_limit": "180 W", "liveness": true},
  {"dev_name": "npu1", "liveness": false}, {"dev_name": "npu2", "liveness": null}]"""
-    assert read(INFO, answer) == {
+    assert read(INFO, output) == {
         "0.powerWatts": 60.0,
         "0.enforcedPowerLimitWatts": 180.0,
         "0.powerPercent": pytest.approx(100.0 / 3.0),
         "0.healthy": 1.0,
         "1.healthy": 0.0,
     }
-    assert read(STATUS, answer)["1.healthy"] == 0.0
+    assert read(STATUS, output)["1.healthy"] == 0.0
 
 
 def test_tenstorrent_board_power_fan_and_voltage() -> None:

@@ -33,7 +33,7 @@ class FakeCloud:
 
     def statistics(self, namespace: str, name: str, start_s: float, unit: str) -> list[dict[str, Any]]:
         """For each minute: SampleCount, Sum, Minimum, Maximum, Average."""
-        found = self._client.get_metric_statistics(
+        response = self._client.get_metric_statistics(
             Namespace=namespace,
             MetricName=name,
             StartTime=datetime.fromtimestamp(start_s, timezone.utc),
@@ -42,7 +42,7 @@ class FakeCloud:
             Statistics=["SampleCount", "Sum", "Minimum", "Maximum", "Average"],
             Unit=unit,
         )
-        points: list[dict[str, Any]] = found["Datapoints"]
+        points: list[dict[str, Any]] = response["Datapoints"]
         return sorted(points, key=lambda point: point["Timestamp"])
 
     def close(self) -> None:
@@ -55,6 +55,6 @@ def cloud(moto_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeClo
     for name, value in aws_environment(moto_server).items():
         monkeypatch.setenv(name, value)
     urllib.request.urlopen(f"{moto_server}/moto-api/reset", data=b"").close()
-    found = FakeCloud(moto_server)
-    yield found
-    found.close()
+    fake = FakeCloud(moto_server)
+    yield fake
+    fake.close()

@@ -30,7 +30,7 @@ def line(document: dict[str, Any]) -> bytes:
 
 
 def inferentia() -> dict[str, Any]:
-    """What neuron-monitor prints on an inf1.xlarge, one device of four cores, without a configuration."""
+    """Return what neuron-monitor prints on an inf1.xlarge: one device of four cores, no configuration."""
     percentiles = dict.fromkeys(("p0", "p1", "p25", "p50", "p75", "p99", "p100"), 0.02)
     core = dict.fromkeys(
         ("constants", "model_code", "model_shared_scratchpad", "runtime_memory", "tensors"), 3

@@ -104,15 +104,15 @@ class Tracking:
             return
         self.requests.append((path, body))
         try:
-            answer = getattr(self, "_" + path.replace("/", "_").replace("-", "_"))(body)
+            response = getattr(self, "_" + path.replace("/", "_").replace("-", "_"))(body)
         except ErrorResponse as error:
-            said = {"error_code": error.code, "message": str(error)}
-            self._say(handler, _HTTP[error.code], json.dumps(said).encode())
+            problem = {"error_code": error.code, "message": str(error)}
+            self._say(handler, _HTTP[error.code], json.dumps(problem).encode())
             return
         if fault[0] == 599:
             handler.close_connection = True
             return
-        self._say(handler, 200, json.dumps(answer).encode())
+        self._say(handler, 200, json.dumps(response).encode())
 
     def _say(self, handler: BaseHTTPRequestHandler, status: int, body: bytes, after: str = "") -> None:
         handler.send_response(status)
@@ -157,8 +157,8 @@ class Tracking:
 
     def _runs_search(self, body: dict[str, Any]) -> dict[str, Any]:
         key, value = body["filter"].removeprefix("tags.`").removesuffix("'").split("` = '")
-        found = [run for run, record in self.runs.items() if record["tags"].get(key) == value]
-        return {"runs": [{"info": {"run_id": run}} for run in found]}
+        matching = [run for run, record in self.runs.items() if record["tags"].get(key) == value]
+        return {"runs": [{"info": {"run_id": run}} for run in matching]}
 
     def _runs_get(self, body: dict[str, Any]) -> dict[str, Any]:
         run = self._run(body)

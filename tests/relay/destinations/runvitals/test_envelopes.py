@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import unpack
 
-from runvitals.model.gap import GAP_BITS
+from runvitals.model.batch_format import GAP_BITS
 from runvitals.relay.batch import Batch, LogRow, RunFacts, WriterFacts
 from runvitals.relay.destinations.runvitals.compression import BodyCompressor
 from runvitals.relay.destinations.runvitals.envelopes import MAX_LOG_TABLES, split_batch

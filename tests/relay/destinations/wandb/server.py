@@ -14,7 +14,7 @@ KEY = "k" * 40
 
 
 class Files:
-    """What a run has there.
+    """The files of a run there.
 
     Attributes:
         lines: by file, by number.
@@ -31,8 +31,8 @@ class Files:
     def read(self, name: str) -> list[Any]:
         lines = self.lines.get(name, {})
         assert sorted(lines) == list(range(len(lines))), f"{name} has gaps: {sorted(lines)}"
-        found = [lines[number] for number in range(len(lines))]
-        return found if name == "output.log" else [json.loads(line) for line in found]
+        content = [lines[number] for number in range(len(lines))]
+        return content if name == "output.log" else [json.loads(line) for line in content]
 
 
 class WandbServer(ThreadingHTTPServer):

@@ -46,8 +46,10 @@ class Server:
 
     def _is_up(self) -> bool:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=PATIENCE_S) as answer:
-                return bool(answer.status == 200)
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self.port}/health", timeout=PATIENCE_S
+            ) as response:
+                return bool(response.status == 200)
         except OSError:
             return False
 
@@ -63,8 +65,8 @@ class Server:
             path, method = f"{path}?{'&'.join(f'{key}={text}' for key, text in question.items())}", "GET"
         body = json.dumps(question).encode() if method == "POST" else None
         request = urllib.request.Request(path, body, {"Content-Type": "application/json"}, method=method)
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-            return json.loads(answer.read())
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:
+            return json.loads(response.read())
 
     def run(self, run: str) -> Any:
         return self.ask("runs/get", run_id=run)["run"]
@@ -77,8 +79,8 @@ class Server:
 
     def steps(self, run: str, key: str) -> list[int]:
         """The steps of a metric's points, in the order of their times."""
-        found = self.ask("metrics/get-history", run_id=run, metric_key=key).get("metrics", ())
-        return [metric["step"] for metric in sorted(found, key=lambda metric: metric["timestamp"])]
+        metrics = self.ask("metrics/get-history", run_id=run, metric_key=key).get("metrics", ())
+        return [metric["step"] for metric in sorted(metrics, key=lambda metric: metric["timestamp"])]
 
 
 class Gate:
@@ -119,21 +121,23 @@ class Gate:
         self._thread.join()
         self._server.server_close()
 
-    def _pass(self, asked: BaseHTTPRequestHandler, server: Server) -> None:
-        what = urlsplit(asked.path).path.partition("/mlflow/")[2]
-        body = asked.rfile.read(int(asked.headers.get("Content-Length") or 0))
-        self.passed.append((asked.headers.get("User-Agent", "").partition("/")[0], what))
-        self.signed.append(b64decode(asked.headers.get("Authorization", "").removeprefix("Basic ")).decode())
-        status, answer, kind = 503, b"not now", "text/plain"
+    def _pass(self, handler: BaseHTTPRequestHandler, server: Server) -> None:
+        what = urlsplit(handler.path).path.partition("/mlflow/")[2]
+        body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+        self.passed.append((handler.headers.get("User-Agent", "").partition("/")[0], what))
+        self.signed.append(
+            b64decode(handler.headers.get("Authorization", "").removeprefix("Basic ")).decode()
+        )
+        status, content, kind = 503, b"not now", "text/plain"
         if not (self.failing and what == "runs/log-batch"):
             line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
-            headers = {name: asked.headers[name] for name in _KEPT if name in asked.headers}
-            line.request(asked.command, asked.path, body, headers)
+            headers = {name: handler.headers[name] for name in _KEPT if name in handler.headers}
+            line.request(handler.command, handler.path, body, headers)
             there = line.getresponse()
-            status, answer, kind = there.status, there.read(), there.headers.get("Content-Type", "")
+            status, content, kind = there.status, there.read(), there.headers.get("Content-Type", "")
             line.close()
-        asked.send_response(status)
-        asked.send_header("Content-Type", kind)
-        asked.send_header("Content-Length", str(len(answer)))
-        asked.end_headers()
-        asked.wfile.write(answer)
+        handler.send_response(status)
+        handler.send_header("Content-Type", kind)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)

@@ -41,13 +41,13 @@ def run(name: str, nap_s: float = NAP_S, **options: Any) -> str:
 
 def refused(call: Any, *values: Any) -> list[str]:
     """The errors of a call for invalid values."""
-    said = []
+    messages = []
     for value in values:
         try:
             call(value)
         except ValueError as error:
-            said.append(str(error))
-    return said
+            messages.append(str(error))
+    return messages
 
 
 def ranks(run_id: str) -> None:

@@ -142,9 +142,9 @@ def token_in(message: EmailMessage) -> str:
     """The secret of the link in a mail."""
     part = message.get_body(("plain",))
     assert part is not None
-    found = re.search(r"#([\w-]+)", part.get_content())
-    assert found is not None
-    return found[1]
+    match = re.search(r"#([\w-]+)", part.get_content())
+    assert match is not None
+    return match[1]
 
 
 @contextmanager

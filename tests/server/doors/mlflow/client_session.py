@@ -1,4 +1,4 @@
-"""What a training does with MLflow's client, from 2.8 on: run by `test_client` in a process of its own.
+"""A training with MLflow's client, from 2.8 on: run by `test_client` in a process of its own.
 
 Prints one JSON object about what the client then reads.
 """
@@ -65,8 +65,8 @@ def main(name: str) -> dict[str, Any]:
     except ZeroDivisionError:
         seen["failed"] = client.get_run(failed.info.run_id).info.status
     ids = [experiment.experiment_id]
-    found = client.search_runs(ids, "metrics.loss < 0.02 and params.`net/kind` = 'resnet'")
-    seen["found"] = [one.info.run_name for one in found]
+    runs = client.search_runs(ids, "metrics.loss < 0.02 and params.`net/kind` = 'resnet'")
+    seen["found"] = [one.info.run_name for one in runs]
     seen["order"] = [one.info.run_name for one in client.search_runs(ids, order_by=["start_time ASC"])]
     page = client.search_runs(ids, max_results=1)
     seen["pages"] = [len(page), len(client.search_runs(ids, max_results=1, page_token=page.token))]

@@ -28,7 +28,7 @@ def call(served: Served) -> Iterator[Call]:
         def call(method: str, path: str, **sent: Any) -> Any:
             how = {"params": sent} if method == "GET" else {"json": sent}
             response = client.request(method, path, **how)
-            answer = response.json()
-            return answer if response.is_success else (response.status_code, answer)
+            response_body = response.json()
+            return response_body if response.is_success else (response.status_code, response_body)
 
         yield call

@@ -39,21 +39,21 @@ class Receiving:
 
     def keys(self, run: str) -> set[str]:
         """The keys of a run's samples, without derived rates."""
-        found = self.get(f"runs/{run}/series")
-        return {one["key"] for one in found if one["kind"] != "rate"}
+        series = self.get(f"runs/{run}/series")
+        return {each["key"] for each in series if each["kind"] != "rate"}
 
     def values(self, run: str, key: str) -> dict[int, float | None]:
         """The values of a key by time, ms UTC."""
         groups = self.get(f"runs/{run}/metrics", keys=key, resolution="raw")["groups"]
-        return {t: v for one in groups for t, v in zip(one["t"], one["series"][key], strict=True)}
+        return {t: v for each in groups for t, v in zip(each["t"], each["series"][key], strict=True)}
 
 
 @pytest.fixture(scope="module")
 def receiving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiving]:
     with serving(tmp_path_factory.mktemp("otlp")) as served:
-        made = Receiving(served)
-        yield made
-        made.close()
+        receiver = Receiving(served)
+        yield receiver
+        receiver.close()
 
 
 @pytest.fixture

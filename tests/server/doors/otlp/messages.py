@@ -15,44 +15,44 @@ NO_VALUE = 1
 
 
 def pairs(attributes: Mapping[str, Any]) -> list[KeyValue]:
-    found = []
+    key_values = []
     for name, value in attributes.items():
         pair = KeyValue(key=name)
         kind = {str: "string", bool: "bool", int: "int", float: "double", bytes: "bytes"}[type(value)]
         setattr(pair.value, f"{kind}_value", value)
-        found.append(pair)
-    return found
+        key_values.append(pair)
+    return key_values
 
 
 def request(resource: Mapping[str, Any], *metrics: Metric) -> ExportMetricsServiceRequest:
-    made = ExportMetricsServiceRequest()
-    one = made.resource_metrics.add()
-    one.resource.attributes.extend(pairs(resource))
-    one.scope_metrics.add().metrics.extend(metrics)
-    return made
+    message = ExportMetricsServiceRequest()
+    resource_metrics = message.resource_metrics.add()
+    resource_metrics.resource.attributes.extend(pairs(resource))
+    resource_metrics.scope_metrics.add().metrics.extend(metrics)
+    return message
 
 
 def gauge(name: str, unit: str, *points: Mapping[str, Any]) -> Metric:
     """A gauge; a point has `time_unix_nano`, `as_double` or `as_int`, `flags`, and a dict of `attributes`."""
-    made = Metric(name=name, unit=unit)
-    _fill(made.gauge, points)
-    return made
+    metric = Metric(name=name, unit=unit)
+    _fill(metric.gauge, points)
+    return metric
 
 
 def total(
     name: str, unit: str, *points: Mapping[str, Any], temporality: int = CUMULATIVE, monotonic: bool = True
 ) -> Metric:
-    made = Metric(name=name, unit=unit)
-    made.sum.aggregation_temporality, made.sum.is_monotonic = temporality, monotonic
-    _fill(made.sum, points)
-    return made
+    metric = Metric(name=name, unit=unit)
+    metric.sum.aggregation_temporality, metric.sum.is_monotonic = temporality, monotonic
+    _fill(metric.sum, points)
+    return metric
 
 
 def histogram(name: str, unit: str, *points: Mapping[str, Any], temporality: int = CUMULATIVE) -> Metric:
-    made = Metric(name=name, unit=unit)
-    made.histogram.aggregation_temporality = temporality
-    _fill(made.histogram, points)
-    return made
+    metric = Metric(name=name, unit=unit)
+    metric.histogram.aggregation_temporality = temporality
+    _fill(metric.histogram, points)
+    return metric
 
 
 def _fill(data: Any, points: Any) -> None:

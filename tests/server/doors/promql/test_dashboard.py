@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
-from runvitals.model.metrics.prometheus import named
+from runvitals.model.metrics.prometheus import to_prometheus
 from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import T0, accounts_server
@@ -111,7 +111,7 @@ def test_names_and_units_are_those_of_our_prometheus_destination(viewers: Viewer
     found = viewers.member.ask("query", query='{run="r1"}', **once)["result"]
     names = {series["metric"]["__name__"] for series in found}
     assert names == {
-        *(named(key)[0].sample for key in KEYS),
+        *(to_prometheus(key)[0].sample for key in KEYS),
         "runvitals_log",
         "runvitals_log_step",
         "queue_size",

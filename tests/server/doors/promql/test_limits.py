@@ -141,7 +141,7 @@ def test_windows_with_many_samples_are_computed_until_the_deadline() -> None:
     def compute(t: Any, values: Any, parameter: float) -> float:
         nonlocal computed
         computed += 1
-        while not deadline.passed():
+        while not deadline.has_passed():
             pass
         return 1.0
 

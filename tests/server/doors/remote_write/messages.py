@@ -68,12 +68,12 @@ def histogram(
     count = sum(buckets.values()) + sum(below.values()) + around_zero
     parts = [uint(1, count), double(3, total), uint(4, zigzag(schema)), double(5, 1e-9), uint(6, around_zero)]
     for (spans, deltas), counts in (((8, 9), below), ((11, 12), buckets)):
-        place = last = 0
+        bucket_after = last = 0
         packed = b""
         for bucket, number in sorted(counts.items()):
-            parts.append(text(spans, uint(1, zigzag(bucket - place)) + uint(2, 1)))
+            parts.append(text(spans, uint(1, zigzag(bucket - bucket_after)) + uint(2, 1)))
             packed += varint(zigzag(number - last))
-            place, last = bucket + 1, number
+            bucket_after, last = bucket + 1, number
         parts.append(text(deltas, packed))
     packed_bounds = struct.pack(f"<{len(bounds)}d", *bounds)
     return b"".join([*parts, uint(15, t), *([text(16, packed_bounds)] if bounds else [])])

@@ -1,4 +1,4 @@
-"""What an unmodified wandb client does with artifacts; prints what it saw, as JSON.
+"""Uses artifacts with an unmodified wandb client, and prints what it saw, as JSON.
 
 A program of its own: the client starts processes, and keeps what it has read for as long as it runs.
 """
@@ -110,16 +110,16 @@ def read_registries() -> dict[str, Any]:
         "registry": [registry.name, registry.full_name, registry.entity, registry.organization],
         "shown": [registry.visibility, list(registry.artifact_types), registry.allow_all_artifact_types],
         "named": api.registry("model").created_at == registry.created_at,
-        "others": [one.name for one in api.registries(filter={"name": {"$regex": "^other"}})],
-        "collections": [[one.name, one.type, one.tags] for one in registry.collections()],
-        "tagged": [one.name for one in api.registries(order="-name").collections(filter={"tag": "prod"})],
+        "others": [each.name for each in api.registries(filter={"name": {"$regex": "^other"}})],
+        "collections": [[each.name, each.type, each.tags] for each in registry.collections()],
+        "tagged": [each.name for each in api.registries(order="-name").collections(filter={"tag": "prod"})],
         "count": len(registry.collections(filter={"name": {"$ne": "digits"}})),
         "versions": [
-            [one.qualified_name, sorted(one.aliases), one.source_name]
-            for one in api.registries().versions(filter={"$or": [{"alias": "production"}, {"tag": "x"}]})
+            [each.qualified_name, sorted(each.aliases), each.source_name]
+            for each in api.registries().versions(filter={"$or": [{"alias": "production"}, {"tag": "x"}]})
         ],
-        "new ones": [one.name for one in registry.versions(filter={"created_at": {"$gt": "2100-01-01"}})],
-        "of collections": [one.name for one in registry.collections().versions(filter={"version": "v0"})],
+        "new ones": [each.name for each in registry.versions(filter={"created_at": {"$gt": "2100-01-01"}})],
+        "of collections": [each.name for each in registry.collections().versions(filter={"version": "v0"})],
     }
 
 
@@ -134,19 +134,25 @@ def change_and_read() -> dict[str, Any]:
     version.description = "changed"
     version.tags = ["tag one"]
     version.save()
-    found = wandb.Api().artifact(f"{path}/mnist:kept")
-    seen["changed"] = [found.version, sorted(found.aliases), found.metadata, found.description, found.tags]
-    seen["types"] = [one.name for one in api.artifact_types(path)]
-    seen["collections"] = [one.name for one in api.artifact_type("dataset", path).collections()]
-    seen["versions"] = [one.version for one in api.artifacts("dataset", f"{path}/mnist")]
+    artifact = wandb.Api().artifact(f"{path}/mnist:kept")
+    seen["changed"] = [
+        artifact.version,
+        sorted(artifact.aliases),
+        artifact.metadata,
+        artifact.description,
+        artifact.tags,
+    ]
+    seen["types"] = [each.name for each in api.artifact_types(path)]
+    seen["collections"] = [each.name for each in api.artifact_type("dataset", path).collections()]
+    seen["versions"] = [each.version for each in api.artifacts("dataset", f"{path}/mnist")]
     seen["exists"] = [api.artifact_exists(f"{path}/mnist:v0"), api.artifact_exists(f"{path}/none:v0")]
-    seen["files"] = [[file.name, file.size] for file in found.files()]
-    maker = found.logged_by()
+    seen["files"] = [[file.name, file.size] for file in artifact.files()]
+    maker = artifact.logged_by()
     seen["made_by"] = None if maker is None else maker.id
-    seen["used_by"] = [run.id for run in found.used_by()]
-    seen["logged"] = [one.name for one in api.run(f"{path}/maker").logged_artifacts()]
-    seen["used"] = [one.name for one in api.run(f"{path}/user").used_artifacts()]
-    linked = found.link(f"{path}/best datasets", aliases=["gold"])
+    seen["used_by"] = [run.id for run in artifact.used_by()]
+    seen["logged"] = [each.name for each in api.run(f"{path}/maker").logged_artifacts()]
+    seen["used"] = [each.name for each in api.run(f"{path}/user").used_artifacts()]
+    linked = artifact.link(f"{path}/best datasets", aliases=["gold"])
     seen["linked"] = [linked.name, sorted(linked.aliases), linked.source_name, linked.is_link]
     seen["registries"] = read_registries()
     seen["errors"] = errors_of(api, path)
@@ -160,12 +166,12 @@ def change_and_read() -> dict[str, Any]:
     latest.delete(delete_aliases=True)
     seen["after_delete"] = wandb.Api().artifact(f"{path}/mnist:latest").version
     api.artifact_collection("dataset", f"{path}/outside").delete()
-    seen["left"] = [one.name for one in api.artifact_type("dataset", path).collections()]
+    seen["left"] = [each.name for each in api.artifact_type("dataset", path).collections()]
     return seen
 
 
 def errors_of(api: wandb.Api, path: str) -> list[str]:
-    """What the client says about what it may not do."""
+    """Return what the client says about what it may not do."""
     texts = []
     version = api.artifact(f"{path}/mnist:v0")
     for wrong in (

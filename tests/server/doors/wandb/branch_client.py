@@ -35,18 +35,18 @@ def main(prefix: str) -> dict[str, Any]:
     parent, child = f"{prefix}-parent", f"{prefix}-child"
     logged(6, 1.0, id=parent, config={"lr": 0.1})
     logged(2, 10.0, id=child, fork_from=f"{parent}?_step=3")
-    found: dict[str, Any] = {"child": history(child), "parent": history(parent)}
+    results: dict[str, Any] = {"child": history(child), "parent": history(parent)}
     if "resume_from" not in signature(wandb.init).parameters:  # 0.16
-        return found
+        return results
     logged(1, 100.0, resume_from=f"{parent}?_step=1")
     run = wandb.Api().run(f"{PATH}/{parent}")
-    found["rewound"] = history(parent)
-    found["summary"], found["config"] = run.summary["loss"], run.config
+    results["rewound"] = history(parent)
+    results["summary"], results["config"] = run.summary["loss"], run.config
     try:
         logged(1, 1.0, id=f"{prefix}-orphan", fork_from="branch-missing?_step=3")
     except Exception as error:  # noqa: BLE001 - the test compares its text
-        found["orphan"] = str(error)
-    return found
+        results["orphan"] = str(error)
+    return results
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ _numbers = count(1)
 
 
 class Door:
-    """What a client sends, and what the server then has."""
+    """A client's requests, and what the server then has."""
 
     def __init__(self, served: Served, run: str) -> None:
         self.served = served
@@ -41,16 +41,16 @@ class Door:
     def begin(self, headers: dict[str, str] | None = None, **sent: Any) -> Any:
         """Begin the run; returns what the client gets."""
         sent = {"name": self.run, "project": "digits", "entity": "main", "host": "node1", **sent}
-        answer = self.graphql(UPSERT, headers, **sent)
-        assert "errors" not in answer, answer
-        return answer["data"]["upsertBucket"]
+        response = self.graphql(UPSERT, headers, **sent)
+        assert "errors" not in response, response
+        return response["data"]["upsertBucket"]
 
-    def shown(self, path: str = "", **asked: Any) -> Any:
+    def shown(self, path: str = "", **parameters: Any) -> Any:
         """The run as the API shows it."""
         url = f"{self.served.url}/api/v1/runs/{self.run}{path}"
-        answer = httpx.get(url, params=asked, timeout=PATIENCE_S)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+        response = httpx.get(url, params=parameters, timeout=PATIENCE_S)
+        assert response.status_code == 200, response.text
+        return response.json()
 
     def becomes(self, state: str) -> None:
         """Wait until the run is in a state: what the API shows may be a quarter of a second old."""
@@ -65,7 +65,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def folder_of_uploads(served: Served) -> Path:
-    """Where files are while they arrive."""
+    """The folder of files while they arrive."""
     return Path(served.app.services.files._folder) / "uploads"
 
 

@@ -24,7 +24,7 @@ def train() -> None:
 
 
 def swept(method: str, runs: int, **more: Any) -> dict[str, Any]:
-    """What the client reads of a sweep that it has run."""
+    """Run a sweep, and return what the client reads of it."""
     config = {
         "method": method,
         "metric": {"name": "loss", "goal": "minimize"},
@@ -48,7 +48,7 @@ def swept(method: str, runs: int, **more: Any) -> dict[str, Any]:
 
 
 def set_state(name: str, state: str) -> None:
-    """What `wandb sweep --pause`, `--resume`, `--stop` and `--cancel` do."""
+    """Return what `wandb sweep --pause`, `--resume`, `--stop` and `--cancel` do."""
     public = importlib.import_module("wandb.apis.public.sweeps")
     if hasattr(public, "_set_sweep_state"):
         public._set_sweep_state(wandb.Api(), name, state, entity="main", project="digits")
@@ -72,7 +72,7 @@ def controlled() -> list[str]:
 
 
 def refused() -> str:
-    """What the client says of a wrong configuration."""
+    """Return what the client says of a wrong configuration."""
     try:
         wandb.sweep({"method": "grid", "parameters": {"lr": {"values": 3}}}, project="digits", entity="main")
     except Exception as error:  # noqa: BLE001 - the test compares its text
@@ -83,8 +83,8 @@ def refused() -> str:
 def main() -> dict[str, Any]:
     # A client of today waits so long between two reports, which its own tests shorten.
     pyagent.Agent.HEARTBEAT_SLEEP_SECONDS = 0.2
-    found = {"controlled": controlled(), "refused": refused()}
-    return {**found, "grid": swept("grid", 10), "bayes": swept("bayes", 1)}
+    results = {"controlled": controlled(), "refused": refused()}
+    return {**results, "grid": swept("grid", 10), "bayes": swept("bayes", 1)}
 
 
 if __name__ == "__main__":

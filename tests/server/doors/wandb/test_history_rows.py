@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runvitals.model.gap import GAP
+from runvitals.model.batch_format import GAP
 from runvitals.readers.journals.series import Series
 from runvitals.server.doors.wandb import history_rows
 from runvitals.server.doors.wandb.history_rows import HistoryRows, json_safe, system_rows

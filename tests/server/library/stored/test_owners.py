@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runvitals.model.run_author import RunAuthor, RunServiceAccount
+from runvitals.model.run import RunAuthor, RunServiceAccount
 from runvitals.readers.servers import responses
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.http import cached_read

@@ -23,7 +23,7 @@ RULES = Rules(silence_ms=15 * MINUTE_MS, idle_percent=5.0, idle_ms=45 * MINUTE_M
 
 @dataclass
 class HostSamples:
-    """What a run recorded on a host. `devices`: utilisation, counter of joules, watts; None: no value."""
+    """The samples of a run on a host. `devices`: utilisation, counter of joules, watts; None: no value."""
 
     times: list[int]
     devices: dict[str, list[tuple[float | None, float | None, float | None]]]
@@ -87,11 +87,11 @@ def devices(samples: HostSamples, from_ms: int, until_ms: int) -> dict[str, Devi
     """The values between two times, as `DeviceTime.add` takes them."""
     first, last = _index(samples, from_ms), _index(samples, until_ms)
     t = times(samples, from_ms, until_ms)
-    found = {}
+    by_name = {}
     for name, values in samples.devices.items():
         columns = np.array(values[first:last], np.float64).reshape(-1, 3).T  # None becomes NaN
-        found[name] = DeviceSeries(*(TimedValues(t, column) for column in columns))
-    return found
+        by_name[name] = DeviceSeries(*(TimedValues(t, column) for column in columns))
+    return by_name
 
 
 def _index(samples: HostSamples, time_ms: int) -> int:
@@ -182,17 +182,17 @@ class SlowMonth:
 
 def _covered_minutes(samples: HostSamples) -> dict[int, int]:
     """Each covered minute, with the number of the sample before it."""
-    found = {}
+    minutes = {}
     for i, (a, b) in enumerate(zip(samples.times, samples.times[1:], strict=False)):
         if b - a <= RULES.silence_ms:
             for minute in range(a, b, MINUTE_MS):
-                found[minute] = i
-    return found
+                minutes[minute] = i
+    return minutes
 
 
 def _idle_minutes(values: list[Any], covered: dict[int, int]) -> set[int]:
     below = {m for m, i in covered.items() if max(values[i][0], values[i + 1][0]) < RULES.idle_percent}
-    found: set[int] = set()
+    minutes: set[int] = set()
     for minute in sorted(below):
         if minute - MINUTE_MS in below:
             continue
@@ -200,5 +200,5 @@ def _idle_minutes(values: list[Any], covered: dict[int, int]) -> set[int]:
         while stretch[-1] + MINUTE_MS in below:
             stretch.append(stretch[-1] + MINUTE_MS)
         if len(stretch) * MINUTE_MS >= RULES.idle_ms:
-            found |= set(stretch)
-    return found
+            minutes |= set(stretch)
+    return minutes

@@ -27,11 +27,11 @@ class AnswersWith500:
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
-                status, answer = proxy._answer(self.path, body)
+                status, content = proxy._answer(self.path, body)
                 self.send_response(status)
-                self.send_header("content-length", str(len(answer)))
+                self.send_header("content-length", str(len(content)))
                 self.end_headers()
-                self.wfile.write(answer)
+                self.wfile.write(content)
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -50,13 +50,13 @@ class AnswersWith500:
         try:
             connection.request("POST", path, body)
             response = connection.getresponse()
-            status, answer = response.status, response.read()
+            status, content = response.status, response.read()
         finally:
             connection.close()
         if next(self._numbers) == self._failing:
             self.reached = True
             return 500, b"Code: 210, e.displayText() = DB::NetException: Connection reset by peer"
-        return status, answer
+        return status, content
 
     def __enter__(self) -> AnswersWith500:
         self._thread.start()

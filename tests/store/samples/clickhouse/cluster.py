@@ -99,8 +99,10 @@ class Cluster:
         self.restart_failed_nodes()
         addresses = [node.new_database(name) for node in self.nodes]
         return [
-            ClickHouseAddress(one.host, one.port, one.database, one.user, one.password, cluster=NAME)
-            for one in addresses
+            ClickHouseAddress(
+                address.host, address.port, address.database, address.user, address.password, cluster=NAME
+            )
+            for address in addresses
         ]
 
     def restart_failed_nodes(self) -> None:
@@ -117,7 +119,7 @@ class Cluster:
                 node.start()
 
     def count(self, node: int, sql: str, database: str) -> int:
-        """What a query that counts returns on one node."""
+        """Return the result of a query that counts on one node."""
         clickhouse = ClickHouse(self.nodes[node].address(database))
         try:
             return int(clickhouse.command(sql))

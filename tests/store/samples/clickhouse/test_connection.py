@@ -13,7 +13,7 @@ from tests.patience import PATIENCE_S
 def test_closing_also_closes_the_connection_of_a_request_in_flight() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as requests:
         clickhouse = ClickHouse(ClickHouseAddress("127.0.0.1", listener.getsockname()[1]))
-        answer = requests.submit(clickhouse.command, "SELECT 1")
+        pending = requests.submit(clickhouse.command, "SELECT 1")
         connection, _ = listener.accept()
         with connection:
             connection.settimeout(PATIENCE_S)
@@ -22,5 +22,5 @@ def test_closing_also_closes_the_connection_of_a_request_in_flight() -> None:
                 request += connection.recv(65536)
             clickhouse.close()
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n1\n")
-            assert answer.result(PATIENCE_S) == "1"
+            assert pending.result(PATIENCE_S) == "1"
             assert connection.recv(1) == b"", "the connection is still open"

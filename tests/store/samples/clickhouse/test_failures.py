@@ -151,7 +151,7 @@ def test_the_disk_takes_only_so_much(own_server: ClickHouseServer, tmp_path: Pat
         own_server.kill()
         # One after the other: what is submitted together is refused together.
         every = (batch(seq, range(10), np.ones(10)) for seq in range(30))
-        errors = [store.submit([one]).exception(PATIENCE_S) for one in every]
+        errors = [store.submit([each]).exception(PATIENCE_S) for each in every]
         stored = [seq for seq, error in enumerate(errors) if error is None]
         refused = [seq for seq, error in enumerate(errors) if error is not None]
         with pytest.raises(StoreUnavailable, match="wait for ClickHouse, of at most 3000"):
@@ -177,8 +177,8 @@ def test_a_batch_that_two_servers_store_at_the_same_time_is_there_once(
 
         with ThreadPoolExecutor(2) as pool:
             acks = list(pool.map(send, (first, second)))
-        for one, other in zip(*acks, strict=True):
-            assert one.stored + other.stored >= 1
+        for each, other in zip(*acks, strict=True):
+            assert each.stored + other.stored >= 1
         for store in (first, second):
             times = dict(samples_of(store.read([1], None, *ALL))[1, 1])
             assert times == {**dict.fromkeys(range(30), 1.0), 500: 29.0}
@@ -218,7 +218,7 @@ def test_a_damaged_row_on_the_disk_is_set_aside(tmp_path: Path) -> None:
     waiting.close()
     waiting = WaitingBatches(path, 1 << 20)
     numbers, batches = waiting.oldest(1 << 20)
-    assert [one.batch.seq for one in batches] == [0, 2]
+    assert [each.batch.seq for each in batches] == [0, 2]
     waiting.remove(numbers)
     assert (len(waiting), waiting.bytes) == (0, 0)
     assert waiting._connection.execute("SELECT seq FROM damaged").fetchall() == [(2,)]

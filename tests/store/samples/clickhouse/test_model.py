@@ -61,17 +61,17 @@ def test_buckets_are_those_of_the_embedded_store_to_the_last_bit(
             t = T0 + seq * DAY // 3 + np.sort(rng.integers(0, DAY, 400))
             values = rng.normal(size=(400, 3)) * 10.0 ** rng.integers(-300, 300, (400, 1))
             values[rng.random((400, 3)) < 0.1] = np.nan
-            for one in (store, embedded):
-                one.append([SampleBatch(1, 1, seq, (1, 2, 3), t, values)])
+            for each in (store, embedded):
+                each.append([SampleBatch(1, 1, seq, (1, 2, 3), t, values)])
         for points in (7, 300):
             on = grid(T0, T0 + 3 * DAY, points)
-            ours, theirs = (one.read_buckets([1], None, on).series for one in (store, embedded))
+            ours, theirs = (each.read_buckets([1], None, on).series for each in (store, embedded))
             for mine, other in zip(ours, theirs, strict=True):
                 for name in ("t", "n", "min", "max", "mean", "last"):
-                    bits = [getattr(one.buckets, name).tobytes() for one in (mine, other)]
+                    bits = [getattr(each.buckets, name).tobytes() for each in (mine, other)]
                     assert bits[0] == bits[1], (name, points)
         raw = [
-            [(s.t.tobytes(), s.values.tobytes()) for s in one.read([1], None, *ALL).series]
-            for one in (store, embedded)
+            [(s.t.tobytes(), s.values.tobytes()) for s in each.read([1], None, *ALL).series]
+            for each in (store, embedded)
         ]
         assert raw[0] == raw[1]

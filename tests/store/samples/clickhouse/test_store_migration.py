@@ -29,13 +29,13 @@ def quiet(totals: MigrationTotals) -> None:
 
 def batches() -> list[SampleBatch]:
     rng = np.random.default_rng(3)
-    found = []
+    copied = []
     for run in RUNS:
         for seq in (0, 1, 2, 5):
             values = rng.choice([0.0, -0.0, 1.5, np.nan, np.inf, 5e-324], (50, 2))
             times = range(seq * 7 * DAY, seq * 7 * DAY + 50)
-            found.append(batch(seq, times, values, run=run, metrics=(1, 2 + run % 2)))
-    return found
+            copied.append(batch(seq, times, values, run=run, metrics=(1, 2 + run % 2)))
+    return copied
 
 
 def test_there_and_back(database: ClickHouseAddress, tmp_path: Path) -> None:

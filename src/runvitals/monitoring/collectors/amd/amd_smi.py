@@ -69,8 +69,8 @@ _CLOCKS = {"graphicsClock": ("gfx", "s"), "memoryClock": ("mem", "m", "u")}
 _LIMITS = ("socket_power_limit", "socket_power", "current_power_limit", "max_power_limit", "max_power")
 
 
-def parse_metric(answer: Any) -> list[AmdGpuReport]:
-    """The GPUs in the output of `amd-smi metric`.
+def parse_metric(output: Any) -> list[AmdGpuReport]:
+    """Return the GPUs in the output of `amd-smi metric`.
 
     Raises:
         ValueError: it is not a list or object of GPUs.
@@ -80,10 +80,10 @@ def parse_metric(answer: Any) -> list[AmdGpuReport]:
         {'gpu': 42.0}
     """
     devices = []
-    for index, gpu in _gpus(answer):
+    for index, gpu in _gpus(output):
         device = AmdGpuReport(index)
-        for reading, (unit, default, places) in METRICS.items():
-            for section, *fields in places:
+        for reading, (unit, default, paths) in METRICS.items():
+            for section, *fields in paths:
                 value = _first(gpu.get(section), fields, unit, default)
                 if value is not None:
                     device.readings[reading] = value
@@ -98,17 +98,17 @@ def parse_metric(answer: Any) -> list[AmdGpuReport]:
     return devices
 
 
-def parse_static(answer: Any) -> list[AmdGpuReport]:
+def parse_static(output: Any) -> list[AmdGpuReport]:
     """Identity, power limits and sizes, from `amd-smi static`; also parses what `list` has of these."""
     devices = []
-    for index, gpu in _gpus(answer):
+    for index, gpu in _gpus(output):
         device = AmdGpuReport(index)
         _identify(gpu, device)
         limit = gpu.get("limit")
         if isinstance(limit, dict):
             # Since ROCm 7.2 the limits are in ppt0. ppt1 is the limit for short peaks.
-            places = [limit, limit.get("ppt0"), limit.get("ppt1")]
-            limits = [_first_positive(section, _LIMITS) for section in places]
+            sections = [limit, limit.get("ppt0"), limit.get("ppt1")]
+            limits = [_first_positive(section, _LIMITS) for section in sections]
             device.readings["enforcedPowerLimitWatts"] = next((watts for watts in limits if watts), 0.0)
         vram = gpu.get("vram")
         size = _first(vram, ("size", "vram_size", "total"), "bytes", "MB")
@@ -119,21 +119,21 @@ def parse_static(answer: Any) -> list[AmdGpuReport]:
     return devices
 
 
-def _gpus(answer: Any) -> list[tuple[int, dict[str, Any]]]:
+def _gpus(output: Any) -> list[tuple[int, dict[str, Any]]]:
     """(index, sections) of each GPU, keys in lower case."""
-    if isinstance(answer, dict):
-        inner = answer.get("gpu_data", answer.get("gpus"))
+    if isinstance(output, dict):
+        inner = output.get("gpu_data", output.get("gpus"))
         if inner is None:
             # A single GPU, or an object of GPUs by name: {"gpu0": {…}}.
-            named = [value for key, value in answer.items() if str(key).lower().startswith(("gpu_", "gpu"))]
-            inner = named if named and all(isinstance(value, dict) for value in named) else [answer]
-        answer = inner
-    if isinstance(answer, dict):
-        answer = list(answer.values())
-    if not isinstance(answer, list):
-        raise ValueError(f"invalid amd-smi output: expected a list of GPUs, got {answer!r:.80}")
+            named = [value for key, value in output.items() if str(key).lower().startswith(("gpu_", "gpu"))]
+            inner = named if named and all(isinstance(value, dict) for value in named) else [output]
+        output = inner
+    if isinstance(output, dict):
+        output = list(output.values())
+    if not isinstance(output, list):
+        raise ValueError(f"invalid amd-smi output: expected a list of GPUs, got {output!r:.80}")
     gpus = []
-    for position, gpu in enumerate(answer):
+    for position, gpu in enumerate(output):
         if isinstance(gpu, dict):
             sections = {str(key).lower(): value for key, value in gpu.items()}
             index = amount(sections.get("gpu", sections.get("gpu_id")), "1")

@@ -21,17 +21,17 @@ MIB = 1 << 20
 
 
 def number(value: object) -> float | None:
-    """A number from the library. "N/A" and fields with all bits set are None."""
+    """Return a number from the library. "N/A" and fields with all bits set are None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return None if value in (0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF) else float(value)
 
 
-def first(answer: Any, *names: str) -> float | None:
-    """The first usable value of several fields, whose names vary between versions."""
-    if not isinstance(answer, dict):
-        return number(answer)
-    numbers = [number(answer.get(name)) for name in names]
+def first(output: Any, *names: str) -> float | None:
+    """Return the first usable value of several fields, whose names vary between versions."""
+    if not isinstance(output, dict):
+        return number(output)
+    numbers = [number(output.get(name)) for name in names]
     return next((value for value in numbers if value is not None), None)
 
 
@@ -122,9 +122,9 @@ class AmdsmiLibrary:
         )
 
 
-def print_line(answer: dict[str, Any]) -> None:
+def print_line(report: dict[str, Any]) -> None:
     """Write a line directly: nothing stays in a buffer that could not be flushed at exit."""
-    os.write(1, json.dumps(answer).encode() + b"\n")
+    os.write(1, json.dumps(report).encode() + b"\n")
 
 
 def main(every_s: float, folders: list[str]) -> int:

@@ -61,7 +61,7 @@ UNCOUNTED = "the driver counts no engine time, such as that of ROCm's own queues
 
 
 def open_gpus(scope: Scope) -> AmdGpus:
-    """The collector, with the programs installed on this machine."""
+    """Return the collector, with the programs installed on this machine."""
     cards = find_cards(scope.host_root)
     tools = programs(FILL_EVERY_S, FILL_EVERY_S) if cards else programs(PROGRAM_EVERY_S, LIBRARY_EVERY_S)
     return AmdGpus(scope, cards, AmdPrograms(tools) if tools else None, os.environ)
@@ -322,9 +322,9 @@ def _write_use(tick: Tick, index: int, use: Mapping[str, float], uses: Mapping[s
 
 def _pairs(gpus: Sequence[AmdGpu], devices: Sequence[AmdGpuReport]) -> list[tuple[int, AmdGpuReport]]:
     """(index of our GPU, reported device): matched by PCI address if these are unique, else by index."""
-    places = {gpu.pci: position for position, gpu in enumerate(gpus) if gpu.pci}
+    by_address = {gpu.pci: position for position, gpu in enumerate(gpus) if gpu.pci}
     theirs = [pci.normal(device.pci) for device in devices]
-    if all(theirs) and len(set(theirs)) == len(theirs) and len(places) == len(gpus):
+    if all(theirs) and len(set(theirs)) == len(theirs) and len(by_address) == len(gpus):
         pairs = zip(theirs, devices, strict=True)
-        return [(places[address], device) for address, device in pairs if address in places]
+        return [(by_address[address], device) for address, device in pairs if address in by_address]
     return [(device.index, device) for device in devices if device.index < len(gpus)]

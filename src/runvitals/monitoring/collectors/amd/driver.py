@@ -11,7 +11,7 @@ DRIVERS = ("amdgpu", "amdgpu_xcp_drv")
 
 
 def card_names(root: str) -> list[str]:
-    """The names of the cards that amdgpu drives, ordered by number: ``["card1", "card2"]``."""
+    """Return the names of the cards that amdgpu drives, ordered by number: ``["card1", "card2"]``."""
     drm = root + "/sys/class/drm"
     try:
         names = os.listdir(drm)
@@ -22,7 +22,7 @@ def card_names(root: str) -> list[str]:
 
 
 def is_amd(folder: str) -> bool:
-    """Whether amdgpu drives a card's device.
+    """Return whether amdgpu drives a card's device.
 
     The server's onboard graphics (ast) and cards driven by radeon do not count.
 

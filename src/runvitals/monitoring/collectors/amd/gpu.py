@@ -47,16 +47,16 @@ class AmdGpu:
             self.source = f"{self.source}, {program}".strip(", ")
 
     def has_all(self, names: Iterable[str]) -> bool:
-        """Whether all these readings were seen."""
+        """Return whether all these readings were seen."""
         return all(name in self.seen_s for name in names)
 
     def missing(self, mono_s: float, names: Iterable[str], patience_s: float) -> list[str]:
-        """The readings of `names` that have not been written for `patience_s`."""
+        """Return the readings of `names` that have not been written for `patience_s`."""
         never = float("-inf")
         return [name for name in names if mono_s - self.seen_s.get(name, never) > patience_s]
 
     def shares_board(self, other: AmdGpu) -> bool:
-        """Whether two GPUs are dies of one package, judged by their unique ids."""
+        """Return whether two GPUs are dies of one package, judged by their unique ids."""
         return bool(self.unique_id) and self.unique_id == other.unique_id
 
     def fact(self) -> dict[str, object]:

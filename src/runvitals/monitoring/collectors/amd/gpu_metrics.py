@@ -88,7 +88,7 @@ class GpuMetrics:
         self.partitions: list[float] = []
 
     def read(self) -> dict[str, float]:
-        """The readings of the table; {} if it cannot be read or has an unknown revision."""
+        """Return the readings of the table; {} if it cannot be read or has an unknown revision."""
         self.partitions = []
         try:
             if self._file is None:
@@ -133,7 +133,7 @@ def decode(table: bytes) -> dict[str, float]:
 
 
 def _fields(table: bytes) -> dict[str, float]:
-    """The readings in a list of fields.
+    """Return the readings in a list of fields.
 
     Each field has 8 bytes with its number, type and count, and then its values.
     """

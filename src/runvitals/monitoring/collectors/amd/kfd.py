@@ -41,7 +41,7 @@ class KfdNode:
 
 
 def find_nodes(root: str) -> list[KfdNode]:
-    """The GPUs among the nodes, in order; empty without KFD."""
+    """Return the GPUs among the nodes, in order; empty without KFD."""
     folder = root + "/sys/class/kfd/kfd/topology/nodes"
     try:
         numbers = sorted(int(name) for name in os.listdir(folder) if name.isdigit())
@@ -61,7 +61,7 @@ def find_nodes(root: str) -> list[KfdNode]:
 
 
 def visible(nodes: Sequence[KfdNode], environ: Mapping[str, str]) -> list[KfdNode]:
-    """The GPUs that HIP shows to a process with these environment variables; the first is its GPU 0.
+    """Return the GPUs that HIP shows to a process with these environment variables; the first is its GPU 0.
 
     ROCR_VISIBLE_DEVICES (indices, or ``GPU-<unique id>``) is applied first, then HIP_VISIBLE_DEVICES, or else
     CUDA_VISIBLE_DEVICES, to the remaining GPUs. Entries after the first invalid one are ignored.

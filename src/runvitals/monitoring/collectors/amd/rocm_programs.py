@@ -10,7 +10,7 @@ ROCM_BIN = "/opt/rocm/bin/"
 
 
 def find_rocm_program(name: str) -> list[str]:
-    """The paths of a ROCm program: the one on PATH, and the one in /opt/rocm/bin if they differ.
+    """Return the paths of a ROCm program: the one on PATH, and the one in /opt/rocm/bin if they differ.
 
     Hygon's toolkit has a `rocm-smi` for Hygon's cards, which have another collector; it is left out.
     """

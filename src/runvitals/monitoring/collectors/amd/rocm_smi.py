@@ -49,8 +49,8 @@ NAMES = {
 }  # fmt: skip
 
 
-def parse(answer: Any) -> list[AmdGpuReport]:
-    """The cards in the output; empty if there are none.
+def parse(output: Any) -> list[AmdGpuReport]:
+    """Return the cards in the output; empty if there are none.
 
     Raises:
         ValueError: it is not an object.
@@ -59,12 +59,12 @@ def parse(answer: Any) -> list[AmdGpuReport]:
         >>> parse({"card1": {"GPU use (%)": "20.3", "PCI Bus": "0000:2F:00.0"}})[0].readings
         {'gpu': 20.3}
     """
-    if isinstance(answer, list):
-        merged = {name: card for part in answer for name, card in part.items()}
-    elif isinstance(answer, dict):
-        merged = answer
+    if isinstance(output, list):
+        merged = {name: card for part in output for name, card in part.items()}
+    elif isinstance(output, dict):
+        merged = output
     else:
-        raise ValueError(f"invalid rocm-smi output: expected an object of cards, got {answer!r:.80}")
+        raise ValueError(f"invalid rocm-smi output: expected an object of cards, got {output!r:.80}")
     devices = []
     for name, card in merged.items():
         index = whole(name[4:], MAX_GPUS) if name[:4].lower() == "card" else None

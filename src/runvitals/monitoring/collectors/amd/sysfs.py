@@ -54,7 +54,7 @@ class AmdCard:
         self._clocks: dict[str, float] = {}
 
     def read(self, mono_s: float) -> dict[str, float]:
-        """The current readings; {} for a card that is asleep, which reading would wake up.
+        """Return the current readings; {} for a card that is asleep, which reading would wake up.
 
         Sets `lost` if none of its files could be read: the card is gone, or is being reset.
         """
@@ -148,12 +148,12 @@ class CardFile:
             self.close()
             self._value = None
             self.works = False
-            self._backoff.failed(mono_s)
+            self._backoff.note_failure(mono_s)
             self._next_s = self._backoff.until_s
             return None
         if not self.works:
             self.works = True
-            self._backoff.worked()
+            self._backoff.note_success()
         self._next_s = mono_s + self._every_s * 0.995
         return self._value
 
@@ -165,7 +165,7 @@ class CardFile:
 
 
 def find_cards(root: str) -> list[AmdCard]:
-    """The cards that amdgpu drives, in the order of their PCI addresses, as rocm-smi lists them.
+    """Return the cards that amdgpu drives, in the order of their PCI addresses, as rocm-smi lists them.
 
     Example:
         >>> [card.pci for card in find_cards("")]
@@ -207,8 +207,8 @@ def _files(folder: str) -> list[CardFile]:
         CardFile("gttTotalBytes", device + "mem_info_gtt_total", _number, SELDOM_S),
         CardFile("memoryOverDrive", device + "pp_mclk_od", _number, SELDOM_S),
         CardFile("pcieReplays", device + "pcie_replay_count", _number, SELDOM_S),
-        CardFile("correctedMemoryErrors", device + "ras/umc_err_count", _corrected, SELDOM_S),
-        CardFile("unCorrectedMemoryErrors", device + "ras/umc_err_count", _uncorrected, SELDOM_S),
+        CardFile("correctedMemoryErrors", device + "ras/umc_err_count", _count_corrected, SELDOM_S),
+        CardFile("unCorrectedMemoryErrors", device + "ras/umc_err_count", _count_uncorrected, SELDOM_S),
     ]
     for monitor in _monitors(folder):
         files += _sensors(monitor + "/")
@@ -247,7 +247,7 @@ def _monitors(folder: str) -> list[str]:
 
 
 def _is_apu(folder: str) -> bool:
-    """Whether it is an APU, which shares the host's memory and memory controller."""
+    """Return whether it is an APU, which shares the host's memory and memory controller."""
     shares = os.path.exists(f"{folder}/mem_info_gtt_total")
     return shares and not os.path.exists(f"{folder}/mem_busy_percent")
 
@@ -289,7 +289,7 @@ def _share_of_255(text: bytes) -> float | None:
 
 
 def _active_clock(text: bytes) -> float | None:
-    r"""The active clock in MHz, the line with ``*`` in ``0: 500Mhz\n1: 800Mhz *\n``.
+    r"""Return the active clock in MHz, the line with ``*`` in ``0: 500Mhz\n1: 800Mhz *\n``.
 
     Idle chips may mark none.
     """
@@ -300,11 +300,11 @@ def _active_clock(text: bytes) -> float | None:
     return None
 
 
-def _corrected(text: bytes) -> float | None:
+def _count_corrected(text: bytes) -> float | None:
     return _error_count(text, b"ce")
 
 
-def _uncorrected(text: bytes) -> float | None:
+def _count_uncorrected(text: bytes) -> float | None:
     return _error_count(text, b"ue")
 
 

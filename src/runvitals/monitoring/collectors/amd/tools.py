@@ -15,7 +15,7 @@ from runvitals.monitoring.collectors.amd.readings import AmdGpuReport
 from runvitals.monitoring.collectors.amd.rocm_programs import find_rocm_program
 from runvitals.monitoring.collectors.base import Every
 from runvitals.monitoring.collectors.plumbing import lenient_json
-from runvitals.monitoring.collectors.plumbing.excerpt import first_lines
+from runvitals.monitoring.collectors.plumbing.plain_text import first_lines
 from runvitals.monitoring.collectors.plumbing.tool import StreamingTool, Tool, ToolFailed
 
 TYPE_CHECKING = False
@@ -64,7 +64,7 @@ class AmdPrograms:
         self._resume_s = float("-inf")
 
     def devices(self, mono_s: float) -> list[AmdGpuReport] | None:
-        """The GPUs of a new answer since the last call, else None."""
+        """Return the GPUs of a new response since the last call, else None."""
         if mono_s < self._resume_s:
             return None
         program = self._programs[self._turn]
@@ -112,7 +112,7 @@ class AmdSmi:
     def __init__(self, path: str, every_s: float) -> None:
         self._metric = Tool([path, *amd_smi.METRIC], every_s, TIMEOUT_S)
         self._static = Tool([path, *amd_smi.STATIC], STATIC_EVERY_S, TIMEOUT_S)
-        self._known: dict[int, AmdGpuReport] = {}
+        self._static_reports: dict[int, AmdGpuReport] = {}
 
     def devices(self, mono_s: float) -> list[AmdGpuReport] | None:
         """Read all cards; None if there is no new output."""
@@ -122,7 +122,7 @@ class AmdSmi:
             return None
         devices = _with_readings(amd_smi.parse_metric(lenient_json.find(output)), output)
         for device in devices:
-            static = self._known.get(device.index)
+            static = self._static_reports.get(device.index)
             if static is not None:
                 device.pci = device.pci or static.pci
                 device.title, device.unique_id = static.title, static.unique_id
@@ -140,7 +140,9 @@ class AmdSmi:
         try:
             output = _output(self._static, mono_s)
             if output is not None:
-                self._known = {each.index: each for each in amd_smi.parse_static(lenient_json.find(output))}
+                self._static_reports = {
+                    each.index: each for each in amd_smi.parse_static(lenient_json.find(output))
+                }
         except (ToolFailed, ValueError):
             return
 
@@ -188,10 +190,10 @@ class AmdSmiLibrary:
                 self._heard = False
             return None
         self._heard = True
-        answer = loads(lines[-1])
-        if not isinstance(answer, dict) or "gpus" not in answer:
-            raise ToolFailed(str(answer.get("error") if isinstance(answer, dict) else answer))
-        return [_from_library(gpu) for gpu in answer["gpus"]]
+        report = loads(lines[-1])
+        if not isinstance(report, dict) or "gpus" not in report:
+            raise ToolFailed(str(report.get("error") if isinstance(report, dict) else report))
+        return [_from_library(gpu) for gpu in report["gpus"]]
 
     def close(self) -> None:
         """Release what is open."""
@@ -199,7 +201,7 @@ class AmdSmiLibrary:
 
 
 def programs(every_s: float, library_every_s: float) -> list[AmdProgram]:
-    """The programs installed on this machine, in order of preference."""
+    """Return the programs installed on this machine, in order of preference."""
     available: list[AmdProgram] = []
     for folder in (*sys.path, *LIBRARY_FOLDERS):
         if folder and os.path.isfile(f"{folder}/amdsmi/__init__.py"):
@@ -211,7 +213,7 @@ def programs(every_s: float, library_every_s: float) -> list[AmdProgram]:
 
 
 def _output(tool: Tool, mono_s: float) -> bytes | None:
-    """Its output. A program that printed JSON and then crashed counts as successful."""
+    """Return its output. A program that printed JSON and then crashed counts as successful."""
     try:
         return tool.output(mono_s)
     except ToolFailed as failed:
@@ -221,7 +223,7 @@ def _output(tool: Tool, mono_s: float) -> bytes | None:
 
 
 def _with_readings(devices: list[AmdGpuReport], output: bytes) -> list[AmdGpuReport]:
-    """The GPUs of the output.
+    """Return the GPUs of the output.
 
     Raises ValueError, with the output's first lines, if it has none, or none with a known reading.
     """

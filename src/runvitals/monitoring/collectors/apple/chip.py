@@ -54,7 +54,7 @@ class AppleChip:
         return _LARGER.get(size) if size else _SMALL.get(generation)
 
     def facts(self) -> dict[str, object]:
-        """The chip's facts, for those about the machine."""
+        """Return the chip's facts, for those about the machine."""
         watts = self.gpu_watts
         return {
             "name": self.name or "Apple silicon",

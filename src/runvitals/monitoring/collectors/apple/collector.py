@@ -23,7 +23,7 @@ NO_MACMON = (
 
 
 def open_mac(scope: Scope) -> Mac:
-    """The collector, with the programs installed on this Mac.
+    """Return the collector, with the programs installed on this Mac.
 
     Raises:
         Absent: neither ioreg nor macmon is installed.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from runvitals.monitoring.collectors.apple import ioreg_output
-from runvitals.monitoring.collectors.plumbing.excerpt import first_lines
 from runvitals.monitoring.collectors.plumbing.missing_readings import explain
+from runvitals.monitoring.collectors.plumbing.plain_text import first_lines
 from runvitals.monitoring.collectors.plumbing.tool import Tool, ToolFailed
 
 TYPE_CHECKING = False

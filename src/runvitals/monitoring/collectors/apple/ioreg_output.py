@@ -29,7 +29,7 @@ class IoregGpu:
 
 
 def parse(output: bytes) -> list[IoregGpu]:
-    """The GPUs that have statistics, in registry order. If one is Apple's, the others are left out.
+    """Return the GPUs that have statistics, in registry order. If one is Apple's, the others are left out.
 
     Raises:
         ValueError: there is none, or the output is incomplete.
@@ -95,7 +95,7 @@ def _tokens(body: str) -> Iterator[tuple[str, str]]:
 
 
 def _read(tokens: Iterator[tuple[str, str]], tag: str, written: str) -> Any:
-    """The value that a tag opens; consumes all its tokens."""
+    """Return the value that a tag opens; consumes all its tokens."""
     kind = tag.rstrip("/ ")
     is_empty = kind != tag
     if kind == "dict":
@@ -141,7 +141,7 @@ def _value(kind: str, text: str) -> Any:
 
 
 def _of_data(text: str) -> str:
-    """The text of a data element; older drivers write names as data."""
+    """Return the text of a data element; older drivers write names as data."""
     import binascii
 
     try:
@@ -183,7 +183,7 @@ def _of_tree(text: str) -> list[dict[str, Any]]:
 
 
 def _numbers(text: str) -> dict[str, float]:
-    """The numbers in ``{"a"=1,"b"={"c"=2},"d"="text"}``; for repeated names, the first."""
+    """Return the numbers in ``{"a"=1,"b"={"c"=2},"d"="text"}``; for repeated names, the first."""
     numbers: dict[str, float] = {}
     parts = text.split('"')
     for name, after in zip(parts[1::2], parts[2::2], strict=False):

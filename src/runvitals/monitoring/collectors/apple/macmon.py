@@ -12,7 +12,7 @@ import sys
 from runvitals.base import json_codec
 from runvitals.monitoring.collectors.apple.chip import UNKNOWN_WATTS
 from runvitals.monitoring.collectors.apple.macmon_output import MacmonSample, elapsed_s, mean
-from runvitals.monitoring.collectors.plumbing.excerpt import MAX_LINES, first_lines
+from runvitals.monitoring.collectors.plumbing.plain_text import MAX_LINES, first_lines
 from runvitals.monitoring.collectors.plumbing.tool import StillFailing, StreamingTool, ToolFailed, find
 
 TYPE_CHECKING = False
@@ -37,7 +37,7 @@ _ENERGY = {
 
 
 def commands(folders: Sequence[str], period_s: float) -> list[list[str]]:
-    """The commands that can run macmon here, the best first.
+    """Return the commands that can run macmon here, the best first.
 
     They are the library, the program (0.6.1 or later), and any program.
 
@@ -124,7 +124,7 @@ class Macmon:
             stream.close()
 
     def _samples(self, mono_s: float) -> list[MacmonSample]:
-        """The samples since the last call.
+        """Return the samples since the last call.
 
         Other lines before the first sample are ignored, unless none follows.
         """
@@ -171,7 +171,7 @@ class Macmon:
 
 
 def _samples(lines: Sequence[bytes]) -> list[MacmonSample]:
-    """The lines that contain a sample with a known reading."""
+    """Return the lines that contain a sample with a known reading."""
     samples = []
     for line in lines:
         text = line.decode("utf-8", "replace").strip()

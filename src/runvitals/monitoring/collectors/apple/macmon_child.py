@@ -19,7 +19,7 @@ from typing import Any
 
 
 def chip_of(info: Any) -> dict[str, Any]:
-    """The chip, with the names of `macmon pipe --soc-info`."""
+    """Return the chip, with the names of `macmon pipe --soc-info`."""
     cores = {"ecpu_cores": 0, "pcpu_cores": 0}
     for domain in info.cpu_domains:
         cores["pcpu_cores" if "PCPU" in domain.name.upper() else "ecpu_cores"] += domain.units
@@ -53,9 +53,9 @@ def sample_of(metrics: Any) -> dict[str, Any]:
     }
 
 
-def print_line(answer: dict[str, Any]) -> None:
+def print_line(report: dict[str, Any]) -> None:
     """Write a line directly: nothing stays in a buffer that could not be flushed at exit."""
-    os.write(1, json.dumps(answer).encode() + b"\n")
+    os.write(1, json.dumps(report).encode() + b"\n")
 
 
 def main(every_s: float, folders: list[str]) -> int:

@@ -57,8 +57,8 @@ class MacmonSample:
         self.about: dict[str, object] = {}
         self.clock_s = _seconds_of_day(value.get("timestamp"))
         soc = _section(value, "soc")
-        for key, places in _NUMBERS.items():
-            numbers = [_number(_section(value, section).get(name)) for section, name in places]
+        for key, fields in _NUMBERS.items():
+            numbers = [_number(_section(value, section).get(name)) for section, name in fields]
             first_number = next((number for number in numbers if number is not None), None)
             if first_number is not None and not (first_number == 0.0 and key in _NEVER_ZERO):
                 self.gauges[key] = first_number
@@ -149,7 +149,7 @@ class MacmonSample:
 
 
 def elapsed_s(earlier_s: float | None, later_s: float | None, usual_s: float) -> float:
-    """The time between two samples by their own clocks; `usual_s` if these are missing or implausible.
+    """Return the time between two samples by their own clocks; `usual_s` if these are missing or implausible.
 
     >>> elapsed_s(86399.5, 0.5, 2.0), elapsed_s(None, 7.0, 2.0), elapsed_s(100.0, 50000.0, 2.0)
     (1.0, 2.0, 2.0)
@@ -161,7 +161,7 @@ def elapsed_s(earlier_s: float | None, later_s: float | None, usual_s: float) ->
 
 
 def mean(samples: list[MacmonSample]) -> dict[str, float]:
-    """The mean of each key over the samples that have it."""
+    """Return the mean of each key over the samples that have it."""
     keys = dict.fromkeys(key for sample in samples for key in sample.gauges)
     values = {key: [sample.gauges[key] for sample in samples if key in sample.gauges] for key in keys}
     return {key: sum(numbers) / len(numbers) for key, numbers in values.items()}
@@ -177,7 +177,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _number(value: Any) -> float | None:
-    """A finite number. None of the values here can be negative."""
+    """Return a finite number. None of the values here can be negative."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value - value != 0.0:
         return None
     return float(value) if value >= 0 else None
@@ -195,7 +195,7 @@ def _unit_of(name: str) -> str:
 
 
 def _seconds_of_day(stamp: Any) -> float | None:
-    """The seconds of the day in ``2026-02-17T19:34:27.942556+00:00``."""
+    """Return the seconds of the day in ``2026-02-17T19:34:27.942556+00:00``."""
     text = stamp[11:] if isinstance(stamp, str) else ""
     hours, minutes, seconds = text[0:2], text[3:5], text[6:].partition("+")[0].rstrip("Z")
     try:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def probe(scope: Scope) -> Collector:
-    """The collector of this Mac's GPU, Neural Engine and power meters.
+    """Return the collector of this Mac's GPU, Neural Engine and power meters.
 
     Raises:
         Absent: this is not a Mac with Apple silicon.

@@ -98,11 +98,11 @@ class Dcgm:
         for key in (*tick.gauges, *tick.counters):
             if key.startswith("gpu."):
                 self._others.add(key)
-        answer = type(tick)(tick.mono_s)
-        self._reader.sample(answer)
-        for ours, theirs in ((answer.gauges, tick.gauges), (answer.counters, tick.counters)):
+        own_tick = type(tick)(tick.mono_s)
+        self._reader.sample(own_tick)
+        for ours, theirs in ((own_tick.gauges, tick.gauges), (own_tick.counters, tick.counters)):
             theirs.update((key, value) for key, value in ours.items() if key not in self._others)
-        tick.events += answer.events
+        tick.events += own_tick.events
 
     def close(self) -> None:
         """Release what is open."""
@@ -278,16 +278,16 @@ def _write_memory(tick: Tick, prefix: str, sizes: Mapping[str, float]) -> None:
 
 
 def _of_query(body: bytes) -> Iterator[DcgmSeries]:
-    """The series in Prometheus' response to an instant query.
+    """Yield the series in Prometheus' response to an instant query.
 
     Raises:
         ValueError: the response is invalid, or an error.
     """
-    answer = loads(body)
-    if not isinstance(answer, dict) or answer.get("status") != "success":
-        message = answer.get("error") if isinstance(answer, dict) else answer
+    response = loads(body)
+    if not isinstance(response, dict) or response.get("status") != "success":
+        message = response.get("error") if isinstance(response, dict) else response
         raise ValueError(f"query rejected by Prometheus: {message!s:.200}")
-    data = answer.get("data")
+    data = response.get("data")
     results = data.get("result") if isinstance(data, dict) else None
     for result in results if isinstance(results, list) else ():
         labels = result.get("metric") if isinstance(result, dict) else None
@@ -304,13 +304,13 @@ def _of_query(body: bytes) -> Iterator[DcgmSeries]:
 
 
 def _query_urls(url: str) -> list[str]:
-    """The URLs, one for each query."""
+    """Return the URLs, one for each query."""
     path, _, rest = url.partition("?")
     queries = [part.removeprefix("query=") for part in rest.split("&") if part.startswith("query=")]
     if not queries and "/api/v1/query" not in path:
         return [url]
     base = path.partition("/api/v1/query")[0].rstrip("/")
-    return [f"{base}/api/v1/query?query={_quote(http.unquoted(query))}" for query in queries or [ALL_FIELDS]]
+    return [f"{base}/api/v1/query?query={_quote(http.unquote(query))}" for query in queries or [ALL_FIELDS]]
 
 
 def _quote(text: str) -> str:

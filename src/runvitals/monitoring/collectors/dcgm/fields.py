@@ -148,7 +148,7 @@ class DcgmSeries:
         return self.name in OF_SLICES or self.name in RATIOS or self.name in MEMORY
 
     def of_board(self) -> DcgmSeries:
-        """The same value, as that of the board."""
+        """Return the same value, as that of the board."""
         labels = {name: text for name, text in self.labels.items() if name != "GPU_I_ID"}
         return DcgmSeries(self.name, labels, self.value, self.is_total)
 
@@ -160,7 +160,7 @@ class DcgmSeries:
 
 
 def is_blank(value: float) -> bool:
-    """Whether a number is a code for "no value".
+    """Return whether a number is a code for "no value".
 
     >>> is_blank(9223372036854775794.0), is_blank(2147483632.0), is_blank(140737488355330.0)
     (True, True, True)
@@ -173,7 +173,7 @@ def is_blank(value: float) -> bool:
 
 
 def ends_of(name: str) -> tuple[str, ...]:
-    """The ends of the keys that a metric becomes.
+    """Return the ends of the keys that a metric becomes.
 
     >>> ends_of("DEV_GPU_TEMP"), ends_of("DEV_POWER_VIOLATION"), ends_of("DEV_SERIAL")
     (('temp',), ('throttle.swPowerCapSeconds',), ())
@@ -213,7 +213,7 @@ class Preferences:
         self._seen: set[tuple[int | None, str, str | None]] = set()
 
     def select(self, series: Sequence[DcgmSeries]) -> list[DcgmSeries]:
-        """The series without those for which the same device has a preferred one."""
+        """Return the series without those for which the same device has a preferred one."""
         self._seen.update((each.index, each.slice, each.name) for each in series if each.name in _PREFERRED)
         return [
             each for each in series if (each.index, each.slice, PREFERRED.get(each.name)) not in self._seen
@@ -221,7 +221,7 @@ class Preferences:
 
 
 def of_host(series: Iterable[DcgmSeries], hostname: str) -> list[DcgmSeries]:
-    """The series of our host, and those without a host.
+    """Return the series of our host, and those without a host.
 
     If all are of one host, it is ours under any name: in Kubernetes it is the name of the exporter's pod.
 

@@ -20,11 +20,11 @@ BLANK = "the exporter has no value for it"
 class ExporterGaps:
     """The readings that each GPU lacks. A slice lacks those that another slice of the host has."""
 
-    __slots__ = ("_known", "_seen", "_slices")
+    __slots__ = ("_seen", "_seen_slices", "_slices")
 
     def __init__(self) -> None:
         self._seen = ExpectedReadings((*ENDS, "powerPercent"))
-        self._known: set[int] = set()
+        self._seen_slices: set[int] = set()
         self._slices: dict[str, None] = {}  # the ends of the keys that any of them has, in order
 
     def explain(
@@ -45,7 +45,7 @@ class ExporterGaps:
             mono_s: the time of the tick.
         """
         exported, slices = self._list_exported(series)
-        self._known.update(slices)
+        self._seen_slices.update(slices)
         missing: dict[int, dict[str, str]] = {}
         for index in slices:
             prefix = f"gpu.{index}."
@@ -58,7 +58,7 @@ class ExporterGaps:
             reasons = {end: BLANK if prefix + end in exported else NOT_EXPORTED for end in lacking}
             reasons |= throttled[index].explain(None) if index in throttled else {}
             missing[index] = {end: why for end, why in reasons.items() if prefix + end not in others}
-        gone = {f"gpu.{index}": GONE for index in sorted(self._known - slices.keys())}
+        gone = {f"gpu.{index}": GONE for index in sorted(self._seen_slices - slices.keys())}
         return {**explain(missing), **gone}
 
     def _list_exported(self, series: Iterable[DcgmSeries]) -> tuple[set[str], dict[int, dict[str, None]]]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def probe(scope: Scope) -> Dcgm:
-    """The configured exporter, whether it responds or not: it may start later.
+    """Return the configured exporter, whether it responds or not: it may start later.
 
     Raises:
         Absent: no exporter is configured.

@@ -41,7 +41,7 @@ IDENTITY = (
 
 
 def parse_metric(name: str, value: str) -> tuple[str, float] | None:
-    """The attribute's name, with its unit if it has one, and its number; None if it has no number.
+    """Return the attribute's name, with its unit if it has one, and its number; None if it has no number.
 
     Example:
         >>> parse_metric("average die temp", "33.4 C"), parse_metric("clock", "1300MHz")
@@ -61,17 +61,17 @@ def parse_metric(name: str, value: str) -> tuple[str, float] | None:
 
 
 def readings(device: Mapping[str, str]) -> dict[str, float]:
-    """The measured values of an IPU, by name with unit. Takes 20 µs."""
+    """Return the measured values of an IPU, by name with unit. Takes 20 µs."""
     parsed = [parse_metric(name, device[name].strip()) for name in _MEASURED if name in device]
     return dict(each for each in parsed if each is not None)
 
 
 def identity(device: Mapping[str, str]) -> dict[str, object]:
-    """The identity of an IPU, with W&B's names."""
+    """Return the identity of an IPU, with W&B's names."""
     return {name: device[name] for name in IDENTITY if device.get(name, "N/A") != "N/A"}
 
 
 def user(device: Mapping[str, str]) -> int | None:
-    """The PID of the process that uses an IPU, None if there is none."""
+    """Return the PID of the process that uses an IPU, None if there is none."""
     text = device.get("user process id", "").strip()
     return int(text) if text.isdigit() else None

@@ -157,7 +157,7 @@ def _missing(
 
 
 def rename(numbers: Mapping[str, float]) -> set[str]:
-    """The names in our keys of what a board reports."""
+    """Return the names in our keys of what a board reports."""
     return {LASTING.get(name, name) for name in numbers}
 
 

@@ -31,7 +31,7 @@ NO_MODULE = (
 
 
 def probe(scope: Scope) -> Ipus:
-    """The IPUs of this host's partition.
+    """Return the IPUs of this host's partition.
 
     Raises:
         Absent: there are none, or the library is missing; the message says what to do.
@@ -49,7 +49,7 @@ def probe(scope: Scope) -> Ipus:
 
 
 def is_here(scope: Scope, environ: Mapping[str, str]) -> bool:
-    """Whether there are IPUs on PCI, or a partition of an IPU-Machine is configured."""
+    """Return whether there are IPUs on PCI, or a partition of an IPU-Machine is configured."""
     if pci.cards(scope).get(VENDOR) or os.path.exists(scope.path(NODE)):
         return True
     home = environ.get("HOME", "")
@@ -58,7 +58,7 @@ def is_here(scope: Scope, environ: Mapping[str, str]) -> bool:
 
 
 def find_module(folders: Iterable[str]) -> str | None:
-    """The first absolute folder that contains the module `gcipuinfo`, or None.
+    """Return the first absolute folder that contains the module `gcipuinfo`, or None.
 
     Relative ones depend on the current directory, where a cloned repository may have a module of this name.
     """

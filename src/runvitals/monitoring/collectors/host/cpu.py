@@ -68,7 +68,7 @@ class Cpu:
         self._cgroup = locate(scope)
         self._file = PseudoFile(scope.path("/proc/stat"))
         self._affinity = Every(AFFINITY_EVERY_S)
-        self._known: dict[bytes, CpuCore] = {}
+        self._cores_by_name: dict[bytes, CpuCore] = {}
         self._cores: list[CpuCore] = []  # the reported ones
         self._online = 1
         self._size = 0
@@ -105,7 +105,7 @@ class Cpu:
             self._cores_s = tick.mono_s
 
     def _read_words(self, count: int) -> list[bytes]:
-        """The first words of the file, and after them what else was read.
+        """Return the first words of the file, and after them what else was read.
 
         The whole file may be tens of kilobytes long on a host with many interrupts.
         """
@@ -150,9 +150,9 @@ class Cpu:
             self.absent = absent
 
     def _core(self, name: bytes) -> CpuCore:
-        core = self._known.get(name)
+        core = self._cores_by_name.get(name)
         if core is None:
-            core = self._known[name] = CpuCore(name)
+            core = self._cores_by_name[name] = CpuCore(name)
         return core
 
     def _total_of(self, words: Sequence[bytes]) -> list[int]:
@@ -164,9 +164,9 @@ class Cpu:
 
     def _sample_total(self, tick: Tick, words: Sequence[bytes]) -> None:
         now = self._total_of(words)
-        spent = self._spent(self._total, self._total_s, now, tick.mono_s)
+        spent = self._ticks_between(self._total, self._total_s, now, tick.mono_s)
         if spent is None and self._jumped is not None:
-            spent = self._spent(self._jumped, self._jumped_s, now, tick.mono_s)
+            spent = self._ticks_between(self._jumped, self._jumped_s, now, tick.mono_s)
         if spent is None:
             self._jumped, self._jumped_s = now, tick.mono_s
             self._report_jump(tick)
@@ -178,10 +178,10 @@ class Cpu:
         self._jumped = None
         _write_shares(tick.gauges, spent, total)
 
-    def _spent(
+    def _ticks_between(
         self, before: Sequence[int], before_s: float | None, now: Sequence[int], now_s: float
     ) -> list[int] | None:
-        """The ticks by state between two readings; None if the counts jumped."""
+        """Return the ticks by state between two readings; None if the counts jumped."""
         spent = []
         total = fallen = 0
         for earlier, ticks in zip(before, now, strict=False):

@@ -172,7 +172,7 @@ class DiskStatFile(DiskTotals):
         self.add_up(self.read())
 
     def read(self) -> list[bytes]:
-        """The numbers of the file."""
+        """Return the numbers of the file."""
         return os.pread(self._file.fd, 4096, 0).split(None, 10)
 
     def close(self) -> None:
@@ -224,7 +224,7 @@ class DiskSum:
 
 
 def _disk_of_path(name: str) -> str:
-    """The disk to which a path of NVMe multipathing leads; "" for other names.
+    """Return the disk to which a path of NVMe multipathing leads; "" for other names.
 
     >>> _disk_of_path("nvme3c1n2"), _disk_of_path("nvme3n2")
     ('nvme3n2', '')
@@ -236,7 +236,7 @@ def _disk_of_path(name: str) -> str:
 
 
 def _is_whole(name: str, names: Container[str]) -> bool:
-    """Whether a name in /proc/diskstats is a whole disk, not a part of another one there.
+    """Return whether a name in /proc/diskstats is a whole disk, not a part of another one there.
 
     >>> [name for name in ("sda", "sda1", "nvme0n1", "nvme0n1p2") if _is_whole(name, {"sda", "nvme0n1"})]
     ['sda', 'nvme0n1']

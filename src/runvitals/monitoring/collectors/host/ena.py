@@ -121,7 +121,7 @@ class EnaStatistics:
         ]
 
     def read(self) -> tuple[int, ...]:
-        """All statistics in the driver's order."""
+        """Return all statistics in the driver's order."""
         request = pack("=II", ETHTOOL_GSTATS, self._count) + bytes(8 * self._count)
         return Struct(f"={self._count}Q").unpack(self._call(request)[8:])
 

@@ -57,7 +57,7 @@ REMOTE = frozenset(
 # StatvfsResult changes slowly, and reading it costs 20 µs, or a round trip to the server of a remote file
 # system.
 EVERY_S = 10.0
-# While the first answer of a server is outstanding, and how long it may be.
+# While the first response of a server is outstanding, and how long it may be.
 WAITING_S = 1.0
 LATE_S = 5.0
 # A path has fewer names, with those of its links; limited in case of a cycle.
@@ -74,7 +74,7 @@ def probe(scope: Scope) -> Filesystem:
 
 
 def watch(scope: Scope, statvfs: Statvfs, mounts: Sequence[Mount]) -> Filesystem:
-    """The file systems of the paths that exist. Raises Absent, with the reasons, if there is none."""
+    """Return the file systems of the paths that exist. Raises Absent, with the reasons, if there is none."""
     filesystem = Filesystem(scope, statvfs, mounts)
     if not filesystem.watched:
         whys = [f"{path}: {why}" for path, why in filesystem.absent.items()]
@@ -186,26 +186,26 @@ class LocalPath:
 class RemotePath:
     """A path whose server may not respond. At most one thread waits for it."""
 
-    __slots__ = ("_absent", "_answer", "_asked_s", "_asking", "_every", "_statvfs", "_usage", "_where")
+    __slots__ = ("_absent", "_asked_s", "_asking", "_every", "_result", "_statvfs", "_usage", "_where")
 
     def __init__(self, path: str, where: str, statvfs: Statvfs) -> None:
         self._where = where
         self._statvfs = statvfs
         self._usage = FilesystemUsage(path)
         self._every = Every(EVERY_S)
-        self._answer: StatvfsResult | OSError | None = None
+        self._result: StatvfsResult | OSError | None = None
         self._asking = False
         self._asked_s = 0.0
         self._absent: dict[str, str] | None = None
 
     @property
     def is_awaited(self) -> bool:
-        """Whether its first answer is outstanding, and not late."""
+        """Whether its first response is outstanding, and not late."""
         return self._absent is None
 
     def sample(self, tick: Tick) -> dict[str, str]:
         """Write the values, if there are new ones. Returns what is missing, and why."""
-        result, self._answer = self._answer, None
+        result, self._result = self._result, None
         if isinstance(result, OSError):
             self._absent = {self._usage.key: f"{self._where}: {result.strerror}"}
         elif result is not None:
@@ -220,9 +220,9 @@ class RemotePath:
 
     def _read(self) -> None:
         try:
-            self._answer = self._statvfs(self._where)
+            self._result = self._statvfs(self._where)
         except OSError as error:  # stale handle or lost server: no values; retried at the next turn
-            self._answer = error
+            self._result = error
         finally:
             self._asking = False
 
@@ -258,7 +258,7 @@ def leads_to_a_server(path: str, mounts: Sequence[Mount]) -> bool:
 
 
 def is_remote(kind: str) -> bool:
-    """Whether a file system of this type depends on a server, which may not respond.
+    """Return whether a file system of this type depends on a server, which may not respond.
 
     >>> is_remote("nfs4"), is_remote("fuse.sshfs"), is_remote("ext4")
     (True, True, False)

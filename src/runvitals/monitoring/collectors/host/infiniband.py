@@ -129,15 +129,15 @@ class PortCounter:
 
 
 def usable_devices(scope: Scope) -> set[str] | None:
-    """The devices whose device file we can use (/dev/infiniband/uverbs…), or None if unknown.
+    """Return the devices whose device file we can use (/dev/infiniband/uverbs…), or None if unknown.
 
     Containers see all ports of the host in /sys.
     """
     verbs, files = scope.path("/sys/class/infiniband_verbs"), scope.path("/dev/infiniband")
     if not os.path.isdir(verbs) or not os.path.isdir(scope.path("/dev")):
         return None
-    given = set(sysfs.names(files))
-    devices = [read_text(f"{verbs}/{name}/ibdev") for name in sysfs.names(verbs) if name in given]
+    visible = set(sysfs.names(files))
+    devices = [read_text(f"{verbs}/{name}/ibdev") for name in sysfs.names(verbs) if name in visible]
     return {device.strip() for device in devices if device is not None}
 
 

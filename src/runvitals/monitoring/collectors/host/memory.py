@@ -81,14 +81,14 @@ class HostMemory:
         # Without a limit nothing depends on the working set: write it only when it is read with its details.
         if working_set is not None and (details or limit is not None):
             try:
-                held = working_set.read(details)
+                used = working_set.read(details)
             except OSError as error:  # our cgroup was removed: only the host's numbers remain
                 self._explain(error.strerror)
                 return
-            gauges["cgroup.memory.workingSetMB"] = held / MIB
+            gauges["cgroup.memory.workingSetMB"] = used / MIB
             if limit is not None:
-                percent = held * 100.0 / limit.value if limit.value else None
-                left = min(available, max(0.0, limit.value - held))
+                percent = used * 100.0 / limit.value if limit.value else None
+                left = min(available, max(0.0, limit.value - used))
         elif limit is not None:
             percent = left = None  # those of the host would look like those of the limit
         if limit is not None:
@@ -169,8 +169,8 @@ class Meminfo:
             b"MemFree:",
             b"Shmem:",
         )
-        self._places = [words.index(name) + 1 if name in words else None for name in fields]
-        self._last = max(position for position in self._places if position is not None) + 1
+        self._positions = [words.index(name) + 1 if name in words else None for name in fields]
+        self._last = max(position for position in self._positions if position is not None) + 1
         self.total = self.available = self.cached = self.swap_total = self.swap_free = 0
         self.read()
 
@@ -178,7 +178,7 @@ class Meminfo:
         """Read the file again."""
         words = self._file.read().split(None, self._last)
         total, available, buffers, page_cache, slab, swap_total, swap_free, free, shared = [
-            int(words[position]) * 1024 if position is not None else 0 for position in self._places
+            int(words[position]) * 1024 if position is not None else 0 for position in self._positions
         ]
         self.cached = buffers + page_cache + slab
         self.total, self.swap_total, self.swap_free = total, swap_total, swap_free
@@ -222,7 +222,7 @@ class WorkingSet:
         return working_set
 
     def read(self, details: bool) -> int:
-        """The working set in bytes.
+        """Return the working set in bytes.
 
         The usage is current; what is subtracted from it was read at the last call with ``details``.
         """

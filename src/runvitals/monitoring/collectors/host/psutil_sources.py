@@ -251,7 +251,7 @@ def spent_times(now: Any, before: Any) -> dict[str, float]:
 
 
 def busy(spent: dict[str, float]) -> float:
-    """All time except idle and iowait."""
+    """Return all time except idle and iowait."""
     return sum(spent.values()) - spent["idle"] - spent.get("iowait", 0.0)
 
 

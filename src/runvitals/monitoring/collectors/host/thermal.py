@@ -98,7 +98,7 @@ class Thermal:
 
 
 def find_sensors(scope: Scope) -> list[PseudoFile]:
-    """The temperature inputs of the CPU, one per package if the hardware has them."""
+    """Return the temperature inputs of the CPU, one per package if the hardware has them."""
     hwmon = scope.path("/sys/class/hwmon")
     inputs: dict[tuple[str, str], list[str]] = {}
     for chip in _list(hwmon):
@@ -123,7 +123,7 @@ def find_sensors(scope: Scope) -> list[PseudoFile]:
 
 
 def find_clocks(scope: Scope) -> list[PseudoFile]:
-    """The cpufreq files of at most 8 cores, spread over all of them."""
+    """Return the cpufreq files of at most 8 cores, spread over all of them."""
     folder = scope.path("/sys/devices/system/cpu")
     cores = sorted(int(name[3:]) for name in _list(folder) if name.startswith("cpu") and name[3:].isdigit())
     step = -(-len(cores) // CORES) or 1

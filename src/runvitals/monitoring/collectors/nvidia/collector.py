@@ -36,7 +36,7 @@ class NoGpu(Exception):
 
 
 def open_library(scope: Scope) -> Nvidia | NvidiaSmi:
-    """The collector based on the driver's library, else on nvidia-smi.
+    """Return the collector based on the driver's library, else on nvidia-smi.
 
     Raises:
         Absent: neither is available.
@@ -115,15 +115,15 @@ class Nvidia:
             )
         self._errors.note(tick, event_count)
         if lost:
-            self._look.worked()
-            self._look.failed(tick.mono_s)
+            self._look.note_success()
+            self._look.note_failure(tick.mono_s)
         # At the second reading everything has had a value that will have one.
         self._reads += 1
         if lost or self._reads == 2 or self._refresh.due(tick.mono_s):
             self._update_facts(session)
 
     def _open(self, tick: Tick) -> NvmlSession:
-        """The session; a new one if there is none or a GPU is missing."""
+        """Return the session; a new one if there is none or a GPU is missing."""
         session = self._session
         if session is not None and not session.is_ours:
             session = self._session = None  # a forked child must not touch its parent's
@@ -142,9 +142,9 @@ class Nvidia:
             raise NoGpu("the driver responds, but lists no GPU")
         self._session = session
         if self._missing_uuids(session) or session.problems:
-            self._look.failed(tick.mono_s)
+            self._look.note_failure(tick.mono_s)
         else:
-            self._look.worked()
+            self._look.note_success()
         for device in session.devices:
             self._about[device.uuid] = device.facts()
             if device.uuid in before:
@@ -191,7 +191,9 @@ class Nvidia:
                 about.update(device.state())
             slices = about.get("slices")
             if named and isinstance(slices, list):
-                about["slices"] = [{**one, "visible": one["uuid"] in named} for one in slices]
+                about["slices"] = [
+                    {**mig_slice, "visible": mig_slice["uuid"] in named} for mig_slice in slices
+                ]
             gpus.append(about)
         return {**session.driver, "gpu_nvidia": gpus}
 

@@ -102,7 +102,7 @@ class NvidiaGpu:
 
     def state(self) -> dict[str, object]:
         """List the facts about it that may change."""
-        sampled = self._readings.throttled.sampled()
+        sampled = self._readings.throttled.sampled_reasons()
         return {
             **({"throttle_sampled": sampled} if sampled else {}),
             **({"other_processes": self._usage.others} if self._usage.others else {}),
@@ -210,7 +210,7 @@ class NvidiaGpu:
 
 
 def _pci(nvml: Nvml, handle: object) -> str:
-    """The PCI address in sysfs notation (`0000:3b:00.0`).
+    """Return the PCI address in sysfs notation (`0000:3b:00.0`).
 
     The driver uses an 8-digit domain and upper case.
     """

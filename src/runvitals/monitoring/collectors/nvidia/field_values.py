@@ -47,10 +47,10 @@ class FieldValues:
         {83: 129931554972, 82: 54}
     """
 
-    __slots__ = ("_buffer", "_count", "_retry_at_s", "_wanted", "missing")
+    __slots__ = ("_buffer", "_count", "_pairs", "_retry_at_s", "missing")
 
     def __init__(self, fields: Iterable[tuple[int, int]]) -> None:
-        self._wanted = tuple(fields)
+        self._pairs = tuple(fields)
         self._count = 0
         self._buffer = ctypes.create_string_buffer(0)
         self._retry_at_s = float("-inf")
@@ -104,7 +104,7 @@ class FieldValues:
 
     def _request(self) -> None:
         """Prepare the call for the fields that the device does not lack."""
-        pairs = [pair for pair in self._wanted if self.missing.get(pair[0]) not in _FOR_GOOD]
+        pairs = [pair for pair in self._pairs if self.missing.get(pair[0]) not in _FOR_GOOD]
         data = b"".join(_FIELD.pack(field, scope, 0, 0, 0, 0, b"") for field, scope in pairs)
         self._count = len(data) // _FIELD.size
         self._buffer = ctypes.create_string_buffer(data, len(data))

@@ -72,7 +72,7 @@ class GpmSupport(ctypes.Structure):
 
 
 def open_profile(nvml: Nvml, handle: object, gpu_instance: int | None = None) -> GpmProfile | None:
-    """The profiling counters of a GPU or of one of its slices; None if it has none."""
+    """Return the profiling counters of a GPU or of one of its slices; None if it has none."""
     support = GpmSupport(1, 0)
     code = nvml.code("nvmlGpmQueryDeviceSupport", handle, ctypes.byref(support))
     if code or not support.is_supported:

@@ -15,8 +15,8 @@ NVIDIA_SMI = (
 
 
 def windows_library() -> str | None:
-    """The path of nvml.dll, or None. Older drivers install it outside Windows' system folder."""
+    """Return the path of nvml.dll, or None. Older drivers install it outside Windows' system folder."""
     system = os.environ.get("SYSTEMROOT", r"C:\Windows")
     programs = os.environ.get("PROGRAMFILES", r"C:\Program Files")
-    places = (rf"{system}\System32\nvml.dll", rf"{programs}\NVIDIA Corporation\NVSMI\nvml.dll")
-    return next((path for path in places if os.path.exists(path)), None)
+    paths = (rf"{system}\System32\nvml.dll", rf"{programs}\NVIDIA Corporation\NVSMI\nvml.dll")
+    return next((path for path in paths if os.path.exists(path)), None)

@@ -78,7 +78,7 @@ class MigSlice:
         return {self._key + name: value for name, value in values.items()}
 
     def missing(self) -> dict[str, str]:
-        """The end of the key -> why it has no value."""
+        """Return the end of the key -> why it has no value."""
         missing: dict[str, str] = {}
         memory, profile = self._memory_backoff.reason, self._profile_backoff.reason
         if memory is not None:
@@ -117,23 +117,26 @@ class MigSlice:
 
 
 def is_enabled(nvml: Nvml, handle: object) -> bool:
-    """Whether MIG is enabled on a GPU."""
+    """Return whether MIG is enabled on a GPU."""
     current, pending = ctypes.c_uint(), ctypes.c_uint()
     code = nvml.code("nvmlDeviceGetMigMode", handle, ctypes.byref(current), ctypes.byref(pending))
     return code == 0 and current.value == 1
 
 
 def slices(nvml: Nvml, handle: object) -> tuple[list[MigSlice], dict[int, str]]:
-    """The slices of a GPU, and place -> error for those that could not be opened. Empty places are normal."""
+    """Return the slices of a GPU, and place -> error for those that could not be opened.
+
+    Empty places are normal.
+    """
     opened: list[MigSlice] = []
     problems: dict[int, str] = {}
     if not is_enabled(nvml, handle):
         return opened, problems
     try:
-        places = nvml.uint("nvmlDeviceGetMaxMigDeviceCount", handle)
+        count = nvml.uint("nvmlDeviceGetMaxMigDeviceCount", handle)
     except NvmlError as error:
         return opened, {0: error.reason}
-    for position in range(places):
+    for position in range(count):
         child = ctypes.c_void_p()
         try:
             nvml.call(

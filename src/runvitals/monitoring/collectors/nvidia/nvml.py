@@ -152,7 +152,7 @@ class Nvml:
             raise NvmlError(code, function)
 
     def uint(self, function: str, *arguments: Any) -> int:
-        """The number that a function writes through its last argument, an `unsigned int *`."""
+        """Return the number that a function writes through its last argument, an `unsigned int *`."""
         self.call(function, *arguments, self._uint_ref)
         value = self._uint.value
         if value == BLANK_UINT:
@@ -160,7 +160,7 @@ class Nvml:
         return value
 
     def ulong(self, function: str, *arguments: Any) -> int:
-        """The number that a function writes through its last argument, an `unsigned long long *`."""
+        """Return the number that a function writes through its last argument, an `unsigned long long *`."""
         self.call(function, *arguments, self._ulong_ref)
         value = self._ulong.value
         if value == BLANK_ULONG:
@@ -168,7 +168,7 @@ class Nvml:
         return value
 
     def text(self, function: str, *arguments: Any) -> str:
-        """The text that a function writes into a buffer given with its size."""
+        """Return the text that a function writes into a buffer given with its size."""
         self.call(function, *arguments, self._text, ctypes.c_uint(128))
         return self._text.value.decode("utf-8", "replace")
 

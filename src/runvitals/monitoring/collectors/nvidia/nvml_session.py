@@ -88,13 +88,13 @@ class NvmlSession:
 
 def _number(devices: list[NvidiaGpu], numbers: dict[str, int]) -> None:
     """Assign known GPUs their earlier index, and new ones their place, or the next index if it is taken."""
-    taken = set(numbers.values())
+    used = set(numbers.values())
     for device in devices:
         index = numbers.get(device.uuid)
         if index is None:
-            index = device.position if device.position not in taken else max(taken) + 1
+            index = device.position if device.position not in used else max(used) + 1
             numbers[device.uuid] = index
-            taken.add(index)
+            used.add(index)
         device.number(index)
 
 

@@ -40,7 +40,7 @@ class Paced:
         self._next_s = float("-inf")
 
     def due(self, mono_s: float) -> bool:
-        """Whether the call may be made again."""
+        """Return whether the call may be made again."""
         return mono_s >= self._next_s
 
     def begin(self) -> int:
@@ -71,16 +71,16 @@ class Retries:
         self.reason: str | None = None
 
     def due(self, mono_s: float) -> bool:
-        """Whether the reading may be tried again."""
+        """Return whether the reading may be tried again."""
         return mono_s >= self._backoff.until_s
 
-    def failed(self, mono_s: float, error: NvmlError, *, for_good: bool) -> None:
+    def note_failure(self, mono_s: float, error: NvmlError, *, for_good: bool) -> None:
         """Note a failure, and wait longer."""
-        self._backoff.failed(mono_s, MAX_BACKOFF_S if for_good else None)
+        self._backoff.note_failure(mono_s, MAX_BACKOFF_S if for_good else None)
         self.reason = error.reason
 
-    def worked(self) -> None:
+    def note_success(self) -> None:
         """Note a success, and stop waiting."""
         if self.reason is not None:
-            self._backoff.worked()
+            self._backoff.note_success()
             self.reason = None

@@ -24,7 +24,7 @@ _OTHERS = ("1002", "1d94", "1ded", "1e3e", "1ed5", "2057", "9999")
 
 
 def probe(scope: Scope) -> Collector:
-    """The collector of this machine's GPUs.
+    """Return the collector of this machine's GPUs.
 
     Whether the driver responds is found out later, in the thread that calls it: it may hang.
 

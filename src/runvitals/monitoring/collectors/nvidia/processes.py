@@ -110,7 +110,7 @@ class RunGpuProcesses:
         self.pids = self._processes.pids(mono_s)
 
     def has(self, number: int) -> bool:
-        """Whether a PID reported by the driver belongs to the run.
+        """Return whether a PID reported by the driver belongs to the run.
 
         Outside the host's PID namespace an equal PID counts only if that process has a GPU open: some drivers
         translate PIDs, most do not.
@@ -120,7 +120,7 @@ class RunGpuProcesses:
         return self._is_ours_on_host(number)
 
     def may_be_hidden(self) -> bool:
-        """Whether the driver may list a process of the run under another PID.
+        """Return whether the driver may list a process of the run under another PID.
 
         True if a process of the run has a GPU open, outside the host's PID namespace.
         """
@@ -298,7 +298,7 @@ class GpuProcessUsage:
 
 
 def opens_gpu(proc: str, pid: int) -> bool:
-    """Whether a process has an NVIDIA device open."""
+    """Return whether a process has an NVIDIA device open."""
     folder = f"{proc}/{pid}/fd"
     try:
         names = os.listdir(folder)

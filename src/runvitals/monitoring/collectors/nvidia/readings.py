@@ -153,9 +153,9 @@ def try_read(read: Callable[[float], dict[str, float]], backoff: Retries, mono_s
     except NvmlError as error:
         if error.code in DEVICE_GONE:
             raise
-        backoff.failed(mono_s, error, for_good=error.code in FOR_GOOD)
+        backoff.note_failure(mono_s, error, for_good=error.code in FOR_GOOD)
         return {}
-    backoff.worked()
+    backoff.note_success()
     return values
 
 
@@ -237,9 +237,9 @@ class NvmlReadings:
             except NvmlError as error:
                 if error.code in DEVICE_GONE:
                     raise
-                backoff.failed(self.mono_s, error, for_good=error.code in FOR_GOOD)
+                backoff.note_failure(self.mono_s, error, for_good=error.code in FOR_GOOD)
             else:
-                backoff.worked()
+                backoff.note_success()
 
     # -- read at every sample
 

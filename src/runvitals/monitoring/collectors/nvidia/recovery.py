@@ -14,7 +14,7 @@ _NEEDS = (
 
 
 def recovery_events(index: int, before: int, action: int) -> list[dict[str, object]]:
-    """The event for a change of the recovery action, if it is one.
+    """Return the event for a change of the recovery action, if it is one.
 
     >>> [event["text"] for event in recovery_events(14, 0, 1)]
     ['GPU 14 needs a reset of the GPU (recovery action Reset): its readings may be wrong']

@@ -116,7 +116,7 @@ class NvidiaSmi:
         self._update_facts(log, [card for card, _ in here])
 
     def _match(self, log: SmiLog, tick: Tick) -> list[tuple[SmiGpu, SmiGpuLog]]:
-        """The GPUs of the output, each with its state. Records events for GPUs that are lost or back.
+        """Return the GPUs of the output, each with its state. Records events for GPUs that are lost or back.
 
         A GPU keeps its index when one before it falls off the bus.
         """
@@ -127,8 +127,8 @@ class NvidiaSmi:
             if card is None and any(other.is_at(who) for other in self._cards.values()):
                 continue  # only its address: a known GPU that is lost, not a new one
             if card is None:
-                taken = {other.index for other in self._cards.values()}
-                card = self._cards[who] = SmiGpu(position if position not in taken else max(taken) + 1, who)
+                used = {other.index for other in self._cards.values()}
+                card = self._cards[who] = SmiGpu(position if position not in used else max(used) + 1, who)
             elif card.is_lost:
                 tick.events.append(_event("device_back", "info", card, "is back"))
             card.is_lost = False

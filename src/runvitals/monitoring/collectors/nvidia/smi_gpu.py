@@ -115,7 +115,7 @@ class SmiGpu:
         self._throttled = ThrottledTime()
 
     def is_at(self, address: str) -> bool:
-        """Whether the GPU has this PCI address."""
+        """Return whether the GPU has this PCI address."""
         return self.about.get("pci") == address
 
     def read(self, gpu: SmiGpuLog, moment_s: float, members: RunGpuProcesses) -> None:
@@ -213,7 +213,7 @@ class SmiGpu:
         self.missing.update((key_of(name), UNREPORTED) for name in REASONS if name not in reasons)
         seconds = self._throttled.seconds()
         self.counters.update((key, seconds[key]) for name in reasons if (key := key_of(name)) in seconds)
-        if sampled := [name for name in self._throttled.sampled() if name in reasons]:
+        if sampled := [name for name in self._throttled.sampled_reasons() if name in reasons]:
             self.about["throttle_sampled"] = sampled
 
     def _note_memory(self, gpu: SmiGpuLog, members: RunGpuProcesses) -> None:
@@ -280,7 +280,10 @@ class SmiGpu:
 
 
 def _value(text: str | None, unit: str) -> float | None:
-    """A field's number; None if it has none, "N/A", "[Unknown Error]", "GPU is lost" …, or is below 0."""
+    """Return a field's number.
+
+    None if it has none, "N/A", "[Unknown Error]", "GPU is lost" …, or is below 0.
+    """
     if text is None:
         return None
     if unit in _WORDS:
@@ -316,7 +319,7 @@ def _memory(fields: Mapping[str, str]) -> dict[str, float]:
 
 
 def identity(gpu: SmiGpuLog) -> str:
-    """Its UUID, or its PCI address if it has none."""
+    """Return its UUID, or its PCI address if it has none."""
     uuid = gpu.fields.get("uuid", "")
     return uuid if uuid.startswith("GPU-") else _address(gpu)
 

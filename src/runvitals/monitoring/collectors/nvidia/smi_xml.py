@@ -7,7 +7,7 @@ fetched.
 
 from __future__ import annotations
 
-from runvitals.monitoring.collectors.plumbing.excerpt import first_lines
+from runvitals.monitoring.collectors.plumbing.plain_text import first_lines
 
 _BEGIN, _END = "<nvidia_smi_log", "</nvidia_smi_log>"
 # Skipped elements: process names may not be well-formed; the others are unused, and most of the document.
@@ -72,7 +72,7 @@ def read(output: bytes) -> SmiLog:
 
 
 def _without(text: str, tag: str) -> str:
-    """The text without all elements of this name."""
+    """Return the text without all elements of this name."""
     begin, end = f"<{tag}>", f"</{tag}>"
     parts = text.split(begin)
     if len(parts) == 1:

@@ -67,7 +67,7 @@ class ThrottledTime:
         self._read_s: float | None = None
 
     def read_bits(self, nvml: Nvml, handle: object) -> int:
-        """The bits of the active reasons.
+        """Return the bits of the active reasons.
 
         Raises:
             NvmlError: the device does not report them.
@@ -101,8 +101,8 @@ class ThrottledTime:
             self._ahead_s[name] = self._seen_s[name] - seconds
         self._counted[name] = seconds + self._ahead_s.get(name, 0.0)
 
-    def sampled(self) -> list[str]:
-        """The reasons without a counter."""
+    def sampled_reasons(self) -> list[str]:
+        """Return the reasons without a counter."""
         return [] if self._read_s is None else [name for name in self._seen_s if name not in self._counted]
 
     def explain(self, why: str | None) -> dict[str, str]:
@@ -123,7 +123,7 @@ class ThrottledTime:
 
 
 def key_of(name: str) -> str:
-    """The end of the key of a reason."""
+    """Return the end of the key of a reason."""
     return f"throttle.{name}Seconds"
 
 

@@ -54,7 +54,7 @@ def visible(setting: str | None, gpus: Sequence[VisibleGpu], order: str | None =
 
 
 def named_slices(pids: Sequence[int], proc: str, gpus: Sequence[VisibleGpu]) -> set[str]:
-    """The UUIDs of the MIG slices to which the processes are restricted by name."""
+    """Return the UUIDs of the MIG slices to which the processes are restricted by name."""
     slices: set[str] = set()
     for pid in list(pids):
         setting = (environment(proc, pid) or {}).get("CUDA_VISIBLE_DEVICES", "")
@@ -82,7 +82,7 @@ def visible_to(pids: Sequence[int], proc: str, gpus: Sequence[VisibleGpu]) -> se
 
 
 def _find_named(word: str, gpus: Sequence[VisibleGpu], chosen: list[int | str]) -> int | str | None:
-    """The index of a GPU, or the UUID of a slice, that an entry refers to; None if it is invalid."""
+    """Return the index of a GPU, or the UUID of a slice, that an entry refers to; None if it is invalid."""
     if word.isdigit():
         position = int(word)
         return gpus[position].index if position < len(gpus) else None
@@ -101,7 +101,7 @@ def _find_named(word: str, gpus: Sequence[VisibleGpu], chosen: list[int | str]) 
 
 
 def environment(proc: str, pid: int) -> dict[str, str] | None:
-    """The environment that a process was started with; None if it cannot be read.
+    """Return the environment that a process was started with; None if it cannot be read.
 
     Changes that the process has made since are not visible, but a launcher's settings are.
     """

@@ -97,7 +97,7 @@ class XidEvents:
                 self._indices[handle.value] = index
 
     def take(self) -> list[dict[str, object]]:
-        """The events since the last call.
+        """Return the events since the last call.
 
         Raises:
             NvmlError: a device was lost, which invalidates the queue.
@@ -143,7 +143,7 @@ class CriticalErrors:
 
 
 def xid_event(index: int | None, xid: int) -> dict[str, object]:
-    """The event for an Xid error of a GPU (None: it is unknown which)."""
+    """Return the event for an Xid error of a GPU (None: it is unknown which)."""
     text = f"{_gpu(index)}: Xid {xid}, {XIDS.get(xid, 'see NVIDIA’s list of Xid errors')}"
     level = "warning" if xid in _OF_PROGRAMS else "error"
     return {"name": "gpu_xid", "level": level, "text": text, "xid": xid, **_about(index)}

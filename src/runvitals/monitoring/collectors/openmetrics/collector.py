@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def probe(scope: Scope) -> OpenMetrics:
-    """The configured endpoints, whether they respond or not: an exporter may start later.
+    """Return the configured endpoints, whether they respond or not: an exporter may start later.
 
     Raises:
         Absent: no endpoint is configured.

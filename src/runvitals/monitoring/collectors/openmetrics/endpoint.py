@@ -63,7 +63,7 @@ class MetricFilters:
         self._rules_of: dict[str, list[list[tuple[str, re.Pattern[str]]]]] = {}
 
     def keep(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether to keep a sample of this ``endpoint.metric`` with these labels."""
+        """Return whether to keep a sample of this ``endpoint.metric`` with these labels."""
         rules = self._rules_of.get(name)
         if rules is None:
             rules = [conditions for metric, conditions in self._rules if metric.search(name)]
@@ -174,8 +174,22 @@ class ExporterEndpoint:
     """
 
     __slots__ = (
-        "_address", "_backoff", "_bad_lines", "_cpu_s", "_facts_s", "_fault", "_filters", "_headers", "_hung",
-        "_known", "_next_s", "_reader", "_series", "_series_in_facts", "facts", "name",
+        "_address",
+        "_backoff",
+        "_bad_lines",
+        "_cpu_s",
+        "_facts_s",
+        "_fault",
+        "_filters",
+        "_headers",
+        "_heads",
+        "_hung",
+        "_next_s",
+        "_reader",
+        "_series",
+        "_series_in_facts",
+        "facts",
+        "name",
     )  # fmt: skip
 
     def __init__(
@@ -192,7 +206,7 @@ class ExporterEndpoint:
         self._filters = filters
         self._cpu_s = cpu_s
         self._series = NumberedSeries(name)
-        self._known = exposition.HeadCache()
+        self._heads = exposition.HeadCache()
         self._reader = BackgroundReader(self._read, EVERY_S, PATIENCE_S)
         self._next_s = self._facts_s = -INFINITY
         # Random, for many monitors may scrape the same exporter.
@@ -239,11 +253,11 @@ class ExporterEndpoint:
         try:
             self._scrape(scrape)
         except (http.HttpError, ValueError) as error:
-            self._backoff.failed(tick.mono_s)
+            self._backoff.note_failure(tick.mono_s)
             self._next_s = self._backoff.until_s
             self._fault = str(error)
             return
-        self._backoff.worked()
+        self._backoff.note_success()
         tick.gauges.update(scrape.gauges)
         tick.counters.update(scrape.counters)
         self._fault = "; ".join(self._notes(scrape))
@@ -252,7 +266,7 @@ class ExporterEndpoint:
 
     def _scrape(self, scrape: _Scrape) -> None:
         """Parse a response in pieces: one of many MB is never held in memory as a whole."""
-        parser = exposition.ExpositionParser(scrape.take, self._known, page=scrape.page)
+        parser = exposition.ExpositionParser(scrape.take, self._heads, page=scrape.page)
         response = http.get(self._address, self._headers, TIMEOUT_S, take=parser.feed)
         parser.end()
         page = scrape.page

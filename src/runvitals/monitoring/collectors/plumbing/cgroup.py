@@ -84,11 +84,14 @@ class Cgroup:
         self.pressure = pressure
 
     def memory_limit(self) -> Limit | None:
-        """The limit in bytes, which may be 0; None if none is set or all exceed the machine's memory."""
+        """Return the limit in bytes, which may be 0.
+
+        None if none is set or all exceed the machine's memory.
+        """
         return self._memory("memory.max", "memory.limit_in_bytes")
 
     def memory_high(self) -> Limit | None:
-        """The usage in bytes above which the kernel slows the processes down; None if none is set."""
+        """Return the usage in bytes above which the kernel slows the processes down; None if none is set."""
         return self._memory("memory.high", None)
 
     def _memory(self, file: str, file_of_v1: str | None) -> Limit | None:
@@ -107,7 +110,7 @@ class Cgroup:
         return best
 
     def cpu_limit(self) -> Limit | None:
-        """The quota in CPUs (1.5: one and a half), or None if none is set."""
+        """Return the quota in CPUs (1.5: one and a half), or None if none is set."""
         if self.cpu is None:
             return None
         best: Limit | None = None
@@ -118,7 +121,7 @@ class Cgroup:
         return best
 
     def allowed_cpus(self) -> frozenset[int] | None:
-        """The effective CPUs of the cpuset, within its ancestors' limits, or None without a cpuset."""
+        """Return the effective CPUs of the cpuset, within its ancestors' limits, or None without a cpuset."""
         if self.cpuset is None:
             return None
         names = (
@@ -135,7 +138,7 @@ class Cgroup:
 
 
 def locate(scope: Scope) -> Cgroup:
-    """The cgroup of the first watched process, else of this process, which runs in the same one."""
+    """Return the cgroup of the first watched process, else of this process, which runs in the same one."""
     pid = str(scope.pids[0]) if scope.pids and not scope.host_root else "self"
     text = read_text(scope.path(f"/proc/{pid}/cgroup")) or read_text(scope.path("/proc/self/cgroup")) or ""
     mounts = read_mounts(scope)
@@ -156,7 +159,7 @@ def locate(scope: Scope) -> Cgroup:
 
 
 def available_cpus(scope: Scope, cgroup: Cgroup) -> frozenset[int] | None:
-    """The CPUs that the watched processes may run on, or None if that is unknown.
+    """Return the CPUs that the watched processes may run on, or None if that is unknown.
 
     The affinity of a process is a subset of its cpuset, so on this machine affinity includes both. With
     another host root only the cpuset can be read.
@@ -195,7 +198,7 @@ def parse_cpu_list(text: str) -> frozenset[int]:
 
 
 def total_memory(scope: Scope) -> float:
-    """The machine's memory in bytes; infinity if /proc/meminfo cannot be read.
+    """Return the machine's memory in bytes; infinity if /proc/meminfo cannot be read.
 
     >>> total_memory(Scope()) / 2**30
     23.5
@@ -229,7 +232,7 @@ class OomKills:
             self._file = open_if_there(scope.path("/proc/vmstat"))
 
     def read(self) -> int | None:
-        """The current count; None if neither the cgroup nor the kernel has one."""
+        """Return the current count; None if neither the cgroup nor the kernel has one."""
         if self._file is None:
             return None
         data = b"\n" + self._file.read()
@@ -280,7 +283,7 @@ def _find_unified(mounts: Sequence[Mount], paths: dict[str, str]) -> Controller 
 
 
 def _v2(unified: Controller | None, name: str) -> Controller | None:
-    """The unified tree, if it has this controller.
+    """Return the unified tree, if it has this controller.
 
     It is also mounted beside v1 trees, with a line `0::/` and no controllers.
     """

@@ -63,8 +63,8 @@ class Child:
         except OSError as error:
             raise ToolFailed(f"{argv[0]} could not be started: {error.strerror}") from None
 
-    def ended(self) -> bool:
-        """Whether the program has ended. Processes that it started may still hold the pipe."""
+    def has_ended(self) -> bool:
+        """Return whether the program has ended. Processes that it started may still hold the pipe."""
         if not self.pid:
             return True
         try:
@@ -112,7 +112,7 @@ class Child:
         """Kill it, and wait up to 0.2 s for its end, so that no zombie is left."""
         self.kill(self.started_s)
         until_s = time.monotonic() + _REAP_S
-        while not self.ended() and time.monotonic() < until_s:
+        while not self.has_ended() and time.monotonic() < until_s:
             time.sleep(0.001)
 
     def _kill_group(self) -> None:
@@ -188,14 +188,14 @@ def _read(fd: int, most: int) -> bytes:
 
 
 def _has_writer(pipe: int) -> bool:
-    """Whether any process could still write into a pipe."""
+    """Return whether any process could still write into a pipe."""
     poll = select.poll()
     poll.register(pipe, select.POLLHUP)  # Linux reports it always, macOS only on request
     return not any(event & select.POLLHUP for _, event in poll.poll(0))
 
 
 def _main_line(text: bytes) -> str:
-    """The most informative line: the first one, or the last one of a Python traceback."""
+    """Return the most informative line: the first one, or the last one of a Python traceback."""
     lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
     if not lines:
         return ""

@@ -29,7 +29,7 @@ class CompositeSource:
         self.parts = parts
         self._backoffs = [Backoff(FIRST_PAUSE_S, MAX_PAUSE_S) for _ in parts]
         self._failures: dict[str, str] = {}
-        self.absent = self._absent()
+        self.absent = self._gather_absent()
         self.facts = self._facts()
 
     @property
@@ -52,11 +52,11 @@ class CompositeSource:
                 self._failures[part.name] = str(error)
             except (ToolFailed, OSError, ValueError) as error:
                 self._failures[part.name] = str(error)
-                backoff.failed(tick.mono_s)
+                backoff.note_failure(tick.mono_s)
             else:
                 self._failures.pop(part.name, None)
-                backoff.worked()
-        if (absent := self._absent()) != self.absent:
+                backoff.note_success()
+        if (absent := self._gather_absent()) != self.absent:
             self.absent = absent
         if (facts := self._facts()) != self.facts:
             self.facts = facts
@@ -70,7 +70,7 @@ class CompositeSource:
             if close is not None:
                 close()
 
-    def _absent(self) -> dict[str, str]:
+    def _gather_absent(self) -> dict[str, str]:
         """Name what the parts lack, and the parts that fail."""
         absent: dict[str, str] = {}
         for part in self.parts:
@@ -79,7 +79,7 @@ class CompositeSource:
         return {**absent, **self._failures}
 
     def _facts(self) -> dict[str, object]:
-        """The facts of all parts; the first part wins where several report the same name."""
+        """Return the facts of all parts; the first part wins where several report the same name."""
         facts: dict[str, object] = {}
         for part in self.parts:
             for name, value in (getattr(part, "facts", None) or {}).items():

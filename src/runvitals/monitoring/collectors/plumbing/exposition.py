@@ -85,7 +85,7 @@ class Exposition:
         self._kinds: dict[str, str] = {}
 
     def kind(self, name: str) -> str:
-        r"""The kind of the samples of this name.
+        r"""Return the kind of the samples of this name.
 
         COUNTER (running totals: counters, and the buckets, sums and counts of histograms and summaries),
         CREATED (start time of a counter), or GAUGE.
@@ -102,7 +102,7 @@ class Exposition:
         return kind
 
     def family(self, name: str) -> ExpositionFamily | None:
-        """The family of the samples of this name, or None if no comment describes one."""
+        """Return the family of the samples of this name, or None if no comment describes one."""
         family = self.families.get(name)
         if family is not None and family.type != "unknown":
             return family
@@ -131,7 +131,7 @@ class Exposition:
         return GAUGE
 
     def _has_created(self, stem: str) -> bool:
-        """Whether a family of this name may have ``_created``.
+        """Return whether a family of this name may have ``_created``.
 
         In format 0.0.4, a counter's name ends in ``_total``.
         """
@@ -206,7 +206,7 @@ class ExpositionParser:
     """
 
     __slots__ = (
-        "_known",
+        "_heads",
         "_number",
         "_over",
         "_rest",
@@ -227,7 +227,7 @@ class ExpositionParser:
         self.page = Exposition() if page is None else page
         self.taken = 0
         self._take = take
-        self._known = heads or HeadCache()
+        self._heads = heads or HeadCache()
         self._ticks_per_second = 1.0 if openmetrics else 1000.0
         self._number = 0
         self._rest = b""
@@ -281,7 +281,7 @@ class ExpositionParser:
             if line[0] == "#":
                 _comment(page, line)
                 return
-            sample = _sample(line, self._ticks_per_second, self._known)
+            sample = _sample(line, self._ticks_per_second, self._heads)
         except ValueError as error:
             _note_bad(page, self._number, line, str(error))
             return
@@ -342,7 +342,7 @@ def _sample(line: str, ticks_per_second: float, heads: HeadCache) -> ExpositionS
 
 
 def _new_sample(line: str, ticks_per_second: float) -> tuple[ExpositionSample, int]:
-    """The sample of a line, and the index where its name and labels end."""
+    """Return the sample of a line, and the index where its name and labels end."""
     labels: dict[str, str] = {}
     brace = line.find("{")
     hash_sign = line.find(" # ")
@@ -362,7 +362,7 @@ def _new_sample(line: str, ticks_per_second: float) -> tuple[ExpositionSample, i
 
 
 def _numbers(line: str, at: int) -> list[str]:
-    """The value and the time, if any, without an exemplar behind them."""
+    """Return the value and the time, if any, without an exemplar behind them."""
     return line[at:].partition("#")[0].split()
 
 
@@ -425,7 +425,7 @@ def _labels(line: str, at: int, labels: dict[str, str]) -> tuple[str, int]:
 
 
 def _next_label(line: str, at: int) -> int:
-    """The index behind the comma between two labels, or of the closing brace."""
+    """Return the index behind the comma between two labels, or of the closing brace."""
     at = _skip(line, at, " \t")
     sign = line[at : at + 1]
     if sign == ",":
@@ -442,7 +442,7 @@ def _skip(line: str, at: int, signs: str) -> int:
 
 
 def _read_quoted(line: str, at: int) -> tuple[str, int]:
-    """The text in the quotes that open at `at`, and the index behind them."""
+    """Return the text in the quotes that open at `at`, and the index behind them."""
     start = at + 1
     end = line.find('"', start)
     while end >= 0 and _is_escaped(line, start, end):

@@ -72,7 +72,7 @@ class HttpAddress:
         authority, target = rest[:end], rest[end:].partition("#")[0]
         self.target = target if target.startswith("/") else f"/{target}"
         user, _, self.host_header = authority.rpartition("@")
-        self.user = unquoted(user)
+        self.user = unquote(user)
         self.host, self.port = self._host_and_port(url)
         if any(ord(letter) <= 32 or ord(letter) > 126 for letter in self.host_header + self.target):
             raise ValueError(
@@ -87,7 +87,7 @@ class HttpAddress:
         default = 443 if self.scheme == "https" else 80
         host, colon, port = self.host_header, "", ""
         if self.scheme == "http+unix":
-            host = unquoted(host)
+            host = unquote(host)
         elif host.startswith("["):
             host, _, port = host[1:].partition("]")
             colon, port = port[:1], port[1:]
@@ -161,7 +161,7 @@ def get(
         raise HttpError(f"{address} cannot be read: {_reason(error)}") from None
 
 
-def unquoted(text: str) -> str:
+def unquote(text: str) -> str:
     """Decode percent-encoding (``%2F``).
 
     Raises:
@@ -314,7 +314,7 @@ class _ResponseReader:
         return int(words[1][:_MAX_DIGITS]), headers
 
     def _body(self, headers: Mapping[str, str]) -> Iterator[bytes]:
-        """The pieces of the body as they arrive."""
+        """Yield the pieces of the body as they arrive."""
         length = headers.get("content-length", "")
         if "chunked" in headers.get("transfer-encoding", "").lower():
             while size := self._chunk_size():

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from runvitals.base import json_codec
-from runvitals.monitoring.collectors.plumbing.excerpt import first_lines
-from runvitals.monitoring.collectors.plumbing.plain_text import text_of
+from runvitals.monitoring.collectors.plumbing.plain_text import first_lines, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def find(output: bytes) -> Any:
 
 
 def _starts(text: str) -> Iterator[int]:
-    """The positions of the first opening brackets, in order: where JSON may begin."""
+    """Yield the positions of the first opening brackets, in order: where JSON may begin."""
     brace, bracket = text.find("{"), text.find("[")
     for _ in range(MAX_BRACKETS):
         if brace >= 0 and not 0 <= bracket < brace:

@@ -42,11 +42,11 @@ class ExpectedReadings:
         seen.newer.update(names)
 
     def missing(self, device: int) -> list[str]:
-        """The readings of a device that are missing."""
+        """Return the readings of a device that are missing."""
         return [name for name in self._names if self.lacks(device, name)]
 
     def lacks(self, device: int, name: str) -> bool:
-        """Whether a reading of a device is missing, also one that is not among the names."""
+        """Return whether a reading of a device is missing, also one that is not among the names."""
         seen = self._seen.get(device)
         return seen is None or (name not in seen.newer and name not in seen.older)
 

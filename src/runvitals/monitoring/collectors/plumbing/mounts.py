@@ -27,7 +27,7 @@ class Mount:
 
 
 def read_mounts(scope: Scope) -> list[Mount]:
-    """The mounts visible to this process, oldest first; empty if /proc/self/mountinfo cannot be read.
+    """Return the mounts visible to this process, oldest first; empty if /proc/self/mountinfo cannot be read.
 
     With a host root, ``DIR/proc/self`` is still this process; if the host's root is mounted at DIR in our
     namespace, the mount points are valid as they are. In a copied tree, as a test writes one, they are the
@@ -58,7 +58,7 @@ def mount_of(mounts: Sequence[Mount], path: str) -> Mount | None:
 
 
 def within(path: str, folder: str) -> bool:
-    """Whether a path is a folder or is inside of it, by whole names: /home2 is not within /home."""
+    """Return whether a path is a folder or is inside of it, by whole names: /home2 is not within /home."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 

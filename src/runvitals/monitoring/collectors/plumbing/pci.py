@@ -49,7 +49,7 @@ def cards(scope: Scope) -> Mapping[str, list[PciDevice]]:
 
 
 def normal(address: str) -> str:
-    """A PCI address as sysfs writes it, "" if it is invalid.
+    """Return a PCI address as sysfs writes it, "" if it is invalid.
 
     Tools write a domain of eight digits or none, and capital letters.
 

@@ -79,7 +79,7 @@ class ProcessTree:
         return [pair for pair in self._find_related(self._pids(), pids) if pair[0] not in members]
 
     def parent_of(self, pid: int) -> int | None:
-        """The parent's PID, or None if there is no such process."""
+        """Return the parent's PID, or None if there is no such process."""
         # "pid (name) state ppid …": the name may contain spaces and parentheses, so search for the last ")".
         text = read_text(f"{self._proc}/{pid}/stat")
         if text is None:
@@ -110,7 +110,7 @@ class ProcessTree:
         return list(parents_of_new.items())
 
     def _of_our_sessions(self, candidates: Iterable[int], members: Container[int]) -> list[int]:
-        """The PIDs that are alive and in a session of the tree, or lead their own session.
+        """Return the PIDs that are alive and in a session of the tree, or lead their own session.
 
         getsid() costs 0.5 µs, reading the parent 10 µs. On a busy host most new processes are not ours, or
         have already ended.

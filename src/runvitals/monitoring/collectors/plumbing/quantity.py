@@ -42,7 +42,9 @@ _GREATEST = 1e30
 
 
 def split(text: str) -> tuple[float, str] | None:
-    """A number and its unit, without surrounding whitespace and brackets; None if the text is not a quantity.
+    """Return a number and its unit, without surrounding whitespace and brackets.
+
+    None if the text is not a quantity.
 
     Example:
         >>> split("1300MHz"), split(" .97 %"), split("(800Mhz)"), split("7")
@@ -75,7 +77,7 @@ def split(text: str) -> tuple[float, str] | None:
 
 
 def _digits(text: str, start: int) -> str:
-    """The digits from an index on."""
+    """Return the digits from an index on."""
     end = start
     while text[end : end + 1] in _DIGITS:
         end += 1
@@ -83,7 +85,7 @@ def _digits(text: str, start: int) -> str:
 
 
 def is_code(value: float) -> bool:
-    """Whether a number is a code for "no value", which must not be added to others.
+    """Return whether a number is a code for "no value", which must not be added to others.
 
     >>> is_code(4294967295.0), is_code(65535.0)
     (True, False)
@@ -92,7 +94,7 @@ def is_code(value: float) -> bool:
 
 
 def whole(text: object, most: int) -> int | None:
-    """An integer from 0 to `most`, written with digits only; None for any other text, however long.
+    """Return an integer from 0 to `most`, written with digits only; None for any other text, however long.
 
     >>> whole(" 7", 9999), whole("²", 9999), whole("9" * 5000, 9999), whole("-1", 9999)
     (7, None, None, None)
@@ -105,7 +107,9 @@ def whole(text: object, most: int) -> int | None:
 
 
 def heading(title: str) -> tuple[str, str]:
-    """The name in the heading of a column, in lower case, and the unit in brackets behind it; "" without one.
+    """Return the name in the heading of a column, in lower case, and the unit in brackets behind it.
+
+    "" without one.
 
     Example:
         >>> heading("VRAM Total Memory (B)"), heading("GPU Core Temperature (Celsius Degree)")

@@ -46,7 +46,7 @@ class RunProcesses:
                 self._tree = None
 
     def pids(self, mono_s: float) -> set[int]:
-        """The ids of those that are alive. Costs 2 µs, plus 2 µs for each process."""
+        """Return the ids of those that are alive. Costs 2 µs, plus 2 µs for each process."""
         attached = set(self._scope.pids)
         if self._tree is None:
             return attached
@@ -63,7 +63,7 @@ class RunProcesses:
 
 
 def total_of(sizes: Iterable[float | None]) -> float | None:
-    """The sum; None if one of them is unknown: the sum of the others would look complete."""
+    """Return the sum; None if one of them is unknown: the sum of the others would look complete."""
     total = 0.0
     for size in sizes:
         if size is None:

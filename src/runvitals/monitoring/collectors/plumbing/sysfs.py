@@ -21,7 +21,7 @@ class SysfsLevel:
         self._factor = factor
 
     def read(self) -> float | None:
-        """The number now; None if the driver returns an error: the device is asleep or lost."""
+        """Return the number now; None if the driver returns an error: the device is asleep or lost."""
         try:
             return float(self._file.read()) * self._factor
         except (OSError, ValueError):
@@ -45,7 +45,7 @@ class SysfsRate:
         self._mono_s = 0.0
 
     def of(self, total: float | None, mono_s: float) -> float | None:
-        """The rate since the last total; None without one, or if the total fell, which is a reset."""
+        """Return the rate since the last total; None without one, or if the total fell, which is a reset."""
         last, since_s = self._last, mono_s - self._mono_s
         self._last, self._mono_s = total, mono_s
         if total is None or last is None or since_s <= 0.0 or total < last:
@@ -54,7 +54,7 @@ class SysfsRate:
 
 
 def first(folder: str, names: Iterable[str], factor: float = 1.0) -> SysfsLevel | None:
-    """The first of these files that exists and can be read."""
+    """Return the first of these files that exists and can be read."""
     for name in names:
         file = open_if_there(f"{folder}/{name}")
         if file is not None:
@@ -63,7 +63,7 @@ def first(folder: str, names: Iterable[str], factor: float = 1.0) -> SysfsLevel 
 
 
 def names(folder: str) -> list[str]:
-    """The names in a folder, sorted; [] if it does not exist."""
+    """Return the names in a folder, sorted; [] if it does not exist."""
     try:
         return sorted(os.listdir(folder))
     except OSError:  # no such class of devices on this machine
@@ -71,14 +71,14 @@ def names(folder: str) -> list[str]:
 
 
 def hwmon(device: str) -> str | None:
-    """The sensors' folder of a device."""
+    """Return the sensors' folder of a device."""
     numbers = [name.removeprefix("hwmon") for name in names(f"{device}/hwmon")]
     numbers_of_folders = [int(number) for number in numbers if number.isdigit()]
     # The first one is the card's. i915 has more for the tiles.
     return f"{device}/hwmon/hwmon{min(numbers_of_folders)}" if numbers_of_folders else None
 
 
-def labelled(sensors: str, kind: str, label: str) -> str | None:
+def find_labelled(sensors: str, kind: str, label: str) -> str | None:
     """The sensor of a kind ("temp", "energy") with this label, as the prefix of its file names: "temp2"."""
     for name in names(sensors):
         if name.startswith(kind) and name.endswith("_label") and read_text(f"{sensors}/{name}") == label:
@@ -87,7 +87,7 @@ def labelled(sensors: str, kind: str, label: str) -> str | None:
 
 
 def link_name(path: str) -> str:
-    """The last path component of a link's target, "" if there is no link."""
+    """Return the last path component of a link's target, "" if there is no link."""
     try:
         return os.path.basename(os.readlink(path))
     except OSError:

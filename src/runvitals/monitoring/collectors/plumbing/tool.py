@@ -10,8 +10,8 @@ from __future__ import annotations
 from runvitals.base.backoff import Backoff
 from runvitals.monitoring.collectors.base import Every
 from runvitals.monitoring.collectors.plumbing.child import Child, ToolFailed
-from runvitals.monitoring.collectors.plumbing.excerpt import MAX_LINES, first_lines
 from runvitals.monitoring.collectors.plumbing.executables import find
+from runvitals.monitoring.collectors.plumbing.plain_text import MAX_LINES, first_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Tool:
         return self._child is not None
 
     def output(self, mono_s: float) -> bytes | None:
-        """The output of a command that has exited since the last call, else None.
+        """Return the output of a command that has exited since the last call, else None.
 
         Starts the next one when it is due. Costs 10 µs while a command runs, 0.5 ms when one is started.
 
@@ -102,7 +102,7 @@ class Tool:
 
     def _collect(self, child: Child, mono_s: float) -> bytes | None:
         # In this order, so that output printed between the two calls is read as well.
-        ended = child.ended()
+        ended = child.has_ended()
         self._output += child.read(self.limit_bytes + 1 - len(self._output))
         output = bytes(self._output)
         if len(output) > self.limit_bytes:
@@ -155,7 +155,7 @@ class StreamingTool:
         self._failure = ""
 
     def lines(self, mono_s: float) -> list[bytes]:
-        """The complete lines printed since the last call, without line endings.
+        """Return the complete lines printed since the last call, without line endings.
 
         Starts the program if it is not running: 1, 2, 4 … 60 s after the last one ended.
 
@@ -176,7 +176,10 @@ class StreamingTool:
         return lines
 
     def reject(self, lines: Sequence[bytes]) -> ToolFailed:
-        """The error to raise if none of the lines can be parsed; it stands until other lines arrive."""
+        """Return the error to raise if none of the lines can be parsed.
+
+        It stands until other lines arrive.
+        """
         excerpt = first_lines(b"\n".join(lines))
         self._failure = f"{self.argv[0]}: cannot parse the output: {excerpt}"
         return ToolFailed(self._failure)
@@ -196,7 +199,7 @@ class StreamingTool:
                 self._start(mono_s)
             return []
         child = self._child
-        ended = child.ended()
+        ended = child.has_ended()
         lines = self._complete(child.read(self.limit_bytes))
         if len(self._rest) > self.limit_bytes:
             child.kill(mono_s)
@@ -230,13 +233,16 @@ class StreamingTool:
     def _pause(self, mono_s: float, child: Child | None) -> None:
         self._child = None
         if child is not None and mono_s - child.started_s > LONG_LIFE_S:
-            self._backoff.worked()
-        self._backoff.failed(mono_s)
+            self._backoff.note_success()
+        self._backoff.note_failure(mono_s)
 
 
 def _has_ended(killed: Child | None, mono_s: float, program: str) -> bool:
-    """Whether a killed child has ended. While one is stuck in a driver, another would get stuck too."""
-    if killed is None or killed.killed_s is None or killed.ended():
+    """Return whether a killed child has ended.
+
+    While one is stuck in a driver, another would get stuck too.
+    """
+    if killed is None or killed.killed_s is None or killed.has_ended():
         return True
     waited_s = mono_s - killed.killed_s
     if waited_s > DYING_S:

@@ -59,7 +59,7 @@ class TpuChip:
 
 
 def find_chips(scope: Scope) -> list[TpuChip]:
-    """The chips, ordered by their device nodes; [] if there are none or they are not visible.
+    """Return the chips, ordered by their device nodes; [] if there are none or they are not visible.
 
     PCI is read only on machines of Google Cloud, since it takes 8 µs a device.
     """
@@ -95,7 +95,7 @@ def accel_nodes(scope: Scope) -> list[str]:
 
 
 def users(chips: Iterable[TpuChip], pids: Iterable[int], proc: str = "/proc") -> set[str]:
-    """The nodes that any of the processes has open."""
+    """Return the nodes that any of the processes has open."""
     nodes = {chip.node for chip in chips if chip.node}
     used: set[str] = set()
     for pid in pids:

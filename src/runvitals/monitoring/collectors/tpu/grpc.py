@@ -297,7 +297,7 @@ def _remove_padding(flags: int, payload: bytes) -> bytes:
 
 
 def _message(headers: Mapping[str, str], body: bytes) -> bytes:
-    """The single message in a response body.
+    """Return the single message in a response body.
 
     Raises:
         GrpcRejected: the trailers contain an error status.

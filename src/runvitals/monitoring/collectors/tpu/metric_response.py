@@ -69,8 +69,8 @@ class TpuDistribution:
         self.mean = mean
         self.bounds = list(bounds)
         # Empty buckets at the end may be omitted.
-        held = [max(0.0, each) for each in counts[: len(self.bounds) + 1]]
-        self.counts = held + [0.0] * (len(self.bounds) + 1 - len(held))
+        positive = [max(0.0, each) for each in counts[: len(self.bounds) + 1]]
+        self.counts = positive + [0.0] * (len(self.bounds) + 1 - len(positive))
         self.largest = largest
 
     def percentile(self, percent: float) -> float | None:
@@ -96,7 +96,7 @@ class TpuDistribution:
         return self._edges(len(self.counts) - 1)[1]
 
     def plus(self, other: TpuDistribution) -> TpuDistribution | None:
-        """The sum of both; None if their buckets differ."""
+        """Return the sum of both; None if their buckets differ."""
         if self.bounds != other.bounds:
             return None
         count = self.count + other.count
@@ -106,7 +106,7 @@ class TpuDistribution:
         return TpuDistribution(count, mean, self.bounds, counts, largest)
 
     def since(self, earlier: TpuDistribution) -> TpuDistribution:
-        """The values added since an earlier state; all of them if the program restarted in between."""
+        """Return the values added since an earlier state; all of them if the program restarted in between."""
         count = self.count - earlier.count
         counts = [now - then for now, then in zip(self.counts, earlier.counts, strict=False)]
         if self.bounds != earlier.bounds or count < 0 or any(each < 0 for each in counts):
@@ -115,15 +115,15 @@ class TpuDistribution:
         return TpuDistribution(count, mean, self.bounds, counts)
 
     def _edges(self, position: int) -> tuple[float, float]:
-        """The bounds of a bucket. The outer bounds of the first and last bucket are estimated."""
+        """Return the bounds of a bucket. The outer bounds of the first and last bucket are estimated."""
         lower = self.bounds[position - 1] if position else min(0.0, self.bounds[0])
         if position < len(self.bounds):
             return lower, self.bounds[position]
         return lower, lower if self.largest is None else max(lower, self.largest)
 
 
-def supported(message: bytes) -> list[str]:
-    """The metric names in a response of ListSupportedMetrics.
+def supported_metrics(message: bytes) -> list[str]:
+    """Return the metric names in a response of ListSupportedMetrics.
 
     Raises:
         WireError: the response is invalid.
@@ -138,7 +138,7 @@ def supported(message: bytes) -> list[str]:
 
 
 def readings(message: bytes) -> list[TpuReading]:
-    """The readings in a response of GetRuntimeMetric.
+    """Return the readings in a response of GetRuntimeMetric.
 
     Raises:
         WireError: the response is invalid.
@@ -171,7 +171,7 @@ def _reading(message: bytes) -> TpuReading:
 
 
 def _attribute(message: bytes, depth: int = 0) -> dict[str, LabelValue]:
-    """A key and its value; for nested lists, all keys and values in them."""
+    """Return a key and its value; for nested lists, all keys and values in them."""
     key = ""
     labels: dict[str, LabelValue] = {}
     value: LabelValue | None = None
@@ -196,20 +196,20 @@ def _scalar(field: Field) -> LabelValue | None:
     if (number, kind) == (1, protobuf.LENGTH):
         return _text(content)
     if isinstance(content, int) and number in (2, 3):
-        return bool(content) if number == 2 else protobuf.signed(content)
+        return bool(content) if number == 2 else protobuf.to_signed(content)
     if (number, kind) == (4, protobuf.FIXED64):
         return protobuf.read_double(_bytes(content))
     return None
 
 
 def _value(message: bytes) -> float | None:
-    """The finite number of a gauge or counter; None for a text."""
+    """Return the finite number of a gauge or counter; None for a text."""
     value: float | None = None
     for number, kind, content in protobuf.fields(message):
         if (number, kind) == (1, protobuf.FIXED64):
             value = protobuf.read_double(_bytes(content))
         elif isinstance(content, int) and number == 2:
-            value = float(protobuf.signed(content))
+            value = float(protobuf.to_signed(content))
     return value if value is not None and value - value == 0.0 else None
 
 
@@ -220,9 +220,9 @@ def _distribution(message: bytes) -> TpuDistribution:
     for number, kind, content in protobuf.fields(message):
         if isinstance(content, int):
             if number == 1:
-                count = protobuf.signed(content)
+                count = protobuf.to_signed(content)
             elif number == 7:
-                counts.append(protobuf.signed(content))
+                counts.append(protobuf.to_signed(content))
         elif kind == protobuf.FIXED64 and number == 2:
             mean = protobuf.read_double(content)
         elif kind == protobuf.FIXED64 and number == 4:
@@ -236,7 +236,7 @@ def _distribution(message: bytes) -> TpuDistribution:
 
 
 def _bounds(message: bytes) -> list[float]:
-    """The bounds of the buckets: exponential, explicit or linear."""
+    """Return the bounds of the buckets: exponential, explicit or linear."""
     for number, kind, content in protobuf.fields(message):
         if kind != protobuf.LENGTH:
             continue

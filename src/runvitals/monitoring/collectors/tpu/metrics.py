@@ -41,7 +41,7 @@ PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p999": 99.9}
 
 
 def label(labels: Mapping[str, LabelValue]) -> str:
-    """The part of a key for a reading's labels.
+    """Return the part of a key for a reading's labels.
 
     A buffer's size, a core and its index, or the first label; "" if there are none.
 

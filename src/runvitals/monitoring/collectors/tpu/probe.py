@@ -23,7 +23,7 @@ SIGNS = (
 
 
 def probe(scope: Scope) -> Tpu:
-    """The TPUs of this host.
+    """Return the TPUs of this host.
 
     Raises:
         Absent: no TPU was found; the message says what to do.

@@ -48,7 +48,7 @@ class TpuRuntime:
         self._offer_at_s = float("-inf")
 
     def read(self, names: Iterable[str], mono_s: float) -> dict[str, list[TpuReading]]:
-        """The readings of those metrics that the program offers; {} if it does not respond."""
+        """Return the readings of those metrics that the program offers; {} if it does not respond."""
         if mono_s < self._retry_at_s:
             return {}
         try:
@@ -64,7 +64,7 @@ class TpuRuntime:
         except (GrpcError, GrpcRejected, protobuf.Malformed) as error:
             self._fail(error, mono_s)
             return {}
-        self._backoff.worked()
+        self._backoff.note_success()
         self.failure = ""
         return by_metric
 
@@ -76,7 +76,7 @@ class TpuRuntime:
             self._retry_at_s = mono_s + RETRY_S
         else:
             # A timeout delays the other programs' readings by two seconds.
-            self._backoff.failed(mono_s)
+            self._backoff.note_failure(mono_s)
             self._retry_at_s = self._backoff.until_s
 
     def close(self) -> None:
@@ -84,10 +84,12 @@ class TpuRuntime:
         self._connection.close()
 
     def _supported_metrics(self) -> frozenset[str] | None:
-        """The names of its metrics; None if an older runtime does not list them."""
+        """Return the names of its metrics; None if an older runtime does not list them."""
         try:
             return frozenset(
-                metric_response.supported(self._connection.call(SERVICE + "ListSupportedMetrics", b""))
+                metric_response.supported_metrics(
+                    self._connection.call(SERVICE + "ListSupportedMetrics", b"")
+                )
             )
         except GrpcRejected as refused:
             if refused.status in (UNIMPLEMENTED, NOT_FOUND):

@@ -31,7 +31,7 @@ INVENTORY_EVERY_S = 60.0
 
 
 def open_trainium(scope: Scope, monitor: str | None) -> Trainium:
-    """The collector, with the programs that are on this machine.
+    """Return the collector, with the programs that are on this machine.
 
     Args:
         scope: what the collector is to observe.
@@ -252,7 +252,7 @@ def _errors(report: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _has_errors(folder: str) -> bool:
-    """Whether the driver has files with error counts. Looks only for their names."""
+    """Return whether the driver has files with error counts. Looks only for their names."""
     return any(
         os.path.exists(f"{device.folder}/stats/hardware/{kind}")
         for device in sysfs.find_devices(folder)

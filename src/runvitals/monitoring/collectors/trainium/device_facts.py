@@ -31,7 +31,7 @@ def describe(
     listed: Sequence[Mapping[str, Any]],
     own: RunProcessFilter,
 ) -> dict[str, object]:
-    """The fact `trainium`; {} if nothing is known yet.
+    """Return the fact `trainium`; {} if nothing is known yet.
 
     The devices are in `neuron_devices`. The numbers in keys, `trn.{core}`, are core numbers.
 

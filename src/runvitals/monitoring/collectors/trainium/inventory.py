@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runvitals.monitoring.collectors.plumbing import lenient_json, pci
-from runvitals.monitoring.collectors.plumbing.excerpt import first_lines
+from runvitals.monitoring.collectors.plumbing.plain_text import first_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def parse(output: bytes) -> list[dict[str, Any]]:
 
 
 def _devices(document: Any) -> Iterator[dict[str, Any]]:
-    """The device objects, however deep in lists and objects: of instances, of UltraServers."""
+    """Yield the device objects, however deep in lists and objects: of instances, of UltraServers."""
     if isinstance(document, dict) and isinstance(document.get("neuron_device"), int):
         yield document
     elif isinstance(document, (dict, list)):

@@ -1,4 +1,4 @@
-"""The folders where the Neuron programs are installed."""
+"""The folder where the Neuron programs are installed: apart, so that the probe loads nothing else."""
 
 from __future__ import annotations
 

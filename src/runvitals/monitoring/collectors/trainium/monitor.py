@@ -56,7 +56,7 @@ class NeuronMonitor:
         self._stream = StreamingTool(self._argv, MAX_LINE_LENGTH)
 
     def reports(self, mono_s: float) -> list[dict[str, Any]]:
-        """The reports since the last call, as returned by `report.parse`; usually one or none.
+        """Return the reports since the last call, as returned by `report.parse`; usually one or none.
 
         Raises:
             ToolFailed: it could not be started, exited, or printed nothing for too long. It is restarted 1,
@@ -90,7 +90,7 @@ class NeuronMonitor:
 
 
 def configuration(period_s: float) -> dict[str, Any]:
-    """A configuration that reports everything about all processes and devices.
+    """Return a configuration that reports everything about all processes and devices.
 
     Example:
         >>> configuration(1.0)["period"], configuration(1.0)["system_metrics"]

@@ -17,7 +17,7 @@ SYSFS = "/sys/devices/virtual/neuron_device"
 
 
 def probe(scope: Scope) -> Trainium:
-    """The collector of this instance's devices.
+    """Return the collector of this instance's devices.
 
     Raises:
         Absent: there is neither a driver nor a program; the message says where it looked.

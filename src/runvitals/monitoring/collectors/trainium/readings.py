@@ -37,11 +37,11 @@ class HeldReadings:
         self._held: dict[object, dict[str, tuple[float, Any]]] = {}
 
     def take(self, entries: Iterable[Process], mono_s: float) -> list[dict[str, Any]]:
-        """The entries of a report, each with all its current sections.
+        """Return the entries of a report, each with all its current sections.
 
         A process that is not in the report has ended. A group with an error has no numbers.
         """
-        held: dict[object, dict[str, tuple[float, Any]]] = {}
+        readings: dict[object, dict[str, tuple[float, Any]]] = {}
         complete = []
         for entry in entries:
             identity = source(entry)
@@ -57,16 +57,16 @@ class HeldReadings:
                     or any(name in errors for name in names)
                 ):
                     del sections[section]
-            held[identity] = sections
+            readings[identity] = sections
             process = {name: entry[name] for name in ("pid", "tag") if name in entry}
             process.update((section, values) for section, (_, values) in sections.items())
             complete.append(process)
-        self._held = held
+        self._held = readings
         return complete
 
 
 def source(process: Process) -> object:
-    """The identity of a process: its PID, or the id that neuron-rtd reported instead."""
+    """Return the identity of a process: its PID, or the id that neuron-rtd reported instead."""
     return process.get("pid", ("tag", process.get("tag")))
 
 
@@ -109,7 +109,7 @@ def write_run(gauges: dict[str, float], processes: Iterable[Process]) -> None:
 
 
 def cores_of(process: Process) -> list[int]:
-    """The cores that a process uses, or has memory on."""
+    """Return the cores that a process uses, or has memory on."""
     busy = {core for core, numbers in process.get("cores", {}).items() if numbers.get("utilization")}
     uses = process.get("memory", {}).get("core_uses", {})
     return sorted(busy | {core for core, sizes in uses.items() if any(sizes.values())})
@@ -184,7 +184,7 @@ def _add(gauges: dict[str, float], key: str, value: float) -> None:
 
 
 def _sum(values: Iterable[float]) -> float:
-    """The sum; if one is a code for "no value", that code, which the monitor recognizes."""
+    """Return the sum; if one is a code for "no value", that code, which the monitor recognizes."""
     numbers = list(values)
     return next((value for value in numbers if is_code(value)), None) or sum(numbers)
 

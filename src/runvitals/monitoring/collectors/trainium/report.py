@@ -144,7 +144,7 @@ def _process(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cores(group: dict[str, Any]) -> dict[int, dict[str, Any]]:
-    """The cores.
+    """Return the cores.
 
     Every process lists all cores of the machine, so this takes most of the time: 3 µs a core.
     """
@@ -169,7 +169,7 @@ def _cores(group: dict[str, Any]) -> dict[int, dict[str, Any]]:
 
 
 def _physical(group: dict[str, Any]) -> dict[int, float]:
-    """The physical cores of a logical one, listed as `nc_v3.0` in a key such as `v3d`."""
+    """Return the physical cores of a logical one, listed as `nc_v3.0` in a key such as `v3d`."""
     uses: dict[int, float] = {}
     for name, numbers in group.items():
         index = _index(name.rpartition(".")[2])
@@ -270,7 +270,7 @@ def _pods(group: dict[str, Any]) -> dict[str, dict[int, Any]]:
 
 
 def _group(groups: dict[str, Any], names: tuple[str, ...], errors: dict[str, str]) -> dict[str, Any]:
-    """A group, under the first of its names that exists.
+    """Return a group, under the first of its names that exists.
 
     For a group with an error, record the error and return {}: its numbers are zeros that were not measured.
     """
@@ -285,13 +285,13 @@ def _group(groups: dict[str, Any], names: tuple[str, ...], errors: dict[str, str
 
 
 def _periods(sections: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """The measured period of each section's group, if reported."""
+    """Return the measured period of each section's group, if reported."""
     periods = {section: _number(group.get("period")) for section, group in sections.items()}
     return {section: period_s for section, period_s in periods.items() if period_s is not None}
 
 
 def _without_empty(section: dict[str, Any]) -> dict[str, Any]:
-    """A section without empty values, such as the instance's name if the region is unknown."""
+    """Return a section without empty values, such as the instance's name if the region is unknown."""
     return {name: value for name, value in section.items() if value not in ("", None)}
 
 
@@ -308,7 +308,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _number(value: Any) -> float | None:
-    """A finite number in the range of a float; None for everything else, including "N/A" and null."""
+    """Return a finite number in the range of a float; None for everything else, including "N/A" and null."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_MOST < value < _MOST:
         return None
     return value

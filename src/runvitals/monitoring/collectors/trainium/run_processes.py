@@ -36,7 +36,7 @@ class RunProcessFilter:
         self.unknown = 0
 
     def choose(self, processes: Iterable[dict[str, Any]], run: set[int]) -> list[dict[str, Any]]:
-        """The processes that belong to the run.
+        """Return the processes that belong to the run.
 
         Args:
             processes: those of a report.

@@ -76,11 +76,11 @@ class NeuronDevice:
         return {core: use for core, use in uses.items() if use.total is not None}
 
     def host_memory(self) -> MemoryUse:
-        """The host's memory in use now."""
+        """Return the host's memory in use now."""
         return MemoryUse(f"{self.folder}/stats/memory_usage/host_mem")
 
     def fact(self) -> dict[str, object]:
-        """The facts about the device; those that the driver does not report are left out."""
+        """Return the facts about the device; those that the driver does not report are left out."""
         values = {
             "serial": read_text(f"{self.folder}/info/serial_number"),
             "name": read_text(f"{self.folder}/info/architecture/device_name"),
@@ -105,19 +105,19 @@ class MemoryUse:
 
 
 def find_folder(scope: Scope) -> str | None:
-    """The folder of the driver's devices, or None without a driver."""
+    """Return the folder of the driver's devices, or None without a driver."""
     return next((path for each in FOLDERS if os.path.isdir(path := scope.path(each))), None)
 
 
 def find_devices(folder: str) -> list[NeuronDevice]:
-    """The current devices, sorted by number."""
+    """Return the current devices, sorted by number."""
     return [
         NeuronDevice(index, f"{folder}/{name}") for index, name in _list_numbered(folder, "neuron").items()
     ]
 
 
 def instance_type(devices: Sequence[NeuronDevice]) -> str | None:
-    """The instance type according to the driver: `Trn1`, `trn1.2xlarge`."""
+    """Return the instance type according to the driver: `Trn1`, `trn1.2xlarge`."""
     names = (read_text(f"{device.folder}/info/architecture/instance_type") for device in devices)
     return next((name.strip() for name in names if name and name.strip()), None)
 
@@ -158,7 +158,7 @@ def _add(gauges: dict[str, float], key: str, size: float | None) -> None:
 
 
 def _total(path: str) -> float | None:
-    """A counter: the file `total` in its folder or, in some releases, the file itself."""
+    """Return a counter: the file `total` in its folder or, in some releases, the file itself."""
     text = read_text(f"{path}/total")
     return _number(text if text is not None else read_text(path))
 

@@ -21,7 +21,7 @@ way::
 from __future__ import annotations
 
 from runvitals.monitoring.collectors.base import Absent, Every
-from runvitals.monitoring.collectors.plumbing.excerpt import first_lines
+from runvitals.monitoring.collectors.plumbing.plain_text import first_lines
 from runvitals.monitoring.collectors.plumbing.tool import Tool, ToolFailed, find
 from runvitals.monitoring.collectors.vendors.devices import (
     MAX_DEVICES,
@@ -29,7 +29,7 @@ from runvitals.monitoring.collectors.vendors.devices import (
     DeviceGaps,
     KnownDevices,
     VendorDevice,
-    derived,
+    derived_keys,
     write,
 )
 from runvitals.monitoring.collectors.vendors.devices import Reading as Reading
@@ -70,7 +70,7 @@ class Vendor:
     """
 
     __slots__ = (
-        "_known", "commands", "environ", "every_s", "folders", "identity", "missing", "name",
+        "_names", "commands", "environ", "every_s", "folders", "identity", "missing", "name",
         "programs", "readings", "rows", "timeout_s", "title",
     )  # fmt: skip
 
@@ -95,7 +95,7 @@ class Vendor:
         self.commands = commands
         self.rows = rows
         self.readings = readings
-        self._known = frozenset(name for reading in readings for name in reading.names)
+        self._names = frozenset(name for reading in readings for name in reading.names)
         self.identity = identity or {
             "index": ("index",),
             "name": ("name",),
@@ -109,17 +109,17 @@ class Vendor:
         self.missing = missing or {}
 
     def has_known_readings(self, rows: Sequence[Row]) -> bool:
-        """Whether a device has a known reading, even with the value "N/A"."""
-        return any(not self._known.isdisjoint(row) for row in rows)
+        """Return whether a device has a known reading, even with the value "N/A"."""
+        return any(not self._names.isdisjoint(row) for row in rows)
 
 
 def watch(scope: Scope, vendor: Vendor) -> Smi:
-    """The collector of a vendor whose accelerators are present. Raises Absent without its tool."""
+    """Return the collector of a vendor whose accelerators are present. Raises Absent without its tool."""
     return Smi(vendor, locate(vendor), first_index(scope, vendor.name))
 
 
 def locate(vendor: Vendor) -> str:
-    """The path of a vendor's tool. Raises Absent if it is not installed."""
+    """Return the path of a vendor's tool. Raises Absent if it is not installed."""
     for name in vendor.programs:
         path = find(name, *[f"{folder}/{name}" for folder in vendor.folders])
         if path is not None:
@@ -157,9 +157,9 @@ class Smi:
         self._worked = False
         readings = (reading.key for reading in vendor.readings if reading.key not in (TOTAL, *vendor.missing))
         self._gaps = DeviceGaps(
-            (*readings, *derived(vendor.readings)), f"not reported by {vendor.programs[0]}"
+            (*readings, *derived_keys(vendor.readings)), f"not reported by {vendor.programs[0]}"
         )
-        self._known = KnownDevices(vendor.name, path)
+        self._devices = KnownDevices(vendor.name, path)
 
     @property
     def pending(self) -> bool:
@@ -176,14 +176,14 @@ class Smi:
         rows = self._retry_best(tick.mono_s) or self._read(tick)
         if rows is None:
             return
-        devices = self._known.devices(rows, self._vendor.readings, self._vendor.identity)
+        devices = self._devices.devices(rows, self._vendor.readings, self._vendor.identity)
         write(tick, devices, self._offset)
-        tick.events += self._known.changes(devices, self._offset)
+        tick.events += self._devices.changes(devices, self._offset)
         self._update_facts(devices, tick.mono_s)
 
     def _update_facts(self, devices: Sequence[VendorDevice], mono_s: float) -> None:
         """Update `facts` and `absent`; replace an object only if it has changed."""
-        facts = self._known.facts(devices, self._offset)
+        facts = self._devices.facts(devices, self._offset)
         if facts != self.facts:
             self.facts = facts
         never = {
@@ -192,7 +192,7 @@ class Smi:
             if not any(device.has(key) for device in devices)
         }
         lacking = self._gaps.explain(devices, self._offset, mono_s)
-        absent = {**lacking, **never, **self._known.reasons(self._offset)}
+        absent = {**lacking, **never, **self._devices.reasons(self._offset)}
         if self._complaint:
             absent[_EXIT] = self._complaint
         if absent != self.absent:
@@ -260,12 +260,15 @@ class Smi:
         return None if output is None else self._rows(output, tick)
 
     def _complete_rows(self, output: bytes) -> list[Row] | None:
-        """The rows of complete output. None if it is invalid or a device is missing: it may be truncated."""
+        """Return the rows of complete output.
+
+        None if it is invalid or a device is missing: it may be truncated.
+        """
         try:
             rows = self._vendor.rows(output)
         except ValueError:
             return None
-        is_whole = self._vendor.has_known_readings(rows) and self._known.count <= len(rows) <= MAX_DEVICES
+        is_whole = self._vendor.has_known_readings(rows) and self._devices.count <= len(rows) <= MAX_DEVICES
         return rows if is_whole else None
 
     def _try_another(self, tool: Tool, why: str) -> bool:
@@ -278,7 +281,7 @@ class Smi:
         return False
 
     def _rows(self, output: bytes, tick: Tick) -> list[Row]:
-        """The rows of the output; ValueError, with its first lines, if it is invalid."""
+        """Return the rows of the output; ValueError, with its first lines, if it is invalid."""
         try:
             rows = self._vendor.rows(output)
         except ValueError as error:
@@ -287,7 +290,7 @@ class Smi:
         if len(rows) > MAX_DEVICES:
             raise ValueError(f"it lists {len(rows)} devices; it printed {first_lines(output)}")
         if not rows and self._worked:
-            tick.events += self._known.changes((), self._offset)
+            tick.events += self._devices.changes((), self._offset)
         if not self._vendor.has_known_readings(rows):
             self._identify(rows)
             what = "none of its devices has a known reading" if rows else "it lists no device"
@@ -298,8 +301,8 @@ class Smi:
         """Keep the devices' identities, if the output has nothing else."""
         devices = [
             each
-            for each in self._known.devices(rows, self._vendor.readings, self._vendor.identity)
+            for each in self._devices.devices(rows, self._vendor.readings, self._vendor.identity)
             if each.identity
         ]
         if devices:
-            self.facts = self._known.facts(devices, self._offset)
+            self.facts = self._devices.facts(devices, self._offset)

@@ -25,7 +25,9 @@ _CHIP = ("chip phy-id", "bus-id", "aicore(%) memory-usage(mb) hbm-usage(mb)")
 
 
 def rows(output: bytes) -> list[Row]:
-    """A row for each chip; a card may have two. Two lines describe a chip: that of its NPU, and its own.
+    """Return a row for each chip; a card may have two.
+
+    Two lines describe a chip: that of its NPU, and its own.
 
     Rows in between with alarms, and the processes at the end, are left out.
     """
@@ -76,7 +78,7 @@ def _npu(heads: Sequence[str], cells: Sequence[str]) -> Row:
 
 
 def _chip(heads: Sequence[str], cells: Sequence[str]) -> Row:
-    """A chip with HBM reports 0 of 0 for its other memory; one without may report 0 of 0 for HBM."""
+    """Return a chip with HBM reports 0 of 0 for its other memory; one without may report 0 of 0 for HBM."""
     words = cells[0].split()
     values = _values(heads, _CHIP, cells)
     row: Row = {"chip": int(words[0]), "pci": cells[1], "load": values.get("aicore", "NA")}
@@ -94,7 +96,7 @@ def _place(title: str, titles: Sequence[str]) -> int:
 
 
 def _values(heads: Sequence[str], usual: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
-    """The values in the cells behind the second, by the names in their headings."""
+    """Return the values in the cells behind the second, by the names in their headings."""
     values: dict[str, str] = {}
     for number in range(2, len(cells)):
         parts = _parts(cells[number])
@@ -111,7 +113,7 @@ def _values(heads: Sequence[str], usual: Sequence[str], cells: Sequence[str]) ->
 
 
 def _parts(cell: str) -> list[str]:
-    """The words of a cell, with pairs of values as one word: "0 / 0" is "0/0"."""
+    """Return the words of a cell, with pairs of values as one word: "0 / 0" is "0/0"."""
     parts: list[str] = []
     for word in without_unknown(cell).replace("N/A", "NA").replace("/", " / ").split():
         if parts and (word == "/" or parts[-1].endswith("/")):

@@ -58,7 +58,7 @@ class Reading:
         self.least = float("-inf") if unit == "°C" else 1e-6 if key == POWER else 0.0
 
     def of(self, row: Row) -> float | None:
-        """Its value in a row; None if it is missing, blank, "N/A" or out of range."""
+        """Return its value in a row; None if it is missing, blank, "N/A" or out of range."""
         for name in self.names:
             value = amount(row.get(name), self.unit, self.bare)
             if value is not None and self.least <= value <= self.most:
@@ -83,7 +83,7 @@ class VendorDevice:
         return not self.gauges and not self.counters
 
     def has(self, key: str) -> bool:
-        """Whether the output has this reading."""
+        """Return whether the output has this reading."""
         return key in self.gauges or key in self.counters
 
 
@@ -135,7 +135,7 @@ class KnownDevices:
     def devices(
         self, rows: Iterable[Row], readings: Iterable[Reading], names: Mapping[str, Sequence[str]]
     ) -> list[VendorDevice]:
-        """The rows as devices, by index. Rows that are not devices are left out.
+        """Return the rows as devices, by index. Rows that are not devices are left out.
 
         Args:
             rows: from the tool's output.
@@ -174,14 +174,14 @@ class KnownDevices:
         ]
 
     def reasons(self, offset: int) -> dict[str, str]:
-        """The keys of the lost devices, and why they have no values."""
+        """Return the keys of the lost devices, and why they have no values."""
         return {
             f"gpu.{index + offset}": f"lost: {title} is no longer reported"
             for index, title in self._lost.items()
         }
 
     def facts(self, devices: Iterable[VendorDevice], offset: int) -> dict[str, object]:
-        """The facts about all devices ever seen, for the facts about the machine."""
+        """Return the facts about all devices ever seen, for the facts about the machine."""
         for device in devices:
             about = {"index": device.index + offset, **device.identity}
             if TOTAL in device.gauges:
@@ -220,8 +220,8 @@ def complete(device: VendorDevice) -> None:
         gauges[POWER_SHARE] = gauges[POWER] * 100.0 / limit
 
 
-def derived(readings: Iterable[Reading]) -> list[str]:
-    """The keys that `complete` may add to these readings."""
+def derived_keys(readings: Iterable[Reading]) -> list[str]:
+    """Return the keys that `complete` may add to these readings."""
     keys = {reading.key for reading in readings}
     needs = ((SHARE, {TOTAL, USED}), (POWER_SHARE, {LIMIT, POWER}))
     return [key for key, needed in needs if needed <= keys and key not in keys]
@@ -257,7 +257,7 @@ def _identity(row: Row, names: Mapping[str, Sequence[str]]) -> dict[str, object]
 
 
 def _printable(text: str) -> str:
-    """A short text without control characters."""
+    """Return a short text without control characters."""
     return "".join(letter if letter.isprintable() else " " for letter in text[:MAX_LETTERS]).strip()
 
 

@@ -46,7 +46,7 @@ def csv(text: str, names: Sequence[str] = (), key: str = "") -> list[Row]:
 
 
 def commas(line: str, count: int) -> list[str]:
-    """The cells of a line between commas.
+    """Return the cells of a line between commas.
 
     Commas in quotes do not separate, and commas without a space after them only if otherwise there are too
     few cells: names and localized numbers contain some.
@@ -89,7 +89,7 @@ _WORDY = ("not supported", "not available", "unknown error", "err!")
 
 
 def without_unknown(text: str) -> str:
-    """A line or cell of a table, with "N/A" for every unknown value.
+    """Return a line or cell of a table, with "N/A" for every unknown value.
 
     All other words stay where they were.
 
@@ -102,8 +102,8 @@ def without_unknown(text: str) -> str:
     return _with_na(text, [span for wordy in _WORDY for span in _places(small, wordy)])
 
 
-def _with_na(text: str, places: Iterable[tuple[int, int]]) -> str:
-    for start, end in sorted(places, reverse=True):
+def _with_na(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    for start, end in sorted(spans, reverse=True):
         blanks = " " * (end - start - 3) if text[end : end + 1] in (" ", "") else ""
         text = f"{text[:start]}N/A{blanks}{text[end:]}"
     return text
@@ -128,7 +128,7 @@ def _find_bracketed(text: str) -> Iterator[tuple[int, int]]:
 
 
 def healthy(value: object) -> float | None:
-    """The value of a health status: 1 for healthy, 0 for any other, None if there is none.
+    """Return the value of a health status: 1 for healthy, 0 for any other, None if there is none.
 
     Example:
         >>> healthy("OK"), healthy("Alarm"), healthy("NA"), healthy(True), healthy(False)
@@ -139,7 +139,7 @@ def healthy(value: object) -> float | None:
 
 
 def flat(value: object, prefix: str = "") -> Row:
-    """A tree of JSON objects as one row. Names lose surrounding spaces ("Power Draw "); lists stay.
+    """Return a tree of JSON objects as one row. Names lose surrounding spaces ("Power Draw "); lists stay.
 
     Example:
         >>> flat({"Index": "0", "Power Readings": {"Power Draw ": "96W"}})
@@ -154,7 +154,7 @@ def flat(value: object, prefix: str = "") -> Row:
 
 
 def objects(value: object) -> list[Row]:
-    """The JSON objects of a list, or a single one, each as one row."""
+    """Return the JSON objects of a list, or a single one, each as one row."""
     entries = value if isinstance(value, list) else [value]
     return [flat(each) for each in entries if isinstance(each, dict)]
 

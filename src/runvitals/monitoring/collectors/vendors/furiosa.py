@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def rows(output: bytes) -> list[Row]:
-    """A row for each device; `index` is the number in its name, "npu3"."""
+    """Return a row for each device; `index` is the number in its name, "npu3"."""
     drawn = grid(text_of(output), ("device", "npu"))
     for row in drawn:
         _add_derived(row, _mean_share(str(row.get("Core Utilization") or row.get("PE Utilization") or "")))
@@ -47,7 +47,7 @@ def _add_derived(row: Row, load: float | None) -> None:
 
 
 def _mean_share(text: str) -> float | None:
-    """The mean over the cores in a cell: "Core 0: 12.00%, Core 1: 0.00%, Core 2: -".
+    """Return the mean over the cores in a cell: "Core 0: 12.00%, Core 1: 0.00%, Core 2: -".
 
     Unallocated cores have "-", which counts as 0.
     """

@@ -18,13 +18,13 @@ _LOAD = ("--showuse", "--showmemuse", "--showtemp")
 
 
 def rows(output: bytes) -> list[Row]:
-    """A row for each "card{N}"; the order in the object does not matter."""
+    """Return a row for each "card{N}"; the order in the object does not matter."""
     drawn = columns(text_of(output), ("hcu", "dcu"))
     if drawn:
         return drawn
-    answer = lenient_json.find(output)
+    report = lenient_json.find(output)
     cards = []
-    for name, card in answer.items() if isinstance(answer, dict) else ():
+    for name, card in report.items() if isinstance(report, dict) else ():
         number = name.strip().lower().removeprefix("card")
         if number.isdigit() and isinstance(card, dict):
             cards.append({**_name_fields(flat(card)), "index": number})

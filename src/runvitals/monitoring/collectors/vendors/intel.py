@@ -53,7 +53,7 @@ def probe(scope: Scope) -> CompositeSource:
 
 
 def find_cards(scope: Scope) -> list[IntelGpu]:
-    """The GPUs with the driver xe or i915, by PCI address."""
+    """Return the GPUs with the driver xe or i915, by PCI address."""
     drm = scope.path("/sys/class/drm")
     folders: dict[str, tuple[str, str]] = {}
     for name in sysfs.names(drm):
@@ -92,9 +92,9 @@ class IntelGpu:
             self._find_sensors(sensors)
 
     def _find_sensors(self, sensors: str) -> None:
-        energy = sysfs.labelled(sensors, "energy", "card") or "energy1"
-        heat = sysfs.labelled(sensors, "temp", "pkg") or "temp1"
-        memory = sysfs.labelled(sensors, "temp", "vram")
+        energy = sysfs.find_labelled(sensors, "energy", "card") or "energy1"
+        heat = sysfs.find_labelled(sensors, "temp", "pkg") or "temp1"
+        memory = sysfs.find_labelled(sensors, "temp", "vram")
         joules = sysfs.first(sensors, (f"{energy}_input", "energy2_input"), 1e-6)
         self._energy = None if joules is None else sysfs.SysfsRate(joules)
         self._levels["temp"] = sysfs.first(sensors, (f"{heat}_input",), 1e-3)
@@ -102,7 +102,7 @@ class IntelGpu:
         self._levels[LIMIT] = sysfs.first(sensors, ("power1_max", "power2_max"), 1e-6)
 
     def read(self, mono_s: float) -> VendorDevice:
-        """The card's current readings."""
+        """Return the card's current readings."""
         device = self.device
         device.gauges.clear()
         device.counters.clear()
@@ -179,8 +179,8 @@ def _idle_files(folder: str) -> list[sysfs.SysfsLevel]:
     for tile in sysfs.names(f"{folder}/device"):
         if tile.startswith("tile") and tile[4:].isdigit():
             groups = [name for name in sysfs.names(f"{folder}/device/{tile}") if name[:2] == "gt"]
-            places = [f"{name}/gtidle/idle_residency_ms" for name in groups]
-            level = sysfs.first(f"{folder}/device/{tile}", places, 1e-3)
+            files = [f"{name}/gtidle/idle_residency_ms" for name in groups]
+            level = sysfs.first(f"{folder}/device/{tile}", files, 1e-3)
             levels += [level] if level is not None else []
     if levels:
         return levels

@@ -6,8 +6,8 @@ Columns are identified by the header. Release 2.0 has other names than 1.x, and 
 
 from __future__ import annotations
 
-from runvitals.monitoring.collectors.plumbing.excerpt import MAX_LINES
 from runvitals.monitoring.collectors.plumbing.missing_readings import ExpectedReadings, explain
+from runvitals.monitoring.collectors.plumbing.plain_text import MAX_LINES
 from runvitals.monitoring.collectors.plumbing.quantity import heading
 from runvitals.monitoring.collectors.plumbing.tool import StillFailing, StreamingTool, ToolFailed
 from runvitals.monitoring.collectors.vendors.adapter import Reading
@@ -155,7 +155,7 @@ class XpuSmi:
             self.absent = absent
 
     def _devices(self, lines: Sequence[bytes]) -> list[VendorDevice]:
-        """The devices from the newest line of each card."""
+        """Return the devices from the newest line of each card."""
         newest: dict[int, VendorDevice] = {}
         for line in lines:
             cells = commas(text_of(line), len(self._columns))

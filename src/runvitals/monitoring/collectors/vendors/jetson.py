@@ -36,7 +36,7 @@ UNREPORTED = "not reported by this kernel"
 
 
 def probe(scope: Scope) -> CompositeSource:
-    """The board's GPU. Raises Absent on other machines with devfreq."""
+    """Return the board's GPU. Raises Absent on other machines with devfreq."""
     compatible = read_text(scope.path("/proc/device-tree/compatible")) or ""
     if "nvidia,tegra" not in compatible:
         raise Absent("no NVIDIA Jetson: /proc/device-tree/compatible does not contain nvidia,tegra")
@@ -59,8 +59,8 @@ class JetsonSysfs:
         self._index = index
         self._meminfo = open_if_there(scope.path("/proc/meminfo"))
         devfreq = _devfreq(scope)
-        places = [*([f"{devfreq}/device/load"] if devfreq else []), *(scope.path(path) for path in _LOADS)]
-        load = next((file for file in map(open_if_there, places) if file is not None), None)
+        paths = [*([f"{devfreq}/device/load"] if devfreq else []), *(scope.path(path) for path in _LOADS)]
+        load = next((file for file in map(open_if_there, paths) if file is not None), None)
         self._levels = {
             "gpu": None if load is None else sysfs.SysfsLevel(load, 0.1),  # per mille
             "graphicsClock": sysfs.first(devfreq, ("cur_freq",), 1e-6) if devfreq else None,
@@ -110,7 +110,7 @@ def _devfreq(scope: Scope) -> str | None:
 
 
 def _zone(scope: Scope) -> sysfs.SysfsLevel | None:
-    """The GPU's thermal zone, or that of the hottest junction."""
+    """Return the GPU's thermal zone, or that of the hottest junction."""
     folder = scope.path("/sys/class/thermal")
     kinds = {read_text(f"{folder}/{name}/type"): name for name in sysfs.names(folder)}
     zone = next((kinds[kind] for kind in _ZONES if kind in kinds), None)

@@ -100,7 +100,10 @@ def _all_meters(folder: str) -> dict[str, RailMeter]:
 
 
 def _rails(sensors: str) -> list[RailMeter]:
-    """The connected rails of one meter. Channels that are not rails have no current, or are called "NC"."""
+    """Return the connected rails of one meter.
+
+    Channels that are not rails have no current, or are called "NC".
+    """
     meters = []
     for file in sysfs.names(sensors):
         if not (file.startswith("in") and file.endswith("_label")):

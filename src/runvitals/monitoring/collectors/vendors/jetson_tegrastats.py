@@ -17,7 +17,7 @@ GPU_RAIL = "gpuRailWatts"
 
 
 def parse(line: str) -> VendorDevice:
-    """The readings in a line. What a board or release does not print is left out.
+    """Return the readings in a line. What a board or release does not print is left out.
 
     Example:
         >>> parse("RAM 4300/30698MB GR3D_FREQ 45% tj@52.4C VDD_IN 7171mW").gauges["powerWatts"]
@@ -54,7 +54,7 @@ def parse(line: str) -> VendorDevice:
 
 
 def _is_rail(name: str, value: str) -> bool:
-    """Whether a value is a rail's power, current and mean: "5139mW/5139mW", "5139mW", "0/144"."""
+    """Return whether a value is a rail's power, current and mean: "5139mW/5139mW", "5139mW", "0/144"."""
     parts = value.split("/")
     watts = all(part.endswith("W") and part[:1].isdigit() for part in parts)
     return name[:1].isalpha() and (watts or (len(parts) > 1 and all(part.isdigit() for part in parts)))

@@ -26,8 +26,8 @@ def rows(output: bytes) -> list[Row]:
         row.update({"index": number, "pci": address})
     if sections:
         return sections
-    answer = lenient_json.find(output)
-    return objects(answer.get("GPU", []) if isinstance(answer, dict) else answer)
+    report = lenient_json.find(output)
+    return objects(report.get("GPU", []) if isinstance(report, dict) else report)
 
 
 MOORE_THREADS = Vendor(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def probe(scope: Scope) -> Npu:
-    """The NPUs of intel_vpu. Raises Absent if there are only accelerators of other drivers."""
+    """Return the NPUs of intel_vpu. Raises Absent if there are only accelerators of other drivers."""
     folder = scope.path("/sys/class/accel")
     devices = [
         f"{folder}/{name}/device"

@@ -62,11 +62,11 @@ class VendorProbe:
         self._shown = shown
 
     def cards(self, scope: Scope) -> list[PciDevice]:
-        """Its accelerators on PCI, sorted by address."""
+        """Return its accelerators on PCI, sorted by address."""
         return [card for card in cards(scope).get(self.vendor_id, ()) if card.base_class in self.classes]
 
     def count(self, scope: Scope) -> int:
-        """An upper bound of the number of its devices."""
+        """Return an upper bound of the number of its devices."""
         shown = self._shown(scope) if self._shown is not None else 0
         return max(len(self.cards(scope)), _files(scope.path(self._numbered)), shown)
 
@@ -101,7 +101,7 @@ def _nvidia_gpus(scope: Scope) -> int:
 
 
 def _amd_gpus(scope: Scope) -> int:
-    """The number of GPUs and partitions in sysfs or in ROCm's topology."""
+    """Return the number of GPUs and partitions in sysfs or in ROCm's topology."""
     from runvitals.monitoring.collectors.amd import driver, kfd
 
     return max(len(driver.card_names(scope.host_root)), len(kfd.find_nodes(scope.host_root)))
@@ -149,7 +149,7 @@ ORDER = (
 
 
 def first_index(scope: Scope, name: str) -> int:
-    """The index of a vendor's first device in keys `gpu.{i}.…`.
+    """Return the index of a vendor's first device in keys `gpu.{i}.…`.
 
     A vendor whose devices can only be detected by its tool comes after all others, and so does a collector of
     another package.

@@ -22,7 +22,10 @@ _FIRST_RESERVATION, _GREATEST = 100, 9999
 
 
 def rows(output: bytes) -> list[Row]:
-    """A row for each chip. Names are in lower case; the unit in brackets is moved behind the number."""
+    """Return a row for each chip.
+
+    Names are in lower case; the unit in brackets is moved behind the number.
+    """
     numbered_rows: list[tuple[int, Row]] = []
     for line in text_of(output).splitlines():
         words = line.split()

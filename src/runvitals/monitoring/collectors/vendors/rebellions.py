@@ -22,8 +22,8 @@ def rows(output: bytes) -> list[Row]:
     drawn = grid(text_of(output), ("npu",))
     if drawn:
         return drawn
-    answer = lenient_json.find(output)
-    entries = objects(answer.get("devices", []) if isinstance(answer, dict) else answer)
+    report = lenient_json.find(output)
+    entries = objects(report.get("devices", []) if isinstance(report, dict) else report)
     for row in entries:
         row["healthy"] = healthy(row.get("status", ""))
     return entries

@@ -31,19 +31,19 @@ NO_LOAD = (
 
 
 def probe(scope: Scope) -> Rockchip:
-    """The processor's NPU. Raises Absent if its driver has no files."""
+    """Return the processor's NPU. Raises Absent if its driver has no files."""
     devfreq = npu_folder(scope)
-    places = [scope.path(folder) for folder in (DEBUG, PROC)]
-    load = next((file for path in places if (file := open_if_there(f"{path}/load"))), None)
+    folders = [scope.path(folder) for folder in (DEBUG, PROC)]
+    load = next((file for path in folders if (file := open_if_there(f"{path}/load"))), None)
     if devfreq is None and load is None:
-        if any(os.path.exists(path) for path in places):
+        if any(os.path.exists(path) for path in folders):
             raise Absent(f"the load of the Rockchip NPU is {NO_LOAD}")
         raise Absent(f"no Rockchip NPU: there is no {DEBUG}, no {PROC} and no NPU in /sys/class/devfreq")
     return Rockchip(scope, load, devfreq)
 
 
 def npu_folder(scope: Scope) -> str | None:
-    """The NPU's folder among the devices with variable clocks: ``fdab0000.npu``."""
+    """Return the NPU's folder among the devices with variable clocks: ``fdab0000.npu``."""
     folder = scope.path("/sys/class/devfreq")
     for name in sysfs.names(folder):
         driver = sysfs.link_name(f"{folder}/{name}/device/driver").lower()
@@ -114,7 +114,7 @@ class Rockchip:
 
 
 def mean_load(text: str) -> float | None:
-    """The mean over all cores, in percent.
+    """Return the mean over all cores, in percent.
 
     >>> mean_load("NPU load:  Core0: 12%, Core1:  0%, Core2:  0%,"), mean_load("NPU load:  7%")
     (4.0, 7.0)
@@ -125,7 +125,7 @@ def mean_load(text: str) -> float | None:
 
 
 def devfreq_load(text: str) -> float | None:
-    """The first part of "45@1000000000Hz", in percent."""
+    """Return the first part of "45@1000000000Hz", in percent."""
     parts = split(text.partition("@")[0].strip().rstrip("%"))
     return parts[0] if parts is not None and not parts[1] and 0.0 <= parts[0] <= 100.0 else None
 

@@ -34,12 +34,12 @@ MISSING = {
 
 
 def rows(output: bytes) -> list[Row]:
-    """A row for each chip, in the tool's order, which is the index.
+    """Return a row for each chip, in the tool's order, which is the index.
 
     A chip without PCI is connected to another.
     """
-    answer = lenient_json.find(output)
-    chips = objects(answer.get("device_info", []) if isinstance(answer, dict) else answer)
+    report = lenient_json.find(output)
+    chips = objects(report.get("device_info", []) if isinstance(report, dict) else report)
     for index, chip in enumerate(chips):
         chip["index"] = str(index)
         turns = str(chip.get("smbus_telem.FAN_RPM") or "")
@@ -78,7 +78,7 @@ TENSTORRENT = Vendor(
 
 
 def probe(scope: Scope) -> Collector:
-    """The sensors of the driver if it has them, else tt-smi."""
+    """Return the sensors of the driver if it has them, else tt-smi."""
     start = first_index(scope, TENSTORRENT.name)
     folder = scope.path("/sys/class/tenstorrent")
     chips = [TenstorrentChip(start, f"{folder}/{name}", name) for name in sysfs.names(folder)]
@@ -122,7 +122,7 @@ class TenstorrentChip:
         return self._levels["temp"] is not None or self._levels[POWER] is not None
 
     def read(self) -> VendorDevice:
-        """The chip's current readings."""
+        """Return the chip's current readings."""
         device = VendorDevice(self.index, self.identity)
         for key, level in self._levels.items():
             value = None if level is None else level.read()

@@ -95,13 +95,13 @@ def columns(text: str, numbered: Sequence[str]) -> list[Row]:
 
 
 def table_lines(text: str) -> Iterator[list[str]]:
-    """The cells of each line of a table, without its rulers."""
+    """Yield the cells of each line of a table, without its rulers."""
     for group in _groups(text.translate(_DRAWN)):
         yield from group
 
 
 def cells_of(line: str) -> list[str]:
-    """The cells of a line, [] if it has none. The outer borders may be missing."""
+    """Return the cells of a line, [] if it has none. The outer borders may be missing."""
     line = line.strip()
     if "|" not in line and line[:1] != "*":
         return []
@@ -110,7 +110,7 @@ def cells_of(line: str) -> list[str]:
 
 
 def _groups(text: str) -> Iterator[Lines]:
-    """The lines between two rulers."""
+    """Yield the lines between two rulers."""
     group: Lines = []
     for line in _whole_lines(text):
         if _RULER.issuperset(line) and ("--" in line or "==" in line):
@@ -138,7 +138,7 @@ def _parts(group: Lines, numbered: Sequence[str]) -> Iterator[Lines]:
 
 
 def _separate(part: Lines, column: int, numbered: Sequence[str]) -> tuple[Lines, Lines]:
-    """The lines of the heading, and the lines of devices that follow without a ruler."""
+    """Return the lines of the heading, and the lines of devices that follow without a ruler."""
     width = len(next(cells for cells in part if _begins(cells, column, numbered)))
     lines = [cells for cells in part if len(cells) == width]
     end = next((number for number, cells in enumerate(lines) if _has_number(cells, column)), len(lines))
@@ -146,7 +146,7 @@ def _separate(part: Lines, column: int, numbered: Sequence[str]) -> tuple[Lines,
 
 
 def _whole_lines(text: str) -> Iterator[str]:
-    """The lines.
+    """Yield the lines.
 
     A line that a narrow terminal has wrapped, so that its border is on the next line, is joined with that
     one.
@@ -169,7 +169,7 @@ def _whole_lines(text: str) -> Iterator[str]:
 
 
 def _column(group: Lines, numbered: Sequence[str]) -> int | None:
-    """The column of device indices, if a group is the heading of a table; None for other groups."""
+    """Return the column of device indices, if a group is the heading of a table; None for other groups."""
     for cells in group:
         for column in range(len(cells) if len(cells) > 1 else 0):
             if _begins(cells, column, numbered):
@@ -188,7 +188,7 @@ def _is_about_processes(group: Lines) -> bool:
 
 
 def _records(headings: Lines, group: Lines, column: int) -> Iterator[Lines]:
-    """The lines of each device: as many as the heading has, or more if cells continue."""
+    """Yield the lines of each device: as many as the heading has, or more if cells continue."""
     lines = [cells for cells in group if len(cells) == len(headings[0])]
     starts: list[int] = []
     for number, cells in enumerate(lines):
@@ -204,7 +204,7 @@ def _has_number(cells: Sequence[str], column: int) -> bool:
 
 
 def _number(cell: str) -> str:
-    """The device's index, "3" in "3  Name" and "npu3"; "" if the cell does not begin with one."""
+    """Return the device's index, "3" in "3  Name" and "npu3"; "" if the cell does not begin with one."""
     word = (cell.split() or [""])[0]
     digits = word.lstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ:-_")
     return digits if digits.isdigit() else ""
@@ -232,7 +232,7 @@ def _join(lines: Lines) -> list[str]:
 
 
 def _name(headings: Sequence[str], record: Lines, column: int) -> Row:
-    """The name in a device's first line.
+    """Return the name in a device's first line.
 
     It stands between the index of the device or its board, and the mode that some tools put into the same
     cell. It may continue in lines below that contain nothing else.
@@ -274,7 +274,7 @@ def _recognize(heading: str, cell: str) -> Row:
 
 
 def _is_temperature(heading: str) -> bool:
-    """Whether a heading is a temperature of the device, not of its memory."""
+    """Return whether a heading is a temperature of the device, not of its memory."""
     words = heading.split()
     return any(
         "temp" in word and not any(memory in word or before == memory for memory in (*_MEMORIES, "memory"))
@@ -287,7 +287,7 @@ def _is_of_memory(title: str) -> bool:
 
 
 def _is_load(heading: str) -> bool:
-    """Whether a heading is the load of the device, not of its memory or of a single engine."""
+    """Return whether a heading is the load of the device, not of its memory or of a single engine."""
     words = heading.split()
     for before, word in zip(["", *words], words, strict=False):
         if word in ("%gpu", "dused"):
@@ -307,23 +307,23 @@ def _with_units(heading: str, words: Sequence[str]) -> list[str]:
     if "(" not in heading:
         return list(words)
     units = [title.partition("(")[2].rstrip(")") for title in heading.split()]
-    places: list[int] = []  # of each word; "54 / 250" is one column
+    columns: list[int] = []  # of each word; "54 / 250" is one column
     for before, word in zip(["/", *words], words, strict=False):
-        behind = places[-1] if places else 0
-        places.append(behind if "/" in (before, word) else behind + 1)
+        behind = columns[-1] if columns else 0
+        columns.append(behind if "/" in (before, word) else behind + 1)
     known_units = {unit for unit in units if unit in _UNITS}
-    if max(places, default=0) == 0 and len(known_units) == 1:
+    if max(columns, default=0) == 0 and len(known_units) == 1:
         units = list(known_units)
-    elif len(units) != max(places, default=0) + 1:
+    elif len(units) != max(columns, default=0) + 1:
         return list(words)
     return [
         word + units[position] if units[position] in _UNITS and _is_bare(word) else word
-        for position, word in zip(places, words, strict=True)
+        for position, word in zip(columns, words, strict=True)
     ]
 
 
 def _words(cell: str) -> list[str]:
-    """The words of a cell: a number with its unit is one, "/" is one, and unknown values are "NA".
+    """Return the words of a cell: a number with its unit is one, "/" is one, and unknown values are "NA".
 
     Example:
         >>> _words("N/A  39 C  97W/ 150 W"), _words("0%  2MiB(16384MiB)")
@@ -354,7 +354,7 @@ def _of_unit(units: Mapping[str, float], words: Sequence[str]) -> str:
 
 
 def _at(what: str, heading: str, words: Sequence[str]) -> str:
-    """The bare number in a cell at the position of its name in the heading."""
+    """Return the bare number in a cell at the position of its name in the heading."""
     titles = heading.replace("/", " / ").split()
     position = next((position for position, word in enumerate(titles) if what in word), len(words))
     return words[position] if position < len(words) and _is_bare(words[position]) else ""
@@ -380,7 +380,7 @@ def _power(heading: str, words: Sequence[str]) -> tuple[str, str]:
 
 
 def _are_bare(pair: Sequence[str], heading: str) -> bool:
-    """Whether two cells are a pair, such as "Pwr:Usage/Cap(W)".
+    """Return whether two cells are a pair, such as "Pwr:Usage/Cap(W)".
 
     Both are numbers, or one is and the other is unknown, and the heading is one for a pair, which may contain
     the unit.
@@ -412,7 +412,7 @@ def _clocks(heading: str, words: Sequence[str]) -> Row:
 
 
 def _per_cent(what: str, heading: str, words: Sequence[str]) -> str:
-    """The percentage.
+    """Return the percentage.
 
     If load and fan share a cell, the one at its position; if "NA" is there, it is unknown, and the percentage
     belongs to the other.
@@ -425,7 +425,7 @@ def _per_cent(what: str, heading: str, words: Sequence[str]) -> str:
 
 
 def _locate_words(line: str) -> list[tuple[int, str]]:
-    """The words of a line with their positions."""
+    """Return the words of a line with their positions."""
     words: list[tuple[int, str]] = []
     end = 0
     for word in line.split():
@@ -436,7 +436,7 @@ def _locate_words(line: str) -> list[tuple[int, str]]:
 
 
 def _under(headings: Sequence[tuple[int, str]], words: Sequence[tuple[int, str]]) -> Row:
-    """The word for each heading; if their numbers differ, the word that begins under it."""
+    """Return the word for each heading; if their numbers differ, the word that begins under it."""
     if len(headings) == len(words):
         return {heading: word for (_, heading), (_, word) in zip(headings, words, strict=True)}
     row: dict[str, object] = {}

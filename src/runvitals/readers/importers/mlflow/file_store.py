@@ -31,18 +31,18 @@ class MlflowFileStore:
             raise ValueError(f"{folder} is not a folder of MLflow: no folder in it has a {_DESCRIPTION}")
 
     def runs(self) -> Iterator[MlflowStoreRun]:
-        """The runs that are not deleted, and of experiments that are not."""
+        """Yield the runs that are not deleted, and of experiments that are not."""
         self.deleted = sum(
             os.path.isfile(os.path.join(run, _DESCRIPTION))
             for experiment in _folders(os.path.join(self._folder, ".trash"))
             for run in _folders(experiment)
         )
         for path in _folders(self._folder):
-            experiment = _described(path)
+            experiment = _read_description(path)
             if experiment is None:
                 continue
             for folder in _folders(path):
-                about = _described(folder)
+                about = _read_description(folder)
                 if about is None or ("run_id" not in about and "run_uuid" not in about):
                     continue
                 if "deleted" in (about.get("lifecycle_stage"), experiment.get("lifecycle_stage")):
@@ -51,7 +51,10 @@ class MlflowFileStore:
                 yield _run(folder, about, experiment.get("name") or os.path.basename(path))
 
     def metrics(self, run: MlflowStoreRun) -> Iterator[MlflowMetric]:
-        """The values of all metrics of a run. A line that is not a value, such as a cut one, is left out."""
+        """Yield the values of all metrics of a run.
+
+        A line that is not a value, such as a cut one, is left out.
+        """
         for folder in _run_folders(self._folder, run.id):
             root = os.path.join(folder, "metrics")
             for key, path in _files(root):
@@ -64,7 +67,7 @@ class MlflowFileStore:
                             self.unreadable += 1
 
     def artifacts(self, run: MlflowStoreRun) -> Iterator[MlflowArtifact]:
-        """The files of a run, if they are on this machine."""
+        """Return the files of a run, if they are on this machine."""
         for folder in _run_folders(self._folder, run.id):  # where they are even if the store was moved
             inside = os.path.join(folder, "artifacts")
             if any(_files(inside)):
@@ -99,7 +102,7 @@ def _run_folders(root: str, run_id: str) -> Iterator[str]:
 
 
 def _folders(path: str) -> list[str]:
-    """The folders in a folder, without hidden ones; empty if there is none."""
+    """Return the folders in a folder, without hidden ones; empty if there is none."""
     try:
         with os.scandir(path) as entries:
             folders = [entry for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
@@ -109,7 +112,7 @@ def _folders(path: str) -> list[str]:
 
 
 def _files(root: str) -> Iterator[tuple[str, str]]:
-    """The names, relative to a folder, and paths of the files in it, without symbolic links."""
+    """Yield the names, relative to a folder, and paths of the files in it, without symbolic links."""
     for folder, _, names in sorted(os.walk(root)):
         for name in sorted(names):
             path = os.path.join(folder, name)
@@ -123,22 +126,25 @@ def _text(path: str) -> str:
         return file.read()
 
 
-def _described(folder: str) -> dict[str, str] | None:
-    """The entries of a `meta.yaml`, which are texts and numbers on one level; None if there is none."""
+def _read_description(folder: str) -> dict[str, str] | None:
+    """Return the entries of a `meta.yaml`, which are texts and numbers on one level.
+
+    None if there is none.
+    """
     try:
         content = _text(os.path.join(folder, _DESCRIPTION))
     except OSError:
         return None
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in content.splitlines():
         name, colon, value = line.partition(":")
         if colon and name and not name[0].isspace():
-            found[name.strip()] = _unquoted(value.strip())
-    return found
+            fields[name.strip()] = _unquote(value.strip())
+    return fields
 
 
-def _unquoted(value: str) -> str:
-    """A scalar of YAML."""
+def _unquote(value: str) -> str:
+    """Return a scalar of YAML."""
     if len(value) >= 2 and value[0] == value[-1] == "'":
         return value[1:-1].replace("''", "'")
     if len(value) >= 2 and value[0] == value[-1] == '"':
@@ -151,7 +157,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _metric(key: str, line: str) -> MlflowMetric | None:
-    """A line of a metric's file: time, value, and since MLflow 1 the step."""
+    """Return a line of a metric's file: time, value, and since MLflow 1 the step."""
     parts = line.split()
     try:
         return MlflowMetric(key, float(parts[1]), int(parts[0]), int(parts[2]) if len(parts) > 2 else 0)

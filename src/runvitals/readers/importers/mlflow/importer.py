@@ -122,7 +122,7 @@ def _description(run: MlflowStoreRun, project: str, started_ms: int) -> RunDescr
 
 
 def parameter(text: str) -> Any:
-    """A parameter, which MLflow keeps as a text: numbers, booleans and None as what they were.
+    """Return a parameter, which MLflow keeps as a text: numbers, booleans and None as what they were.
 
     Example:
         >>> parameter("0.1"), parameter("True"), parameter("1e-3x")
@@ -149,21 +149,21 @@ def rows(metrics: Iterable[MlflowMetric]) -> Iterator[tuple[int, int, dict[str, 
             row = {}
         if not row:
             time_ms, step = metric.time_ms, metric.step
-        row[metric.key] = _unbounded(metric.value)
+        row[metric.key] = _restore_infinity(metric.value)
     if row:
         yield time_ms, step, row
 
 
 def samples(metrics: Iterable[MlflowMetric]) -> Iterator[tuple[int, str, dict[str, float]]]:
     """Time, host and values, under our keys and in our units, of MLflow's system metrics."""
-    found: dict[tuple[int, str], dict[str, float]] = {}
+    by_time: dict[tuple[int, str], dict[str, float]] = {}
     for metric in metrics:
         match = from_mlflow(metric.key)
         assert match is not None
         node = metric.key.removeprefix(PREFIX).rpartition("/")[0]
-        values = found.setdefault((metric.time_ms, node), {})
+        values = by_time.setdefault((metric.time_ms, node), {})
         values[match.key] = metric.value / match.metric.mlflow_factor
-    for (time_ms, node), values in found.items():
+    for (time_ms, node), values in by_time.items():
         yield time_ms, node, values
 
 
@@ -171,8 +171,8 @@ def _is_system(key: str) -> bool:
     return key.startswith(PREFIX) and from_mlflow(key) is not None
 
 
-def _unbounded(value: float) -> float:
-    """A value; MLflow stores an infinite one in a database as the largest number."""
+def _restore_infinity(value: float) -> float:
+    """Return a value; MLflow stores an infinite one in a database as the largest number."""
     if abs(value) >= 1.7976931348623157e308:
         return float("inf") if value > 0 else float("-inf")
     return value

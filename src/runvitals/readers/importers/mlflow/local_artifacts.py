@@ -10,7 +10,7 @@ from runvitals.readers.importers.mlflow.run import MlflowArtifact
 
 
 def local_artifacts(uri: str, base: str, roots: Sequence[str]) -> Iterator[MlflowArtifact]:
-    """The files below an artifact URI, without symbolic links.
+    """Yield the files below an artifact URI, without symbolic links.
 
     Args:
         uri: `artifact_uri` of the run: a path, or `file:…`.
@@ -29,7 +29,7 @@ def local_artifacts(uri: str, base: str, roots: Sequence[str]) -> Iterator[Mlflo
     if not os.path.isdir(root):
         return
     real = os.path.realpath(root)
-    if not any(_is_below(real, os.path.realpath(one)) for one in roots):
+    if not any(_is_below(real, os.path.realpath(allowed)) for allowed in roots):
         allowed = " and ".join(roots)
         raise ValueError(f"they are not below {allowed}; name a folder they are in with --artifacts")
     for folder, _, names in sorted(os.walk(root)):

@@ -44,7 +44,7 @@ class MlflowStoreRun:
 
 
 class MlflowStore(Protocol):
-    """Where MLflow keeps runs.
+    """A store of MLflow's runs.
 
     Attributes:
         deleted: number of runs that were deleted and are left out; known when `runs` is exhausted.
@@ -55,15 +55,15 @@ class MlflowStore(Protocol):
     unreadable: int
 
     def runs(self) -> Iterator[MlflowStoreRun]:
-        """The runs that are not deleted."""
+        """Return the runs that are not deleted."""
         ...
 
     def metrics(self, run: MlflowStoreRun) -> Iterator[MlflowMetric]:
-        """The values of all metrics of a run."""
+        """Return the values of all metrics of a run."""
         ...
 
     def artifacts(self, run: MlflowStoreRun) -> Iterator[MlflowArtifact]:
-        """The files of a run.
+        """Return the files of a run.
 
         Raises:
             ValueError: they are where this store cannot read them.

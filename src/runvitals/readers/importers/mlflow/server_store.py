@@ -43,7 +43,7 @@ class MlflowServerStore:
         self.deleted = self.unreadable = 0
 
     def runs(self) -> Iterator[MlflowStoreRun]:
-        """The runs that are not deleted, and of experiments that are not."""
+        """Yield the runs that are not deleted, and of experiments that are not."""
         for experiment in self._pages("experiments/search", "experiments", {"max_results": 1000}):
             query = {"experiment_ids": [experiment["experiment_id"]], "max_results": _PAGE_RUNS}
             for run in self._pages("runs/search", "runs", {**query, "run_view_type": "ALL"}):
@@ -55,7 +55,7 @@ class MlflowServerStore:
                 yield _run(run["info"], data, str(experiment["name"]))
 
     def metrics(self, run: MlflowStoreRun) -> Iterator[MlflowMetric]:
-        """The values of all metrics of a run."""
+        """Yield the values of all metrics of a run."""
         for key in self._keys.get(run.id, ()):
             token = None
             while True:
@@ -74,7 +74,7 @@ class MlflowServerStore:
                     break
 
     def artifacts(self, run: MlflowStoreRun) -> Iterator[MlflowArtifact]:
-        """The files of a run.
+        """Yield the files of a run.
 
         Raises:
             ValueError: the server does not list them.
@@ -105,7 +105,7 @@ class MlflowServerStore:
         self._folder.cleanup()
 
     def _download(self, run: MlflowStoreRun, name: str) -> str | None:
-        """A copy of a file, which the next one replaces; None if the server does not send it."""
+        """Return a copy of a file, which the next one replaces; None if the server does not send it."""
         parts = urlsplit(run.artifact_uri)
         if parts.scheme == _PROXIED:
             path = f"/api/2.0/mlflow-artifacts/artifacts{quote(f'{parts.path}/{name}')}"
@@ -125,8 +125,8 @@ class MlflowServerStore:
     def _pages(self, what: str, field: str, query: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         token = None
         while True:
-            given = {**query, **({"page_token": token} if token else {})}
-            page = self._api.post(f"{_API}/{what}", given)
+            body = {**query, **({"page_token": token} if token else {})}
+            page = self._api.post(f"{_API}/{what}", body)
             yield from page.get(field, ())
             token = page.get("next_page_token")
             if not token:

@@ -48,10 +48,10 @@ class MlflowSqliteStore:
         self.deleted = self.unreadable = 0
 
     def runs(self) -> Iterator[MlflowStoreRun]:
-        """The runs that are not deleted, and of experiments that are not."""
-        found = self._database.execute(_RUNS).fetchall()
-        self.deleted = self._total - len(found)
-        for run_id, experiment, name, status, started_ms, ended_ms, artifact_uri in found:
+        """Yield the runs that are not deleted, and of experiments that are not."""
+        rows = self._database.execute(_RUNS).fetchall()
+        self.deleted = self._total - len(rows)
+        for run_id, experiment, name, status, started_ms, ended_ms, artifact_uri in rows:
             params = self._pairs("params", run_id)
             tags = self._pairs("tags", run_id)
             yield MlflowStoreRun(
@@ -71,7 +71,7 @@ class MlflowSqliteStore:
         return {key: "" if value is None else str(value) for key, value in rows}
 
     def metrics(self, run: MlflowStoreRun) -> Iterator[MlflowMetric]:
-        """The values of all metrics of a run. Rows without a number are left out."""
+        """Yield the values of all metrics of a run. Rows without a number are left out."""
         rows = self._database.execute(
             "SELECT key, value, timestamp, step, is_nan FROM metrics WHERE run_uuid = ?",
             (run.id,),
@@ -87,7 +87,7 @@ class MlflowSqliteStore:
             yield metric
 
     def artifacts(self, run: MlflowStoreRun) -> Iterator[MlflowArtifact]:
-        """The files of a run, if they are on this machine."""
+        """Return the files of a run, if they are on this machine."""
         return local_artifacts(run.artifact_uri, self._folder, self._roots)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Which kind of store an MLflow URI names."""
+"""Opens the kind of store that an MLflow URI names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SQLITE = "sqlite:///"
 
 
 def store_of(uri: str, environ: Mapping[str, str], cwd: str, artifacts: str | None = None) -> MlflowStore:
-    """The store that a tracking URI names: `sqlite:///FILE` or a file, `http://…`, or a folder.
+    """Return the store that a tracking URI names: `sqlite:///FILE` or a file, `http://…`, or a folder.
 
     Args:
         uri: without a password; "" is the one in the environment.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from runvitals.base.protobuf import Malformed, fields, read_double, read_doubles, signed
+from runvitals.base.protobuf import Malformed, fields, read_double, read_doubles, to_signed
 from runvitals.relay.destinations.tensorboard.tfrecords import masked_sum
 
 _HEAD = struct.Struct("<QI")
@@ -70,7 +70,7 @@ class EventFile:
         self.cut = False
 
     def events(self) -> Iterator[LoggedEvent]:
-        """The events in the order of the file. Reading ends at a damaged length."""
+        """Yield the events in the order of the file. Reading ends at a damaged length."""
         with open(self._path, "rb") as file:
             for payload in self._records(file):
                 try:
@@ -101,7 +101,7 @@ class EventFile:
 
 
 def read_event(payload: bytes) -> LoggedEvent | None:
-    """The event in a message; None if it has neither values nor the beginning of a writer.
+    """Return the event in a message; None if it has neither values nor the beginning of a writer.
 
     Raises:
         Malformed, ValueError: invalid message.
@@ -112,7 +112,7 @@ def read_event(payload: bytes) -> LoggedEvent | None:
     if 5 not in message and not begins:
         return None
     time_s = read_double(message[1][-1]) if 1 in message else 0.0
-    step = signed(message.get(2, [0])[-1])
+    step = to_signed(message.get(2, [0])[-1])
     event = LoggedEvent(round(time_s * 1000), step, begins, step if is_start else None)
     for value in _message(message[5][-1]).get(1, ()) if 5 in message else ():
         _read_value(_message(value), event)
@@ -185,7 +185,7 @@ def _read_hparams(plugin: Fields, event: LoggedEvent) -> None:
 
 
 def _value(value: Fields) -> Any:
-    """A `google.protobuf.Value`."""
+    """Return a `google.protobuf.Value`."""
     if 2 in value:
         number = read_double(value[2][-1])
         return int(number) if number.is_integer() and abs(number) < 1 << 53 else number
@@ -195,7 +195,7 @@ def _value(value: Fields) -> Any:
 
 
 def _numbers(tensor: Fields) -> list[float]:
-    """The numbers of a tensor of floats or doubles; empty for other types."""
+    """Return the numbers of a tensor of floats or doubles; empty for other types."""
     dtype = tensor.get(1, [0])[-1]
     content = tensor.get(4, [b""])[-1]
     if dtype == _DT_DOUBLE:
@@ -216,12 +216,12 @@ def _double(message: Fields, number: int) -> float:
 
 
 def _message(data: bytes) -> Fields:
-    found: Fields = {}
+    message: Fields = {}
     if not isinstance(data, bytes):
         raise Malformed("a number instead of a message")
     for number, _, value in fields(data):
-        found.setdefault(number, []).append(value)
-    return found
+        message.setdefault(number, []).append(value)
+    return message
 
 
 def _text(message: Fields, number: int) -> str:

@@ -14,7 +14,7 @@ from runvitals.model.run_state import State
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft
 from runvitals.readers.importers.tensorboard.event_file import EventFile, LoggedEvent, LoggedValue
-from runvitals.readers.importers.tensorboard.sessions import Sessions, numbered
+from runvitals.readers.importers.tensorboard.sessions import Sessions, number_sessions
 
 _MARK = "tfevents"
 _RUNNING_S = 600.0
@@ -25,18 +25,18 @@ _OWN_TAGS = ("_hparams_",)
 
 
 def run_folders(root: str) -> Iterator[tuple[str, list[str]]]:
-    """The folders with event files, and the files of each in the order in which they were begun.
+    """Yield the folders with event files, and the files of each in the order in which they were begun.
 
     Raises:
         FileNotFoundError: there are none.
     """
-    found = False
+    has_runs = False
     for folder, _, names in sorted(os.walk(root)):
         events = sorted(name for name in names if _MARK in name and not name.startswith("."))
         if events:
-            found = True
+            has_runs = True
             yield folder, [os.path.join(folder, name) for name in events]
-    if not found:
+    if not has_runs:
         raise FileNotFoundError(f"there is no event file of TensorBoard (…{_MARK}…) in {root}")
 
 
@@ -69,8 +69,10 @@ def import_tensorboard(
         if os.path.exists(paths.run_dir(known_id, directory)):
             report.existing.append(known_id)
         else:
-            place = project or os.path.basename(root) or "tensorboard"
-            about = RunDescription(known_id, place, "tensorboard", 0, name, host=_host(files[0]), team=team)
+            project_name = project or os.path.basename(root) or "tensorboard"
+            about = RunDescription(
+                known_id, project_name, "tensorboard", 0, name, host=_host(files[0]), team=team
+            )
             try:
                 _Importer(directory, about, report).write(files)
             except (OSError, ValueError) as error:
@@ -79,7 +81,7 @@ def import_tensorboard(
 
 
 def id_of(name: str, folder: str, first_file: str) -> str:
-    """The id of a run, which TensorBoard has none for: the same whenever the folder is imported.
+    """Return the id of a run, which TensorBoard has none for: the same whenever the folder is imported.
 
     Args:
         name: of its folder, relative to the imported one.
@@ -92,12 +94,12 @@ def id_of(name: str, folder: str, first_file: str) -> str:
 
 
 def first_event(files: Iterable[str]) -> LoggedEvent | None:
-    """The first event that logged something."""
+    """Return the first event that logged something."""
     return next((event for path in files for event in EventFile(path).events() if not event.begins), None)
 
 
 def _host(path: str) -> str:
-    """The host in the name of a file: `events.out.tfevents.<seconds>.<host>.<pid>.<number>`."""
+    """Return the host in the name of a file: `events.out.tfevents.<seconds>.<host>.<pid>.<number>`."""
     rest = os.path.basename(path).partition(f"{_MARK}.")[2].split(".")
     words = rest[1:]
     while words and (words[-1].isdigit() or words[-1] == "v2" or words[-1] == "runvitals"):
@@ -139,7 +141,7 @@ class _Importer:
 
     def _write_file(self, draft: RunDraft, path: str, sessions: Sessions) -> None:
         file = EventFile(path)
-        for number, event in numbered(file.events()):
+        for number, event in number_sessions(file.events()):
             event.values = sessions.current(path, number, event)
             self._keep(draft, event)
             if not event.begins:
@@ -184,7 +186,7 @@ class _Importer:
 
 
 def coarse(counts: list[float], edges: list[float]) -> tuple[list[float], list[float]]:
-    """A histogram of at most 512 bars: neighbours are combined.
+    """Return a histogram of at most 512 bars: neighbours are combined.
 
     Example:
         >>> coarse([1, 2], [0.0, 1.0, 3.0])

@@ -16,7 +16,7 @@ from runvitals.readers.importers.tensorboard.event_file import EventFile, Logged
 
 @dataclass(slots=True)
 class Session:
-    """What one process wrote from its start to its end, or until it was restarted.
+    """A session: what one process wrote from its start to its end, or until it was restarted.
 
     Args:
         path, number: its file, and its place among the sessions of that file.
@@ -32,7 +32,7 @@ class Session:
     first_steps: dict[str, int] = field(default_factory=dict)
 
     def replaces_from(self, tag: str, earlier: Session) -> int | None:
-        """The step from which this session replaces the values that an earlier one has under a tag.
+        """Return the step from which this session replaces the values that an earlier one has under a tag.
 
         An announced step counts for all tags of an earlier session of the same program, which has a tag in
         common; otherwise each tag counts from its own first step.
@@ -44,7 +44,7 @@ class Session:
 
 @dataclass(slots=True)
 class Restart:
-    """What a session replaced.
+    """The rows that a session replaced.
 
     Args:
         rows: rows of earlier sessions.
@@ -78,7 +78,7 @@ class Sessions:
         self._replaced: tuple[int, int, int] | None = None
 
     def current(self, path: str, number: int, event: LoggedEvent) -> list[LoggedValue]:
-        """The values of an event that no later session replaced."""
+        """Return the values of an event that no later session replaced."""
         return [value for value in event.values if not self._is_replaced(path, number, value, event.step)]
 
     def _is_replaced(self, path: str, number: int, value: LoggedValue, step: int) -> bool:
@@ -91,7 +91,7 @@ class Sessions:
         return False
 
     def _replacing_of(self, at: int, tag: str) -> list[tuple[int, int]]:
-        """The sessions that replace values of a tag, and from which step; each from a lower one."""
+        """Return the sessions that replace values of a tag, and from which step; each from a lower one."""
         replacing = self._replacing.get((at, tag))
         if replacing is None:
             replacing = self._replacing[at, tag] = []
@@ -114,10 +114,10 @@ class Sessions:
 
 
 def read_sessions(path: str) -> list[Session]:
-    """The sessions in a file that have values."""
+    """Return the sessions in a file that have values."""
     sessions: dict[int, Session] = {}
     start_step = None
-    for number, event in numbered(EventFile(path).events()):
+    for number, event in number_sessions(EventFile(path).events()):
         if event.start_step is not None:
             start_step = event.start_step
         if not event.values:
@@ -133,7 +133,7 @@ def read_sessions(path: str) -> list[Session]:
     return list(sessions.values())
 
 
-def numbered(events: Iterable[LoggedEvent]) -> Iterator[tuple[int, LoggedEvent]]:
+def number_sessions(events: Iterable[LoggedEvent]) -> Iterator[tuple[int, LoggedEvent]]:
     """Events with the number of their session: one begins where a writer says so after values."""
     number, has_values = 0, False
     for event in events:

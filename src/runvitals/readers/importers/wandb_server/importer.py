@@ -32,7 +32,7 @@ _INTERNAL = ("_step", "_runtime", "_timestamp", "_wandb")
 _RECORDED = ("wandb-summary.json", "output.log", "wandb-metadata.json", "config.yaml")
 """Files that only repeat what is imported anyway."""
 _DEFAULT_INTERVAL_S = 15.0
-_Place = tuple[str, str, str]
+_RunPath = tuple[str, str, str]
 
 
 def import_wandb(
@@ -69,11 +69,11 @@ def import_wandb(
             f"wandb:{path} is no path of a project; expected ENTITY/PROJECT or ENTITY/PROJECT/RUN"
         )
     entity, name = parts[:2]
-    wanted = parts[2] if len(parts) == 3 else run_id
+    only_id = parts[2] if len(parts) == 3 else run_id
     report = ImportReport()
     with closing(server):
-        found = server.runs(entity, name) if wanted is None else iter([server.run(entity, name, wanted)])
-        for node in found:
+        nodes = server.runs(entity, name) if only_id is None else iter([server.run(entity, name, only_id)])
+        for node in nodes:
             known_id = run_id_of(str(node["name"]))
             if os.path.exists(paths.run_dir(known_id, directory)):
                 report.existing.append(known_id)
@@ -81,8 +81,8 @@ def import_wandb(
                 report.leave_out("runs that are still running")
             else:
                 try:
-                    place = (entity, name, str(node["name"]))
-                    _RunImport(server, place, node, report).write(directory, project or name, team)
+                    run_path = (entity, name, str(node["name"]))
+                    _RunImport(server, run_path, node, report).write(directory, project or name, team)
                 except (OSError, ValueError) as error:
                     report.failed[known_id] = str(error)
             yield report
@@ -93,10 +93,10 @@ class _RunImport:
     """Writes one run."""
 
     def __init__(
-        self, server: WandbServer, place: _Place, node: Mapping[str, Any], report: ImportReport
+        self, server: WandbServer, path: _RunPath, node: Mapping[str, Any], report: ImportReport
     ) -> None:
         self._server = server
-        self._place = place
+        self._path = path
         self._node = node
         self._report = report
         self._started_ms = _time_ms(node.get("createdAt")) or 0
@@ -105,14 +105,14 @@ class _RunImport:
 
     def write(self, directory: str, project: str, team: str) -> None:
         node = self._node
-        events = self._server.events(*self._place)
+        events = self._server.events(*self._path)
         times = [event["_timestamp"] for event in events if _is_number(event.get("_timestamp"))]
         gaps = [after - before for before, after in pairwise(times) if after > before]
         facts = self._metadata()
         about = RunDescription(
-            run_id_of(self._place[2]), project, "wandb", self._started_ms, str(node.get("displayName") or ""),
+            run_id_of(self._path[2]), project, "wandb", self._started_ms, str(node.get("displayName") or ""),
             str(node.get("group") or ""), str(node.get("jobType") or ""), str(node.get("notes") or ""),
-            self._place[0], [str(tag) for tag in node.get("tags") or ()], str(facts.get("host") or "unknown"),
+            self._path[0], [str(tag) for tag in node.get("tags") or ()], str(facts.get("host") or "unknown"),
             without_internals(_json(node.get("config"))), _command(facts),
             team,
         )  # fmt: skip
@@ -136,7 +136,7 @@ class _RunImport:
         steps = max(
             int(self._node.get("historyLineCount") or 0), (last_step + 1) if _is_number(last_step) else 0
         )
-        for row in self._server.history(*self._place, int(steps)):
+        for row in self._server.history(*self._path, int(steps)):
             step = row.get("_step")
             seconds = row.get("_timestamp")
             time_ms = round(seconds * 1000) if _is_number(seconds) else last_ms
@@ -172,7 +172,7 @@ class _RunImport:
             draft.print(self._started_ms, content.decode("utf-8", "replace"))
             return
         try:
-            for line in self._server.lines(*self._place):
+            for line in self._server.lines(*self._path):
                 error = str(line.get("level") or "").lower() == "error"
                 time_ms = _time_ms(line.get("timestamp")) or self._started_ms
                 draft.print(time_ms, f"{line.get('line') or ''}".rstrip("\n") + "\n", error)
@@ -182,15 +182,15 @@ class _RunImport:
     def _metadata(self) -> dict[str, Any]:
         content = self._download("wandb-metadata.json")
         try:
-            found = loads(content) if content is not None else {}
+            metadata = loads(content) if content is not None else {}
         except ValueError:
-            found = {}
-        return found if isinstance(found, dict) else {}
+            metadata = {}
+        return metadata if isinstance(metadata, dict) else {}
 
     def _listed_files(self) -> dict[str, str]:
-        """The URLs of the files by name."""
+        """Return the URLs of the files by name."""
         try:
-            listed = list(self._server.files(*self._place))
+            listed = list(self._server.files(*self._path))
         except ApiError:
             self._report.leave_out("runs without their files, which the server does not list")
             return {}
@@ -235,10 +235,10 @@ def _command(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _json(text: Any) -> dict[str, Any]:
     try:
-        found = loads(text.encode()) if isinstance(text, str) else text
+        value = loads(text.encode()) if isinstance(text, str) else text
     except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {}
+        value = None
+    return value if isinstance(value, dict) else {}
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
@@ -246,7 +246,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 
 def _time_ms(text: Any) -> int | None:
-    """A time in ISO 8601; UTC if it names no zone."""
+    """Return a time in ISO 8601; UTC if it names no zone."""
     try:
         time = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
     except ValueError:

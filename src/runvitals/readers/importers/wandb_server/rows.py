@@ -1,4 +1,4 @@
-"""What is in W&B's rows and configuration besides numbers."""
+"""Media and other values in W&B's rows and configuration."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def media_items(
         kind = value.get("_type") if isinstance(value, dict) else None
         if kind == "histogram":
             items = _histogram(value)
-            found = media.HISTOGRAM
+            our_kind = media.HISTOGRAM
         elif kind in _KINDS:
-            found = _KINDS[kind]
-            items = _files([value], found, download, store)
+            our_kind = _KINDS[kind]
+            items = _files([value], our_kind, download, store)
         elif kind in _GALLERIES:
-            found = _GALLERIES[kind]
-            items = _files(_singles(value), found, download, store)
+            our_kind = _GALLERIES[kind]
+            items = _files(_singles(value), our_kind, download, store)
         else:
             continue
         if items:
             del data[name]
-            yield name, found, items
+            yield name, our_kind, items
 
 
 def _histogram(value: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ def _histogram(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _singles(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The files of a gallery, with their captions."""
+    """Return the files of a gallery, with their captions."""
     listed = value.get("audio") or value.get("videos") or ()
     names = value.get("filenames") or [each.get("path") for each in listed]
     captions = value.get("captions")
@@ -93,10 +93,10 @@ def _files(
 
 
 def without_internals(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration or summary without W&B's own entries, and with `{"value": …}` unwrapped."""
-    return {key: _unwrapped(value) for key, value in values.items() if not key.startswith("_")}
+    """Return a configuration or summary without W&B's own entries, and with `{"value": …}` unwrapped."""
+    return {key: _unwrap(value) for key, value in values.items() if not key.startswith("_")}
 
 
-def _unwrapped(value: Any) -> Any:
+def _unwrap(value: Any) -> Any:
     is_wrapped = isinstance(value, dict) and "value" in value and value.keys() <= {"value", "desc"}
     return value["value"] if is_wrapped else value

@@ -80,7 +80,7 @@ class WandbServer:
 
     @classmethod
     def of(cls, url: str | None, environ: Mapping[str, str]) -> WandbServer:
-        """The server of a URL, of the environment, or W&B's service, with the key that is for it.
+        """Return the server of a URL, of the environment, or W&B's service, with the key that is for it.
 
         Raises:
             ValueError: invalid URL, or the login file cannot be read.
@@ -89,7 +89,7 @@ class WandbServer:
         return cls(base, _key(base, environ))
 
     def runs(self, entity: str, project: str) -> Iterator[dict[str, Any]]:
-        """The runs of a project, oldest first.
+        """Yield the runs of a project, oldest first.
 
         Raises:
             ApiError: the server rejected the request, or there is no such project.
@@ -97,10 +97,10 @@ class WandbServer:
         cursor = None
         variables = {"entity": entity, "project": project, "count": _PAGE_RUNS, "order": "+created_at"}
         while True:
-            found = self._project(_RUNS, {**variables, "cursor": cursor})["runs"]
-            yield from (edge["node"] for edge in found["edges"])
-            cursor = found["pageInfo"].get("endCursor")
-            if not found["pageInfo"]["hasNextPage"] or not cursor:
+            page = self._project(_RUNS, {**variables, "cursor": cursor})["runs"]
+            yield from (edge["node"] for edge in page["edges"])
+            cursor = page["pageInfo"].get("endCursor")
+            if not page["pageInfo"]["hasNextPage"] or not cursor:
                 return
 
     def run(self, entity: str, project: str, run: str) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class WandbServer:
         return self._run(_ONE, entity, project, run)
 
     def history(self, entity: str, project: str, run: str, steps: int) -> Iterator[dict[str, Any]]:
-        """All rows, in the order of their steps.
+        """Yield all rows, in the order of their steps.
 
         Args:
             steps: the number of rows that the server has, or the step after the last.
@@ -120,30 +120,30 @@ class WandbServer:
         first, span = 0, _PAGE_STEPS
         while first < steps:
             variables = {"first": first, "end": first + span, "count": _PAGE_STEPS}
-            found = self._run(_HISTORY, entity, project, run, variables).get("history") or ()
-            few = len(found) < _PAGE_STEPS // 4
+            lines = self._run(_HISTORY, entity, project, run, variables).get("history") or ()
+            few = len(lines) < _PAGE_STEPS // 4
             if not few and span > _PAGE_STEPS:
                 span //= 2  # there may be more rows in these steps, of which the server leaves some out
                 continue
-            yield from map(_object, found)
+            yield from map(_object, lines)
             first += span
             span *= 2 if few else 1
 
     def events(self, entity: str, project: str, run: str) -> list[dict[str, Any]]:
-        """The samples of the system metrics, as many as the server returns."""
-        found = self._run(_EVENTS, entity, project, run, {"count": _MAX_EVENTS}).get("events") or ()
-        return [_object(line) for line in found]
+        """Return the samples of the system metrics, as many as the server returns."""
+        lines = self._run(_EVENTS, entity, project, run, {"count": _MAX_EVENTS}).get("events") or ()
+        return [_object(line) for line in lines]
 
     def lines(self, entity: str, project: str, run: str) -> Iterator[dict[str, Any]]:
-        """The lines of the console output."""
+        """Return the lines of the console output."""
         return self._connection(_LINES, "logLines", _PAGE_LINES, (entity, project, run))
 
     def files(self, entity: str, project: str, run: str) -> Iterator[dict[str, Any]]:
-        """The files of a run: name, URL and size."""
+        """Return the files of a run: name, URL and size."""
         return self._connection(_FILES, "files", _PAGE_FILES, (entity, project, run))
 
     def content(self, url: str) -> bytes | None:
-        """The content of a file. The key is only sent to the server itself.
+        """Return the content of a file. The key is only sent to the server itself.
 
         Raises:
             ApiError, OSError: it cannot be downloaded.
@@ -168,43 +168,43 @@ class WandbServer:
     ) -> Iterator[dict[str, Any]]:
         cursor = None
         while True:
-            found = self._run(query, *path, {"cursor": cursor, "count": count}).get(field)
-            if not found:
+            page = self._run(query, *path, {"cursor": cursor, "count": count}).get(field)
+            if not page:
                 return
-            yield from (edge["node"] for edge in found["edges"])
-            cursor = found["pageInfo"].get("endCursor")
-            if not found["pageInfo"]["hasNextPage"] or not cursor:
+            yield from (edge["node"] for edge in page["edges"])
+            cursor = page["pageInfo"].get("endCursor")
+            if not page["pageInfo"]["hasNextPage"] or not cursor:
                 return
 
     def _run(
         self, query: str, entity: str, project: str, run: str, variables: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        place = {"entity": entity, "project": project, "run": run}
-        found = self._project(query, {**place, **(variables or {})}).get("run")
-        if not isinstance(found, dict):
+        path_variables = {"entity": entity, "project": project, "run": run}
+        node = self._project(query, {**path_variables, **(variables or {})}).get("run")
+        if not isinstance(node, dict):
             raise ApiError(f"{self.url} has no run {entity}/{project}/{run}", 404)
-        return found
+        return node
 
     def _project(self, query: str, variables: Mapping[str, Any]) -> dict[str, Any]:
-        answer = self._api.post("/graphql", {"query": query, "variables": dict(variables)})
-        errors = answer.get("errors")
+        response = self._api.post("/graphql", {"query": query, "variables": dict(variables)})
+        errors = response.get("errors")
         if errors:
             first = errors[0].get("message") if isinstance(errors[0], dict) else errors[0]
             raise ApiError(f"{self.url}: {first}", 200)
-        found = (answer.get("data") or {}).get("project")
-        if not isinstance(found, dict):
+        project = (response.get("data") or {}).get("project")
+        if not isinstance(project, dict):
             raise ApiError(f"{self.url} has no project {variables['entity']}/{variables['project']}", 404)
-        return found
+        return project
 
 
 def _object(line: Any) -> dict[str, Any]:
-    """A row, which the server sends as JSON in a text."""
+    """Return a row, which the server sends as JSON in a text."""
     value = loads(line.encode()) if isinstance(line, str) else line
     return value if isinstance(value, dict) else {}
 
 
 def _key(url: str, environ: Mapping[str, str]) -> str | None:
-    """The key for a server: `WANDB_API_KEY` if that is for it, then the login file of W&B's client."""
+    """Return the key for a server: `WANDB_API_KEY` if that is for it, then the login file of W&B's client."""
     own = (environ.get("WANDB_BASE_URL") or SERVICE).rstrip("/")
     key = environ.get("WANDB_API_KEY")
     if key and own == url:
@@ -212,9 +212,9 @@ def _key(url: str, environ: Mapping[str, str]) -> str | None:
     path = environ.get("NETRC") or os.path.join(os.path.expanduser("~"), ".netrc")
     try:
         # Not `authenticators`: an entry `default` is for no server in particular.
-        found = netrc.netrc(path).hosts.get(urlsplit(url).hostname or "")
+        login = netrc.netrc(path).hosts.get(urlsplit(url).hostname or "")
     except FileNotFoundError:
         return None
     except (netrc.NetrcParseError, OSError) as error:
         raise ValueError(f"could not read {path}: {error}") from None
-    return found[2] if found else None
+    return login[2] if login else None

@@ -13,7 +13,7 @@ from runvitals.journal import paths
 from runvitals.model.state import RUNNING
 from runvitals.monitoring.settings.messages import notify
 from runvitals.readers.servers.connection import ServerError
-from runvitals.readers.servers.sweeps.answers import Command
+from runvitals.readers.servers.sweeps.responses import Command
 from runvitals.readers.servers.sweeps.server_sweeps import ServerSweeps, SweepAddress
 from runvitals.readers.servers.sweeps.training import AssignedRun, Training
 from runvitals.sdk.attachment import host_name
@@ -23,11 +23,11 @@ REPORT_S: Final = 5.0
 _FAILURES: Final = 3
 """If so many runs fail and none succeeded before, the program is at fault and not the parameters."""
 _CHECKS: Final = 5
-"""How often an agent looks between two reports whether a run has arrived."""
+"""Times that an agent looks between two reports whether a run has arrived."""
 _ARRIVAL_TRIES: Final = 15
-"""How often the server may not know a run of which this machine has no record either."""
+"""Times that the server may not know a run of which this machine has no record either."""
 _MAX_SILENCE_S: Final = 600.0
-"""How long the server may be unreachable."""
+"""The server may be unreachable this long."""
 
 
 class SweepFailed(RuntimeError):
@@ -87,7 +87,7 @@ class AgentLoop:
             assigned = self._next(agent)
             if assigned is None:
                 break
-            succeeded = self._executed(agent, assigned)
+            succeeded = self._execute(agent, assigned)
             runs += 1
             has_succeeded = has_succeeded or succeeded
             failures = 0 if has_succeeded else failures + 1
@@ -97,9 +97,9 @@ class AgentLoop:
         return runs
 
     def _next(self, agent: str) -> AssignedRun | None:
-        """The next run; None: the sweep is over. Waits while the sweep is paused."""
+        """Return the next run; None: the sweep is over. Waits while the sweep is paused."""
         while True:
-            for command in self._reported(agent, []):
+            for command in self._report(agent, []):
                 if command.do == "exit":
                     return None
                 if command.do == "run":
@@ -109,7 +109,7 @@ class AgentLoop:
                     )
             self._pause(self._report_s)
 
-    def _executed(self, agent: str, assigned: AssignedRun) -> bool:
+    def _execute(self, agent: str, assigned: AssignedRun) -> bool:
         """Run one; whether it has succeeded."""
         ended = threading.Event()
         watch = threading.Thread(target=self._watch, args=(agent, assigned, ended), daemon=True)
@@ -146,12 +146,12 @@ class AgentLoop:
                 notify(f"run {assigned.run_id} is not fully delivered yet; see `runvitals relay status`")
             self._pause(self._report_s / _CHECKS)
             if waited % _CHECKS == _CHECKS - 1:
-                self._reported(agent, [assigned.run_id])
+                self._report(agent, [assigned.run_id])
 
     def _state(self, assigned: AssignedRun) -> str | None:
         return _patiently(self._pause, lambda: self._sweeps.run_state(self._address.entity, assigned.run_id))
 
-    def _reported(self, agent: str, running: Sequence[str]) -> list[Command]:
+    def _report(self, agent: str, running: Sequence[str]) -> list[Command]:
         return _patiently(self._pause, lambda: self._sweeps.report(self._address, agent, running))
 
     def _is_recorded(self, assigned: AssignedRun) -> bool:
@@ -160,7 +160,7 @@ class AgentLoop:
 
 
 def _patiently(pause: Callable[[float], object], ask: Callable[[], T]) -> T:
-    """What `ask` returns, tried again while the server is unreachable.
+    """Call `ask`, again and again while the server is unreachable.
 
     Raises:
         ServerError: the server rejected the request, or is unreachable for too long.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from runvitals.monitoring.settings.messages import notify
-from runvitals.readers.servers.sweeps import answers
+from runvitals.readers.servers.sweeps import responses
 from runvitals.readers.servers.sweeps.agent import AgentLoop
 from runvitals.readers.servers.sweeps.server_sweeps import ServerSweeps, SweepAddress
 from runvitals.readers.servers.sweeps.training import FunctionTraining, ProgramTraining
@@ -50,17 +50,17 @@ def sweep(
     """
     configuration = sweep if isinstance(sweep, Mapping) else read_configuration(sweep)
     settings = resolve_settings({})
-    place = (
+    project_path = (
         entity or configuration.get("entity") or settings["entity"],
         project or configuration.get("project") or settings["project"],
     )
     sweeps = ServerSweeps.of(_server(settings))
     try:
-        made = sweeps.create(*place, configuration, name, prior_runs or ())
+        created = sweeps.create(*project_path, configuration, name, prior_runs or ())
     finally:
         sweeps.close()
-    address = SweepAddress(*place, str(made["id"]))
-    notify(f"made sweep {made['id']}: {page_url(sweeps.url, address)}")
+    address = SweepAddress(*project_path, str(created["id"]))
+    notify(f"made sweep {created['id']}: {page_url(sweeps.url, address)}")
     notify(f"start its runs with `runvitals agent {address}`")
     return address.sweep
 
@@ -93,7 +93,7 @@ def agent(
     address = SweepAddress.parsed(sweep_id, entity or settings["entity"], project or settings["project"])
     sweeps = ServerSweeps.of(_server(settings))
     try:
-        configuration = answers.configuration(sweeps.read(address))
+        configuration = responses.configuration(sweeps.read(address))
         training = ProgramTraining(configuration) if function is None else FunctionTraining(function)
         AgentLoop(sweeps, address, training, settings["dir"]).run(count)
     finally:
@@ -112,7 +112,7 @@ def control(sweep_id: str, order: str, entity: str | None, project: str | None) 
 
 
 def read_configuration(path: str | os.PathLike[str]) -> Mapping[str, Any]:
-    """The configuration in a file.
+    """Return the configuration in a file.
 
     Raises:
         ValueError: it is not JSON or YAML, or PyYAML is not installed.
@@ -122,12 +122,12 @@ def read_configuration(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     with open(name, encoding="utf-8") as file:
         text = file.read()
     try:
-        found = json.loads(text) if name.endswith(".json") else _yaml(name).safe_load(text)
+        configuration = json.loads(text) if name.endswith(".json") else _yaml(name).safe_load(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{name} is not valid: {' '.join(str(error).split())[:300]}") from None
-    if not isinstance(found, Mapping):
+    if not isinstance(configuration, Mapping):
         raise ValueError(f"{name}: expected the configuration of a sweep, with method and parameters")
-    return found
+    return configuration
 
 
 def _yaml(name: str) -> Any:
@@ -152,7 +152,7 @@ class _Yaml:
 
 
 def page_url(server: str, address: SweepAddress) -> str:
-    """The address of a sweep's page."""
+    """Return the address of a sweep's page."""
     if address.entity is None:
         return f"{server}/projects/{address.project}?sweeps=1&sweep={address.sweep}"
     return f"{server}/{address.entity}/{address.project}/sweeps?sweep={address.sweep}"

@@ -9,14 +9,14 @@ from urllib.parse import quote
 
 from runvitals.base import stored_keys
 from runvitals.readers.servers.connection import ApiConnection, ServerError
-from runvitals.readers.servers.sweeps import answers
-from runvitals.readers.servers.sweeps.answers import Command
+from runvitals.readers.servers.sweeps import responses
+from runvitals.readers.servers.sweeps.responses import Command
 
 _TIMEOUT_S: Final = 30.0
 
 
 class SweepAddress(NamedTuple):
-    """What `[[entity/]project/]sweep` names. `entity` None: on a server without accounts, or the user's."""
+    """The parts of `[[entity/]project/]sweep`. `entity` None: on a server without accounts, or the user's."""
 
     entity: str | None
     project: str
@@ -60,7 +60,7 @@ class ServerSweeps:
 
     @classmethod
     def of(cls, url: str) -> ServerSweeps:
-        """The sweeps of a server, with the token that this machine has for it.
+        """Return the sweeps of a server, with the token that this machine has for it.
 
         Raises:
             ValueError: invalid URL, or the stored tokens cannot be read.
@@ -93,23 +93,23 @@ class ServerSweeps:
         if prior_runs:
             body["prior_runs"] = list(prior_runs)
         try:
-            made = self._connection.send("POST", path, body)
+            response = self._connection.send("POST", path, body)
         except ServerError as error:
             if error.status != 404 or entity is None:
                 raise
             self._connection.send("POST", f"/entities/{quote(entity, safe='')}/projects", {"name": project})
-            made = self._connection.send("POST", path, body)
-        return answers.named(made)
+            response = self._connection.send("POST", path, body)
+        return responses.check_id(response)
 
     def read(self, address: SweepAddress) -> Mapping[str, Any]:
-        """What the API says of a sweep.
+        """Read a sweep as the API returns it.
 
         Raises:
             LookupError: there is none.
             ServerError: the server rejected the request, is unreachable or sent something else.
         """
         try:
-            return answers.named(self._connection.get(_path(address)))
+            return responses.check_id(self._connection.get(_path(address)))
         except ServerError as error:
             if error.status == 404:
                 raise LookupError(str(error)) from None
@@ -117,18 +117,17 @@ class ServerSweeps:
 
     def control(self, address: SweepAddress, order: str) -> Mapping[str, Any]:
         """Pause, resume, stop or cancel a sweep; returns what the API says of it."""
-        return answers.named(self._connection.send("POST", f"{_path(address)}/{order}", {}))
+        return responses.check_id(self._connection.send("POST", f"{_path(address)}/{order}", {}))
 
     def add_agent(self, address: SweepAddress, host: str) -> str:
         """Register an agent; returns its id."""
-        return str(
-            answers.named(self._connection.send("POST", f"{_path(address)}/agents", {"host": host}))["id"]
-        )
+        response = self._connection.send("POST", f"{_path(address)}/agents", {"host": host})
+        return str(responses.check_id(response)["id"])
 
     def report(self, address: SweepAddress, agent: str, running: Sequence[str]) -> list[Command]:
         """Tell the server which runs an agent has; returns what the agent is to do."""
         path = f"{_path(address)}/agents/{agent}/report"
-        return answers.commands(self._connection.send("POST", path, {"running": list(running)}))
+        return responses.commands(self._connection.send("POST", path, {"running": list(running)}))
 
     def leave(self, address: SweepAddress, agent: str) -> None:
         """Tell the server that an agent wants no more runs."""
@@ -136,14 +135,14 @@ class ServerSweeps:
         self._connection.send("POST", path, {"running": [], "ends": True})
 
     def run_state(self, entity: str | None, run_id: str) -> str | None:
-        """The state of a run; None: the server does not have it."""
+        """Return the state of a run; None: the server does not have it."""
         try:
             row = self._connection.get(f"/runs/{quote(run_id, safe='')}", [("entity", entity)])
         except ServerError as error:
             if error.status == 404:
                 return None
             raise
-        return answers.state(row)
+        return responses.state(row)
 
     def close(self) -> None:
         """Close the connection to the server."""

@@ -20,7 +20,7 @@ from runvitals.sdk.sweep_parameters import PARAMETERS, RUN_ID, SWEEP
 
 _DEFAULT_COMMAND: Final = ("${env}", "python", "${program}", "${args}")
 _MAX_TEXT: Final = 100_000
-"""Of the parameters as JSON: Linux allows 131,072 bytes in a variable of the environment."""
+"""Bytes of the parameters as JSON: Linux allows 131,072 bytes in a variable of the environment."""
 _END_GRACE_S: Final = 30.0
 _VARIABLE: Final = "${envvar:"
 
@@ -59,7 +59,7 @@ class AssignedRun(NamedTuple):
 
 
 class Training(Protocol):
-    """What an agent starts."""
+    """A training that an agent starts."""
 
     def execute(self, assigned: AssignedRun) -> bool:
         """Run until it has ended; whether it has succeeded."""
@@ -138,7 +138,7 @@ class ProgramTraining:
             json.dump(dict(assigned.parameters), file)
             file.flush()
             command = command_line(self._configuration, assigned.parameters, file.name)
-            notify(f"run {assigned.run_id}: {self._shown(assigned.parameters, file.name)}")
+            notify(f"run {assigned.run_id}: {self._redacted_command(assigned.parameters, file.name)}")
             self._stops = 0
             self._process = subprocess.Popen(command, env={**os.environ, **assigned.environ})
             try:
@@ -147,8 +147,8 @@ class ProgramTraining:
                 self._end()
                 raise
 
-    def _shown(self, parameters: Mapping[str, Any], parameters_file: str) -> str:
-        """The command without secrets: the values of variables may be some."""
+    def _redacted_command(self, parameters: Mapping[str, Any], parameters_file: str) -> str:
+        """Return the command without secrets: the values of variables may be some."""
         words = command_line(self._configuration, parameters, parameters_file, shows_variables=False)
         return shlex.join(redaction.command(words, os.environ))
 
@@ -180,7 +180,7 @@ def command_line(
     parameters_file: str,
     shows_variables: bool = True,
 ) -> list[str]:
-    """The words of the command that starts a run.
+    """Return the words of the command that starts a run.
 
     Args:
         configuration: of the sweep: `program`, and perhaps `command` with placeholders.
@@ -212,21 +212,21 @@ def command_line(
         "args_json": [json.dumps(dict(parameters))],
         "args_json_file": [parameters_file],
     }
-    found = []
+    arguments = []
     for word in map(str, template):
         is_variable = word.startswith(_VARIABLE) and word.endswith("}")
-        found += [word] if is_variable and not shows_variables else _replaced(word, words)
-    return found
+        arguments += [word] if is_variable and not shows_variables else _replace(word, words)
+    return arguments
 
 
-def _replaced(word: str, words: Mapping[str, Sequence[str]]) -> list[str]:
+def _replace(word: str, words: Mapping[str, Sequence[str]]) -> list[str]:
     if not (word.startswith("${") and word.endswith("}")):
         return [word]
     if word.startswith(_VARIABLE):
         return [os.environ.get(word.removeprefix(_VARIABLE)[:-1], "")]
     name = word[2:-1]
     if name not in words:
-        allowed = ", ".join(f"${{{one}}}" for one in (*words, "envvar:NAME"))
+        allowed = ", ".join(f"${{{known}}}" for known in (*words, "envvar:NAME"))
         raise ValueError(f"command: unknown placeholder {word!r}; expected one of {allowed}")
     return list(words[name])
 

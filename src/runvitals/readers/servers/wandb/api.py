@@ -53,13 +53,13 @@ class Api:
         timeout: float | None = None,
         api_key: str | None = None,
     ) -> None:
-        given = overrides or {}
+        options = overrides or {}
         settings = resolve_settings({})
-        server = given.get("base_url") or settings["server"]
+        server = options.get("base_url") or settings["server"]
         if server is None:
             raise ValueError("Api(): no server; set RUNVITALS_SERVER, or overrides={'base_url': …}")
-        self.default_entity: str | None = given.get("entity") or settings["entity"]
-        self._default_project: str = given.get("project") or settings["project"]
+        self.default_entity: str | None = options.get("entity") or settings["entity"]
+        self._default_project: str = options.get("project") or settings["project"]
         self._client = Client(server, api_key, 30.0 if timeout is None else timeout)
 
     def run(self, path: str = "") -> ApiRun:
@@ -83,7 +83,7 @@ class Api:
         include_sweeps: bool = True,
         lazy: bool = True,
     ) -> ApiRuns:
-        """The runs of a project that fulfil a filter.
+        """Return the runs of a project that fulfil a filter.
 
         Args:
             path: `project` or `entity/project`.
@@ -142,19 +142,19 @@ class ApiRuns:
         self._project = project
         self._filters = filters
         self._order = order
-        self._found: list[ApiRun] | None = None
+        self._runs: list[ApiRun] | None = None
 
     def __iter__(self) -> Iterator[ApiRun]:
-        if self._found is not None:
-            yield from self._found
+        if self._runs is not None:
+            yield from self._runs
             return
-        found = []
-        for run in self._fetched():
-            found.append(run)
+        runs = []
+        for run in self._fetch():
+            runs.append(run)
             yield run
-        self._found = found
+        self._runs = runs
 
-    def _fetched(self) -> Iterator[ApiRun]:
+    def _fetch(self) -> Iterator[ApiRun]:
         sort = _sort_key(self._order.lstrip("+-"))
         descending = self._order.startswith("-")
         for run in self._client.runs(
@@ -165,9 +165,9 @@ class ApiRuns:
 
     def _all(self) -> list[ApiRun]:
         # Not list(self): that asks for the length first.
-        if self._found is None:
-            self._found = list(self._fetched())
-        return self._found
+        if self._runs is None:
+            self._runs = list(self._fetch())
+        return self._runs
 
     def __len__(self) -> int:
         return len(self._all())
@@ -181,7 +181,7 @@ class ApiRuns:
 
 
 def _sort_key(order: str) -> str:
-    """Our name of a field that W&B sorts by."""
+    """Return our name of a field that W&B sorts by."""
     for theirs, ours in _PREFIXES.items():
         if order.startswith(theirs):
             return ours + order.removeprefix(theirs).removesuffix(".value")

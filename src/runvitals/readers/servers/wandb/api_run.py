@@ -62,7 +62,7 @@ class ApiRun:
 
     @property
     def created_at(self) -> str:
-        """When the run started, as ISO 8601 in UTC."""
+        """The time when the run started, as ISO 8601 in UTC."""
         started = datetime.fromtimestamp(self._run.facts.started_ms / 1000, timezone.utc)
         return started.strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -96,8 +96,8 @@ class ApiRun:
             pandas: whether to return a data frame.
             stream: `default`, or `events` for system metrics.
         """
-        wanted = None if keys is None else list(dict.fromkeys((x_axis, *keys)))
-        rows = self._events() if stream == "events" else list(self.scan_history(wanted))
+        columns = None if keys is None else list(dict.fromkeys((x_axis, *keys)))
+        rows = self._events() if stream == "events" else list(self.scan_history(columns))
         rows.sort(key=lambda row: (row.get(x_axis) is None, row.get(x_axis) or 0))
         if len(rows) > samples:
             rows = [rows[index * (len(rows) - 1) // max(1, samples - 1)] for index in range(samples)]
@@ -114,7 +114,7 @@ class ApiRun:
         min_step: int | None = None,
         max_step: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """All rows of `log()`. Those with the same step are one row, as W&B records them.
+        """Yield all rows of `log()`. Those with the same step are one row, as W&B records them.
 
         Args:
             keys: only rows with all of these names, and only these values.
@@ -123,8 +123,8 @@ class ApiRun:
         """
         merged: dict[Any, dict[str, Any]] = {}
         for number, row in enumerate(self._run.history()):
-            place = ("row", number) if row.step is None else row.step
-            whole = merged.setdefault(place, {})
+            row_key = ("row", number) if row.step is None else row.step
+            whole = merged.setdefault(row_key, {})
             whole.update(row.data, _step=row.step, _timestamp=row.time_ms / 1000)
         for whole in merged.values():
             step = whole["_step"]
@@ -138,11 +138,11 @@ class ApiRun:
                 yield {key: whole[key] for key in keys}
 
     def files(self) -> list[ApiFile]:
-        """The files that were saved with `save`."""
+        """Return the files that were saved with `save`."""
         return [ApiFile(self._run, file) for file in self._run.files()]
 
     def file(self, name: str) -> ApiFile:
-        """The saved file with this name.
+        """Return the saved file with this name.
 
         Raises:
             LookupError: no such file.

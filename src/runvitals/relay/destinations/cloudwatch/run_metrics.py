@@ -8,7 +8,7 @@ from math import isnan
 from typing import NamedTuple
 
 from runvitals.model.metrics import DEFINITIONS
-from runvitals.readers.journals.rates import Rate, between, rate_of
+from runvitals.readers.journals.rates import Rate, rate_between, rate_of
 from runvitals.relay.batch import Batch
 from runvitals.relay.destinations.cloudwatch.datum import MetricReading, MetricSeries
 from runvitals.relay.destinations.cloudwatch.limits import valid_name
@@ -75,7 +75,7 @@ def readings(batch: Batch, last: Last) -> Iterator[tuple[int, MetricReading]]:
                 last[key] = (moment.time_ms, value)
                 if before is None:
                     continue
-                number = between(*before, moment.time_ms, value, mapping.rate.factor)
+                number = rate_between(*before, moment.time_ms, value, mapping.rate.factor)
             if not isnan(number):  # a gap
                 yield moment.time_ms, mapping.reading(number)
     for row in batch.logs:

@@ -99,9 +99,9 @@ class CloudWatchSender:
                 self._sending = request
             if self._sent(request):
                 pause_s = 0.0
-                self._backoff.worked()
+                self._backoff.note_success()
             else:
-                pause_s = self._backoff.failed(time.monotonic())
+                pause_s = self._backoff.note_failure(time.monotonic())
 
     def _rest(self, seconds: float) -> None:
         """Wait after a failure; only briefly if the sender is being closed."""

@@ -72,7 +72,7 @@ class MetricWindow:
             self._count += 1
             self._time_ms = moment.time_ms
             for column in plans[moment.keys]:
-                self._put(column, [moment.values[index] for index in column.places])
+                self._put(column, [moment.values[index] for index in column.positions])
             if self._count >= samples:
                 yield from self.close()
 

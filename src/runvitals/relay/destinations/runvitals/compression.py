@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 
-from runvitals.model.body_header import HEADER, NONE, ZLIB, ZSTD
+from runvitals.model.batch_format import HEADER, NONE, ZLIB, ZSTD
 
 try:
     import zstandard

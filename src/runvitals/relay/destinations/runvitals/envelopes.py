@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from runvitals.model.gap import GAP
+from runvitals.model.batch_format import GAP
 from runvitals.model.limits import AHEAD_MS, OLDEST_SENT_MS, TIME_MS
 from runvitals.model.names import TRUE_TIME
 from runvitals.relay.batch import Batch, LogRow, Note, Samples

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from runvitals.journal.paths import safe_name
 from runvitals.model.metrics import DEFINITIONS
 from runvitals.readers.journals.history import leaves
-from runvitals.readers.journals.rates import Rate, between, rate_of
+from runvitals.readers.journals.rates import Rate, rate_between, rate_of
 from runvitals.relay.batch import EVENT, LIFECYCLE, Batch, Moment, Note
 from runvitals.relay.destination import Context, Destination
 from runvitals.relay.destinations.tensorboard import event_messages
@@ -165,7 +165,11 @@ def _rate(last: dict[str, list[float]], key: str, time_ms: int, value: float, ra
     """The rate of a counter since its last sample; NaN for the first."""
     before = last.get(key)
     last[key] = [time_ms, value]
-    return float("nan") if before is None else between(int(before[0]), before[1], time_ms, value, rate.factor)
+    return (
+        float("nan")
+        if before is None
+        else rate_between(int(before[0]), before[1], time_ms, value, rate.factor)
+    )
 
 
 class TagMapping(NamedTuple):

@@ -80,7 +80,7 @@ class OfflineRun:
         path = str(self._state["path"])
         os.makedirs(os.path.join(os.path.dirname(path), "files"), exist_ok=True)
         length, number = int(self._state.get("length", 0)), int(self._state.get("number", 0))
-        data, self._state["number"] = encoding.framed(found, length, number)
+        data, self._state["number"] = encoding.frame(found, length, number)
         self._state["length"] = append(path, length, data)
 
     def heartbeat(self) -> None:
@@ -88,7 +88,7 @@ class OfflineRun:
 
     def end(self, exit_code: int, ended_ms: int) -> None:
         runtime_s = max(0, ended_ms - int(self._state["began_ms"])) // 1000
-        self._append(ended_ms, iter([encoding.exited(exit_code, runtime_s)]))
+        self._append(ended_ms, iter([encoding.exit_record(exit_code, runtime_s)]))
 
     def close(self) -> None:
         """The file is not kept open."""

@@ -154,7 +154,7 @@ def _model(text: str) -> dict[str, Any]:
         MlflowError: it does not describe a model.
     """
     try:
-        model = json_values.decoded(text)
+        model = json_values.decode(text)
     except ValueError:
         model = None
     if not isinstance(model, dict):
@@ -167,7 +167,7 @@ def _model(text: str) -> dict[str, Any]:
 
 def _models(history: str) -> list[Any]:
     try:
-        known = json_values.decoded(history) if history else []
+        known = json_values.decode(history) if history else []
     except ValueError:  # somebody has set the tag to something else
         return []
     return known if isinstance(known, list) else []

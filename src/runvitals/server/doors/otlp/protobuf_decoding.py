@@ -22,7 +22,7 @@ from runvitals.base.protobuf import (
     read_double,
     read_doubles,
     read_varint,
-    signed,
+    to_signed,
     unzigzag,
 )
 from runvitals.server.doors.otlp.message import (
@@ -347,7 +347,7 @@ def _value(message: bytes, depth: int) -> Any:
         if number == 2:
             found = bool(value)
         elif number == 3 and isinstance(value, int):
-            found = signed(value)
+            found = to_signed(value)
         elif number == 4:
             found = read_double(_eight(value))
         elif isinstance(value, bytes):

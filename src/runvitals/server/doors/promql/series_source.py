@@ -17,7 +17,7 @@ from runvitals.base import deadline
 from runvitals.base.buckets import Grid
 from runvitals.model.filter import Filter, Predicate, ReadableRuns
 from runvitals.model.metrics import DEFINITIONS
-from runvitals.model.metrics.prometheus import LOG, LOG_STEP, free_label, named
+from runvitals.model.metrics.prometheus import LOG, LOG_STEP, free_label, to_prometheus
 from runvitals.model.names import RESERVED, STEP
 from runvitals.model.state import MONITOR, RUNNING
 from runvitals.server.doors.promql.patterns import compiled
@@ -183,7 +183,7 @@ _Named = tuple[str, Labels, float]
 
 
 def _own(key: str) -> _Named:
-    family, labels, factor = named(key)
+    family, labels, factor = to_prometheus(key)
     return family.sample, labels, factor
 
 

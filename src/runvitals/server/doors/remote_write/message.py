@@ -26,7 +26,7 @@ from runvitals.base.protobuf import (
     fields,
     read_double,
     read_varint,
-    signed,
+    to_signed,
 )
 from runvitals.server.doors.remote_write.native_histograms import (
     NativeHistogram,
@@ -105,7 +105,7 @@ class _Collected:
             if number == 1 and kind == FIXED64 and isinstance(content, bytes):
                 value = read_double(content)
             elif number == 2 and kind == VARINT and isinstance(content, int):
-                t = signed(content)
+                t = to_signed(content)
         self.series.append(series)
         self.t.append(t)
         self.values.append(value)

@@ -21,7 +21,7 @@ from runvitals.base.protobuf import (
     read_double,
     read_doubles,
     read_varint,
-    signed,
+    to_signed,
     unzigzag,
 )
 
@@ -81,7 +81,7 @@ def decoded(message: bytes) -> NativeHistogram:
             whole[number] = value
     schema = unzigzag(_integer(whole.get(4, 0)))
     total = _number(whole, 1, 2)
-    t, observed = signed(_integer(whole.get(15, 0))), _double(whole.get(3, bytes(8)))
+    t, observed = to_signed(_integer(whole.get(15, 0))), _double(whole.get(3, bytes(8)))
     if math.isnan(observed):
         return NativeHistogram(t, math.nan, math.nan, {})
     positive = list(_buckets(lists, _POSITIVE, 2 in whole))

@@ -253,7 +253,7 @@ def _check_filter_of_versions(text: str | None) -> None:
         InvalidArgument: a filter, except the one that clients send by themselves: all are committed.
     """
     try:
-        wanted = json_values.decoded(text or "{}")
+        wanted = json_values.decode(text or "{}")
     except ValueError:
         raise InvalidArgument("filters: expected a JSON object") from None
     if wanted not in ({}, {"state": "COMMITTED"}, None):

@@ -225,7 +225,7 @@ def _spec(text: str) -> _Spec:
         InvalidArgument: it is not a spec.
     """
     try:
-        spec = json_values.decoded(text)
+        spec = json_values.decode(text)
     except (TypeError, ValueError):
         spec = None
     keys = spec.get("keys") if isinstance(spec, dict) else None

@@ -10,7 +10,7 @@ import numpy as np
 
 from runvitals.base import deadline
 from runvitals.base.buckets import Floats, Integers
-from runvitals.model.gap import GAP_BITS
+from runvitals.model.batch_format import GAP_BITS
 from runvitals.readers.journals.series import Series
 from runvitals.server.library.run_library import LoggedColumns, TooMuch
 

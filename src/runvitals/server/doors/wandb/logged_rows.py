@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from runvitals.model.gap import GAP
+from runvitals.model.batch_format import GAP
 from runvitals.model.limits import AHEAD_MS, NAME_CHARACTERS, OLDEST_SENT_MS, ROW_NAMES
 from runvitals.model.metrics import DEFINITIONS
 from runvitals.model.names import name_fault, sanitized_name

@@ -80,7 +80,7 @@ def compiled(filter_text: str | None, fields: Mapping[str, Convert]) -> Holds:
     if len(filter_text) > MAX_LENGTH:
         raise BadFilter(f"the filter has {len(filter_text):,} characters; expected at most {MAX_LENGTH:,}")
     try:
-        wanted = json_values.decoded(filter_text)
+        wanted = json_values.decode(filter_text)
     except ValueError as error:
         raise BadFilter(f"the filter is not JSON: {error}") from None
     return _Compiler(fields).all_of(wanted or {}, 0)

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.model.gap import GAP
+from runvitals.model.batch_format import GAP
 from runvitals.server.doors import recording
 from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.recorded_sessions import MergedRows

@@ -130,7 +130,7 @@ def _prior_runs(sent: Mapping[str, Any]) -> list[str]:
     """
     text = sent.get("prior_runs_filters")
     try:
-        wanted = json_values.decoded(text) if text else None
+        wanted = json_values.decode(text) if text else None
         names = [] if wanted is None else [one["name"] for one in wanted["$or"]]
     except (TypeError, ValueError, KeyError):
         names = [None]
@@ -201,7 +201,7 @@ def _running(text: str | None) -> list[str]:
         InvalidArgument: it is not what agents report.
     """
     try:
-        found = json_values.decoded(text) if text else {}
+        found = json_values.decode(text) if text else {}
     except (TypeError, ValueError):
         found = None
     if not isinstance(found, dict) or len(found) > MAX_REPORTED:

@@ -14,10 +14,9 @@ from runvitals.base import deadline
 from runvitals.base.buckets import Grid, reduce
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import read_run
-from runvitals.model.event import Event
 from runvitals.model.logged_media import MediaKey, SavedFile
 from runvitals.model.media_types import HEAD_BYTES, media_type
-from runvitals.model.run import Run
+from runvitals.model.run import Event, Run
 from runvitals.model.state import TRAIN
 from runvitals.readers.journals.artifacts import LocalArtifacts
 from runvitals.readers.journals.console import KEPT_BYTES, Console, parse

@@ -22,8 +22,8 @@ from runvitals.readers.journals.run_filter import (
     SystemStatistics,
     cursor,
     matching,
-    ordered,
     runs_after,
+    sort_runs,
     value_of,
 )
 from runvitals.readers.journals.run_groups import choices_of, groups_of
@@ -144,7 +144,7 @@ class JournalLibrary:
         """Return a page of the runs that match a filter."""
         named = {*run_filter.fields, *(part.by for part in sort.parts)}
         statistics, pending = await self._statistics(named)
-        placed = ordered(matching(await self.runs(), run_filter, statistics), sort, statistics)
+        placed = sort_runs(matching(await self.runs(), run_filter, statistics), sort, statistics)
         total = len(placed)
         if after is not None:
             placed = runs_after(placed, sort, after)

@@ -12,11 +12,10 @@ from cachetools import LRUCache
 from runvitals.base.buckets import Floats, Grid, Integers
 from runvitals.journal.records import STREAMS
 from runvitals.model.errors import UnknownRun
-from runvitals.model.event import Event
 from runvitals.model.limits import STEP as MAX_STEP
 from runvitals.model.logged_media import MediaKey, SavedFile
 from runvitals.model.names import RESERVED, STEP, TRUE_TIME
-from runvitals.model.run import Run
+from runvitals.model.run import Event, Run
 from runvitals.readers.journals.series import Series
 from runvitals.server.charts.run_plan import RunPlan
 from runvitals.server.files.received_files import ReceivedFiles

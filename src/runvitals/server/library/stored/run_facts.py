@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from runvitals.model.defined_metrics import defined_metrics
-from runvitals.model.event import Event
 from runvitals.model.records import LOST, event_name, lost_records
-from runvitals.model.run import Rank, Run
+from runvitals.model.run import Event, Rank, Run
 from runvitals.model.state import MONITOR
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.event_authors import EventAuthors

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.errors import AmbiguousName, UnknownProject
 from runvitals.model.filter import ReadableRuns
-from runvitals.model.names import shortened
+from runvitals.model.names import shorten
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, add_rows, among, rows_named
@@ -38,7 +38,7 @@ class StoredProject:
 
 def project_name(text: object) -> str:
     """The project name given by a writer: `default` if it gives none; shortened if it is too long."""
-    return shortened(str(text), MAX_NAME) if text else DEFAULT_PROJECT
+    return shorten(str(text), MAX_NAME) if text else DEFAULT_PROJECT
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
-from runvitals.model.run_author import RunAuthor, RunServiceAccount
+from runvitals.model.run import RunAuthor, RunServiceAccount
 from runvitals.server.database.database import among
 from runvitals.server.database.tables.accounts import entity, service_account, user_account
 from runvitals.server.database.tables.content import entity_picture, picture

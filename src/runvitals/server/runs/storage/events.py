@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, lit
 
 from runvitals.base.json_codec import dumps
 from runvitals.model.json_values import DAMAGED, damage_of
-from runvitals.model.names import shortened
+from runvitals.model.names import shorten
 from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.database.database import Database, add_rows
 from runvitals.server.database.stored_json import stored_object
@@ -205,7 +205,7 @@ def _row(stored: StoredEvent) -> dict[str, Any]:
         "writer_id": stored.writer_id,
         "seq": stored.seq,
         "time_ms": stored.time_ms,
-        "level": shortened(stored.level, MAX_NAME),
-        "name": shortened(stored.name, MAX_NAME),
+        "level": shorten(stored.level, MAX_NAME),
+        "name": shorten(stored.name, MAX_NAME),
         "body": body.decode("ascii"),
     }

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from runvitals.model.ending import Ending
-from runvitals.model.run_author import RunAuthor, RunServiceAccount
+from runvitals.model.run import RunAuthor, RunServiceAccount
 from runvitals.model.run_state import State
 from runvitals.model.state import RUNNING
 from runvitals.server.database.database import among

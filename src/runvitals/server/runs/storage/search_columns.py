@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, delete, select
 
 from runvitals.model import fields
 from runvitals.model.fields import Scalar
-from runvitals.model.names import shortened
+from runvitals.model.names import shorten
 from runvitals.model.search_text import MAX_NOTES, search_text, tags_of
 from runvitals.server.database.database import add_rows, among, ensure_ids, put_rows, update_rows
 from runvitals.server.database.section_documents import SectionDocument, SectionKey
@@ -139,14 +139,14 @@ def write_abouts(
             {
                 "which": run_id,
                 "project_id": moved.get(run_id, project_id),
-                "name": shortened(str(about.get("name") or about.get("default_name") or uid), MAX_NAME),
-                "group_name": shortened(str(about.get("group") or ""), MAX_NAME),
-                "job_type": shortened(str(about.get("job_type") or ""), MAX_NAME),
+                "name": shorten(str(about.get("name") or about.get("default_name") or uid), MAX_NAME),
+                "group_name": shorten(str(about.get("group") or ""), MAX_NAME),
+                "job_type": shorten(str(about.get("job_type") or ""), MAX_NAME),
             }
         )
         tags += [{"run_id": run_id, "tag": tag} for tag in tags_of(about)]
         if about.get("notes"):
-            notes.append({"run_id": run_id, "text": shortened(str(about["notes"]), MAX_NOTES)})
+            notes.append({"run_id": run_id, "text": shorten(str(about["notes"]), MAX_NOTES)})
     update_rows(connection, run, rows)
     raise_tags(connection, {row["which"] for row in rows}, tags)
     connection.execute(delete(run_tag).where(among(connection, run_tag.c.run_id, run_ids)))

@@ -10,11 +10,11 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
 from sqlalchemy import insert as insert_into
 
-from runvitals.model.statement_line import StatementLine
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, add_rows, insert
 from runvitals.server.database.tables.usage import statement, statement_counter, statement_line
 from runvitals.server.events.outbox import Notification, add
+from runvitals.server.usage.statement_lines import StatementLine
 from runvitals.store.errors import NotFound
 
 State = Literal["draft", "issued", "cancelled", "corrected", "cancellation"]

@@ -21,7 +21,7 @@ _CLUSTER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class ClickHouseAddress:
-    """What the address says, and the password."""
+    """The parts of the address, and the password."""
 
     host: str
     port: int
@@ -78,7 +78,7 @@ def parse_address(address: str, environment: Mapping[str, str] = os.environ) -> 
 
 
 def _cluster(query: str) -> str | None:
-    """The cluster that the part after the question mark names."""
+    """Return the cluster that the part after the question mark names."""
     cluster = None
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name != "cluster":

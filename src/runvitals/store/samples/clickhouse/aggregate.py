@@ -8,7 +8,7 @@ import numpy as np
 
 from runvitals.store.samples.clickhouse.connection import ClickHouse
 from runvitals.store.samples.clickhouse.reader import BUCKET_COLUMNS, statistics
-from runvitals.store.samples.clickhouse.selection import SAMPLES, in_range, listed, of_series
+from runvitals.store.samples.clickhouse.selection import SAMPLES, id_list, in_range, of_series
 from runvitals.store.samples.interface import MetricAggregate, ReadResult
 from runvitals.store.samples.sqlite.aggregation_sums import AggregateQuery
 
@@ -48,5 +48,5 @@ def _group(query: AggregateQuery, runs: list[int]) -> str:
     if query.group_by is None:
         return "toInt64(0)"
     groups = (query.group_by[run] for run in runs)
-    ids, numbers = (f"[{listed(numbers)}]" for numbers in (runs, groups))
+    ids, numbers = (f"[{id_list(numbers)}]" for numbers in (runs, groups))
     return f"toInt64(transform(run, {ids}, {numbers}, 0))"

@@ -187,7 +187,7 @@ class ClickHouseCommits:
         return group
 
     def _commit(self, group: Sequence[_Submission]) -> None:
-        accepted = [self._accepted(batch) for submission in group for batch in submission.batches]
+        accepted = [self._accept_batch(batch) for submission in group for batch in submission.batches]
         try:
             fresh = self._store(accepted)
         except StoreError as error:
@@ -201,7 +201,7 @@ class ClickHouseCommits:
             submission.future.set_result(CommitAck(sum(flags), len(flags) - sum(flags), flags))
             start = end
 
-    def _accepted(self, batch: SampleBatch) -> AcceptedBatch:
+    def _accept_batch(self, batch: SampleBatch) -> AcceptedBatch:
         self._version = max(self._version + 1, self._clock_us())
         return AcceptedBatch(self._version, batch)
 

@@ -24,7 +24,7 @@ from runvitals.store.samples.interface import StoreError, StoreUnavailable
 
 CONNECT_S = 10.0
 PROMPT_S = 5.0
-"""How long to wait for what takes a moment, unless ClickHouse hangs."""
+"""Timeout of requests that take a moment unless ClickHouse hangs."""
 _IDLE_CONNECTIONS = 16
 _SQL_BYTES = 256 << 20
 """Longest text of a query: thousands of ids of runs may be listed."""
@@ -67,7 +67,7 @@ class ClickHouse:
         """Why no request is sent at present: it is not known yet whether the tables may be used."""
 
     def select(self, sql: str, dtype: DTypeLike, timeout_s: float | None = None) -> Rows:
-        """The rows of a query, whose columns must have the types of `dtype`.
+        """Return the rows of a query, whose columns must have the types of `dtype`.
 
         Args:
             timeout_s: how long to wait; None: as long as for any other request.
@@ -177,8 +177,8 @@ class ClickHouse:
         connection.close()
 
     def _error(self, status: int, text: str) -> StoreError:
-        found = _CODE.search(text)
-        code = int(found.group(1)) if found else 0
+        match = _CODE.search(text)
+        code = int(match.group(1)) if match else 0
         if code == _TIMEOUT_EXCEEDED:
             deadline.check()
         message = text.split(", e.what()")[0].strip()[:_MESSAGE_CHARACTERS] or f"status {status}"

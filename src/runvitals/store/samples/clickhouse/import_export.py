@@ -1,4 +1,4 @@
-"""What `store.samples.migration` needs of ClickHouse: runs, days, stored batches; samples without a batch."""
+"""Reads and writes for `store.samples.migration`: runs, days, stored batches; samples without a batch."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _ROWS_AT_ONCE = 1_000_000
 
 
 def runs(clickhouse: ClickHouse) -> list[int]:
-    """The runs that have samples or stored batches, ascending."""
+    """Return the runs that have samples or stored batches, ascending."""
     every = "SELECT run FROM extents UNION ALL SELECT DISTINCT run FROM batches"
     rows = clickhouse.select(f"SELECT DISTINCT run FROM ({every}) ORDER BY run", _RUN)
     return [int(run) for run in rows["run"]]
 
 
 def days(clickhouse: ClickHouse, run: int) -> list[int]:
-    """The days since 1970 on which a run has samples, ascending."""
+    """Return the days since 1970 on which a run has samples, ascending."""
     rows = clickhouse.select(
         f"SELECT DISTINCT intDiv(t, {DAY_MS}) AS day FROM samples WHERE run = {run} ORDER BY day", _DAY
     )
@@ -40,28 +40,28 @@ def stored_batches(clickhouse: ClickHouse, run: int) -> dict[int, list[tuple[int
     rows = clickhouse.select(
         f"SELECT DISTINCT writer, seq FROM batches WHERE run = {run} ORDER BY writer, seq", _SEQ
     )
-    found: dict[int, list[tuple[int, int]]] = {}
+    ranges_by_writer: dict[int, list[tuple[int, int]]] = {}
     for writer in np.unique(rows["writer"]).tolist():
         numbers = rows["seq"][rows["writer"] == writer]
         ends = np.append(numbers[1:] != numbers[:-1] + 1, True)
         starts = np.append(True, ends[:-1])
-        found[writer] = list(zip(numbers[starts].tolist(), numbers[ends].tolist(), strict=True))
-    return found
+        ranges_by_writer[writer] = list(zip(numbers[starts].tolist(), numbers[ends].tolist(), strict=True))
+    return ranges_by_writer
 
 
 def put(clickhouse: ClickHouse, run: int, series: Sequence[SeriesSamples]) -> None:
     """Store samples of a run."""
     parts = []
     newest = []
-    for one in series:
-        rows = np.empty(len(one.t), SAMPLES)
-        rows["month"], rows["run"], rows["metric"] = month_numbers(one.t), run, one.metric
-        rows["t"], rows["value"], rows["version"] = one.t, one.values, _COPIED
+    for samples in series:
+        rows = np.empty(len(samples.t), SAMPLES)
+        rows["month"], rows["run"], rows["metric"] = month_numbers(samples.t), run, samples.metric
+        rows["t"], rows["value"], rows["version"] = samples.t, samples.values, _COPIED
         parts.append(rows)
-        present = np.flatnonzero(~np.isnan(one.values))
+        present = np.flatnonzero(~np.isnan(samples.values))
         if len(present):
-            newest.append((run, one.metric, int(one.t[present[-1]])))
-    last = max(int(one.t[-1]) for one in series)
+            newest.append((run, samples.metric, int(samples.t[present[-1]])))
+    last = max(int(samples.t[-1]) for samples in series)
     clickhouse.insert("extents", np.array([(run, last)], EXTENTS))
     for part in by_months(np.concatenate(parts)):
         clickhouse.insert("samples", part)

@@ -52,15 +52,15 @@ class Insertion:
             raise StoreUnavailable("ClickHouse takes too long to store earlier batches")
         try:
             self._until_s = until_s
-            known = self._stored([identity(batch) for _, batch in accepted])
+            stored = self._find_stored([identity(batch) for _, batch in accepted])
             fresh: list[AcceptedBatch] = []
             flags = []
-            for one in accepted:
-                is_new = identity(one.batch) not in known
+            for entry in accepted:
+                is_new = identity(entry.batch) not in stored
                 flags.append(is_new)
                 if is_new:
-                    known.add(identity(one.batch))
-                    fresh.append(one)
+                    stored.add(identity(entry.batch))
+                    fresh.append(entry)
             if fresh:
                 self._insert(fresh)
         finally:
@@ -68,7 +68,7 @@ class Insertion:
         return tuple(flags)
 
     def _left_s(self) -> float | None:
-        """How long the next request may take."""
+        """Return the seconds that the next request may take."""
         return None if self._until_s is None else max(0.001, self._until_s - time.monotonic())
 
     def forget(self, runs: Collection[int]) -> None:
@@ -76,8 +76,8 @@ class Insertion:
         with self._lock:
             self._hints.forget(runs)
 
-    def _stored(self, identities: Sequence[Identity]) -> set[Identity]:
-        """Those of the batches that are stored."""
+    def _find_stored(self, identities: Sequence[Identity]) -> set[Identity]:
+        """Return the batches among these that are stored."""
         listed = ",".join(f"({run},{writer},{seq})" for run, writer, seq in identities)
         sql = f"SELECT run, writer, seq FROM batches WHERE (run, writer, seq) IN ({listed})"
         return set(self._clickhouse.select(sql, _IDENTITY, self._left_s()).tolist())
@@ -94,7 +94,7 @@ class Insertion:
         if len(hints):
             self._put("series", hints)
         self._put("batches", rows.batch_rows(fresh))
-        self._hints.written(fresh, hints)
+        self._hints.note_written(fresh, hints)
 
     def _put(self, table: str, table_rows: Rows) -> None:
         self._clickhouse.insert(table, table_rows, timeout_s=self._left_s())

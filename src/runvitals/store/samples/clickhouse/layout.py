@@ -1,4 +1,4 @@
-"""Where rows are: in one table of one server, or in replicated tables on the nodes of a cluster.
+"""The tables that hold rows: one of one server, or replicated tables on the nodes of a cluster.
 
 In a cluster a table such as `samples` is of the engine Distributed and holds nothing. It passes rows to
 tables named `samples_local`: all of a run to the replicas of one shard, so that rows replace each other.
@@ -57,7 +57,7 @@ class Layout:
 
     @staticmethod
     def is_distributed(engine: str) -> bool:
-        """Whether tables of an engine are read and written through a cluster."""
+        """Return whether tables of an engine are read and written through a cluster."""
         return engine == _DISTRIBUTED
 
     @property
@@ -65,26 +65,26 @@ class Layout:
         """Settings of every request."""
         return _IN_CLUSTER if self.cluster else {}
 
-    def stored(self, table: str) -> str:
-        """The table that holds the rows of a table."""
+    def storage_table(self, table: str) -> str:
+        """Return the table that holds the rows of a table."""
         return f"{table}_local" if self.cluster else table
 
-    def altered(self, table: str) -> str:
-        """What to name in ALTER TABLE."""
+    def altered_table(self, table: str) -> str:
+        """Return the table to name in ALTER TABLE, with its cluster."""
         return f"{table}_local ON CLUSTER '{self.cluster}'" if self.cluster else table
 
     def of_system(self, table: str) -> str:
-        """A table of the database `system`, such as `parts`: of one replica of each shard."""
+        """Return a table of the database `system`, such as `parts`: of one replica of each shard."""
         return f"cluster('{self.cluster}', system, {table})" if self.cluster else f"system.{table}"
 
     def parts(self, *tables: str) -> str:
         """FROM … WHERE for the rows of `system.parts` about tables."""
-        names = ",".join(f"'{self.stored(table)}'" for table in tables)
+        names = ",".join(f"'{self.storage_table(table)}'" for table in tables)
         where = f"active AND database = '{self.database}' AND table IN ({names})"
         return f"FROM {self.of_system('parts')} WHERE {where}"
 
     def create(self, table: Table) -> Sequence[str]:
-        """The statements that create a table."""
+        """Return the statements that create a table."""
         columns = f"({table.columns})"
         more = f"{table.more} ORDER BY {table.order}"
         if table.settings:
@@ -95,10 +95,10 @@ class Layout:
             return (f"CREATE TABLE IF NOT EXISTS {table.name} {columns} ENGINE = {engine} {more}",)
         path = f"/clickhouse/tables/{{shard}}/{self.database}/{table.name}"
         arguments = f"'{path}', '{{replica}}'" + (f", {version}" if version else "")
-        local = self.stored(table.name)
+        local = self.storage_table(table.name)
         distributed = f"{_DISTRIBUTED}('{self.cluster}', '{self.database}', '{local}', {table.shard_by})"
         return (
-            f"CREATE TABLE IF NOT EXISTS {self.altered(table.name)} {columns} "
+            f"CREATE TABLE IF NOT EXISTS {self.altered_table(table.name)} {columns} "
             f"ENGINE = ReplicatedReplacingMergeTree({arguments}) {more}",
             f"CREATE TABLE IF NOT EXISTS {table.name} ON CLUSTER '{self.cluster}' "
             f"AS {self.database}.{local} ENGINE = {distributed}",

@@ -1,4 +1,4 @@
-"""What is done before ClickHouse is used: when the store is opened, or once ClickHouse can be reached."""
+"""Prepares ClickHouse before it is used: when the store is opened, or once ClickHouse can be reached."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Preparation:
 
     @property
     def features(self) -> Features:
-        """What the server can do.
+        """The features of the server.
 
         Raises:
             StoreUnavailable: it was not reached yet.
@@ -90,5 +90,5 @@ class Preparation:
             if not isinstance(error, StoreUnavailable):
                 self.refusal = str(error)
             raise
-        self._others.settings = self._features.known(do_not_merge_across_partitions_select_final="1")
+        self._others.settings = self._features.supported(do_not_merge_across_partitions_select_final="1")
         self.pending = self.refusal = self._others.withheld = None

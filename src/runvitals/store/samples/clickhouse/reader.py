@@ -12,7 +12,7 @@ from runvitals.base import deadline
 from runvitals.base.buckets import Buckets, Floats, Grid, Integers, reduce
 from runvitals.store.samples.clickhouse.connection import ClickHouse, Rows
 from runvitals.store.samples.clickhouse.rows import month_number
-from runvitals.store.samples.clickhouse.selection import SAMPLES, in_range, listed, of_series
+from runvitals.store.samples.clickhouse.selection import SAMPLES, id_list, in_range, of_series
 from runvitals.store.samples.interface import (
     LatestSample,
     ReadResult,
@@ -122,7 +122,7 @@ class ClickHouseReader:
         times: dict[int, int] = {}
         for some in _parts(runs):
             rows = self._clickhouse.select(
-                f"SELECT run, max(last) AS t FROM extents WHERE run IN ({listed(some)}) GROUP BY run", _TIME
+                f"SELECT run, max(last) AS t FROM extents WHERE run IN ({id_list(some)}) GROUP BY run", _TIME
             )
             times.update(rows.tolist())
         return times
@@ -131,19 +131,19 @@ class ClickHouseReader:
         """Return the newest values of runs, of these metrics or all."""
         if metrics is not None and not metrics:
             return []
-        found: dict[int, LatestSample] = {}
+        newest: dict[int, LatestSample] = {}
         for some in _parts(runs):
             for run, rows in _by_run(self._newest(some, metrics)):
-                found[run] = LatestSample(
+                newest[run] = LatestSample(
                     run,
                     rows["metric"].astype(np.int64),
                     np.ascontiguousarray(rows["t"]),
                     np.ascontiguousarray(rows["value"]),
                 )
-        return [found[run] for run in runs if run in found]
+        return [newest[run] for run in runs if run in newest]
 
     def _newest(self, runs: Sequence[int], metrics: Collection[int] | None) -> Rows:
-        """The newest value of each series, in order."""
+        """Return the newest value of each series, in order."""
         hints = self._clickhouse.select(
             f"SELECT run, metric, max(t) AS t FROM series WHERE {of_series(runs, metrics)} "
             "GROUP BY run, metric ORDER BY run, metric",
@@ -152,9 +152,9 @@ class ClickHouseReader:
         if not len(hints):
             return np.empty(0, _NEWEST)
         rows = self._newest_since(hints)
-        known = set(rows[["run", "metric"]].tolist())
+        recent = set(rows[["run", "metric"]].tolist())
         # Their values were replaced by gaps since: the newest is somewhere before.
-        older = [series for series in hints[["run", "metric"]].tolist() if series not in known]
+        older = [series for series in hints[["run", "metric"]].tolist() if series not in recent]
         if older:
             every = np.zeros(len(older), _HINT)
             every["run"], every["metric"] = np.array(older).T
@@ -163,8 +163,8 @@ class ClickHouseReader:
         return rows
 
     def _newest_since(self, hints: Rows) -> Rows:
-        """The newest values of series that have one since the time of their hint."""
-        found = [np.empty(0, _NEWEST)]
+        """Return the newest values of series that have one since the time of their hint."""
+        parts = [np.empty(0, _NEWEST)]
         for terms in _parts(list(_terms(hints)), _TERMS_AT_ONCE):
             deadline.check()
             since_ms = min(since for since, _ in terms)
@@ -176,13 +176,13 @@ class ClickHouseReader:
                 "WHERE NOT isNaN(value) GROUP BY run, metric",
                 _NEWEST,
             )
-            found.append(rows)
-        _, first = np.unique(np.concatenate(found)[["run", "metric"]], return_index=True)
-        return np.concatenate(found)[first]  # in order; a series found twice has the same newest value
+            parts.append(rows)
+        _, first = np.unique(np.concatenate(parts)[["run", "metric"]], return_index=True)
+        return np.concatenate(parts)[first]  # in order; a series found twice has the same newest value
 
 
 def _terms(hints: Rows) -> Iterator[tuple[int, str]]:
-    """The earliest time of hints that are about as old, with the condition on their series."""
+    """Yield the earliest time of hints that are about as old, with the condition on their series."""
     ages = hints["t"] // _SAME_AGE_MS
     for age in np.unique(ages):
         series = hints[ages == age]
@@ -220,7 +220,7 @@ def _by_run(rows: Rows) -> Iterator[tuple[int, Rows]]:
 def _in_order(runs: Sequence[int], series: list[Series]) -> list[Series]:
     """Series by run, in the order given, then by metric."""
     position = {run: index for index, run in enumerate(dict.fromkeys(runs))}
-    return sorted(series, key=lambda one: (position[one.run], one.metric))
+    return sorted(series, key=lambda entry: (position[entry.run], entry.metric))
 
 
 def _parts(items: Sequence[T], size: int = _AT_ONCE) -> Iterator[Sequence[T]]:

@@ -12,7 +12,7 @@ from runvitals.store.samples.clickhouse.connection import ClickHouse
 from runvitals.store.samples.clickhouse.preparation import Preparation
 from runvitals.store.samples.clickhouse.rows import month_end_ms, month_number
 from runvitals.store.samples.clickhouse.schema import TABLES
-from runvitals.store.samples.clickhouse.selection import listed
+from runvitals.store.samples.clickhouse.selection import id_list
 from runvitals.store.samples.clickhouse.series_hints import HINTS_APART_MS
 from runvitals.store.samples.interface import StoreUnavailable
 
@@ -24,7 +24,7 @@ _POLL_S = 0.02
 _WORTH_REWRITING = 0.25
 """Part of a month's samples that must be too old before the month is rewritten without them."""
 _SHRUNK_TO = 0.9
-"""What is left, relative to the maximum size, when a month was rewritten: not to rewrite it every time."""
+"""Removal goes on until this part of the maximum size is left, so that it does not run all the time."""
 
 
 class Removal:
@@ -37,7 +37,7 @@ class Removal:
     def delete(self, runs: Sequence[int]) -> None:
         """Delete everything about runs. If it fails, part is left; delete them again."""
         for table in TABLES:  # `batches` is not the first: an acknowledged batch is complete, or not listed
-            self._delete(table, f"run IN ({listed(runs)})")
+            self._delete(table, f"run IN ({id_list(runs)})")
 
     def drop_before(self, t_ms: int) -> None:
         """Delete older samples: whole months, and of the month that is cut once a quarter of it is older."""
@@ -97,7 +97,7 @@ class Removal:
         self._forget_before(month_end_ms(month))
 
     def _months(self) -> dict[int, int]:
-        """The months that have samples, with the bytes that they take, in order."""
+        """Return the months that have samples, with the bytes that they take, in order."""
         rows = self._clickhouse.select(
             "SELECT toUInt32(partition) AS month, sum(bytes_on_disk) AS bytes "
             f"{self._clickhouse.layout.parts('samples')} GROUP BY month ORDER BY month",
@@ -135,7 +135,7 @@ class Removal:
         Nodes of a cluster that are away do it when they are back.
         """
         layout = self._clickhouse.layout
-        statement = f"ALTER TABLE {layout.altered(table)} {change}"
+        statement = f"ALTER TABLE {layout.altered_table(table)} {change}"
         if layout.cluster is None:
             self._clickhouse.command(statement)
             return
@@ -152,4 +152,4 @@ class Removal:
         while int(self._clickhouse.command(count)):
             if time.monotonic() > until_s:
                 raise StoreUnavailable(f"ClickHouse at {self._clickhouse.address} still deletes from {table}")
-            time.sleep(pause.failed(time.monotonic()))
+            time.sleep(pause.note_failure(time.monotonic()))

@@ -25,24 +25,24 @@ class AcceptedBatch(NamedTuple):
 
 
 def month_numbers(t: Integers) -> Integers:
-    """The months of times, ms UTC, as numbers such as 202611."""
+    """Return the months of times, ms UTC, as numbers such as 202611."""
     months = t.astype("datetime64[ms]").astype("datetime64[M]").astype(np.int64)
     return (1970 + months // _MONTHS) * _YEAR + months % _MONTHS + 1
 
 
 def month_number(t_ms: int) -> int:
-    """The month of a time, ms UTC, as a number such as 202611."""
+    """Return the month of a time, ms UTC, as a number such as 202611."""
     return int(month_numbers(np.array([t_ms], np.int64))[0])
 
 
 def month_end_ms(month: int) -> int:
-    """The first millisecond after a month, given as a number such as 202611."""
+    """Return the first millisecond after a month, given as a number such as 202611."""
     months = (month // _YEAR - 1970) * _MONTHS + month % _YEAR
     return int(np.array([months], "datetime64[M]").astype("datetime64[ms]").astype(np.int64)[0])
 
 
 def sample_rows(accepted: Sequence[AcceptedBatch]) -> Rows:
-    """The rows of the table `samples`."""
+    """Return the rows of the table `samples`."""
     parts = [_rows_of(version, batch) for version, batch in accepted if batch.values.size]
     return np.concatenate(parts) if parts else np.empty(0, SAMPLES)
 
@@ -59,7 +59,7 @@ def _rows_of(version: int, batch: SampleBatch) -> Rows:
 
 
 def _last_of_equal_times(t: Integers, values: Floats) -> tuple[Integers, Floats]:
-    """The rows of a batch without those that a later row of the same time replaces."""
+    """Return the rows of a batch without those that a later row of the same time replaces."""
     if len(t) < 2 or bool((t[1:] > t[:-1]).all()):
         return t, values
     _, from_end = np.unique(t[::-1], return_index=True)
@@ -82,13 +82,13 @@ def by_months(rows: Rows) -> Iterator[Rows]:
 
 
 def batch_rows(accepted: Sequence[AcceptedBatch]) -> Rows:
-    """The rows of the table `batches`."""
+    """Return the rows of the table `batches`."""
     listed = [(batch.run, batch.writer, batch.seq, version) for version, batch in accepted]
     return np.array(listed, BATCHES)
 
 
 def extent_rows(accepted: Sequence[AcceptedBatch]) -> Rows:
-    """The rows of the table `extents`: the last time of each run."""
+    """Return the rows of the table `extents`: the last time of each run."""
     last: dict[int, int] = {}
     for _, batch in accepted:
         if batch.values.size:

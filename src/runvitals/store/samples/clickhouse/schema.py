@@ -43,7 +43,7 @@ _FSYNC = "fsync_after_insert"
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What a server can do.
+    """The features of a server.
 
     Args:
         codecs: columns may have codecs, such as ZSTD.
@@ -58,8 +58,8 @@ class Features:
     lightweight_deletes: bool
     settings: frozenset[str]
 
-    def known(self, **settings: str) -> dict[str, str]:
-        """Those of the settings that this server knows."""
+    def supported(self, **settings: str) -> dict[str, str]:
+        """Return the settings among these that this server knows."""
         return {name: value for name, value in settings.items() if name in self.settings}
 
 
@@ -111,7 +111,7 @@ def prepare(clickhouse: ClickHouse, able: Features) -> None:
 
 
 def _engine(clickhouse: ClickHouse, table: str) -> str:
-    """The engine of a table; empty if there is no such table."""
+    """Return the engine of a table; empty if there is no such table."""
     where = f"database = '{clickhouse.layout.database}' AND name = '{table}'"
     return clickhouse.command(f"SELECT engine FROM system.tables WHERE {where}")
 

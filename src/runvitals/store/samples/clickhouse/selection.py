@@ -11,7 +11,7 @@ SAMPLES = "samples FINAL"
 """FINAL leaves out rows that others replace and that were not merged yet."""
 
 
-def listed(ids: Iterable[int]) -> str:
+def id_list(ids: Iterable[int]) -> str:
     """Write ids for an SQL list."""
     return ",".join(map(str, ids))
 
@@ -27,5 +27,5 @@ def in_range(t0_ms: int, t1_ms: int) -> str:
 
 def of_series(runs: Iterable[int], metrics: Iterable[int] | None) -> str:
     """Rows of these runs and metrics; None: all metrics. There must be at least one of each."""
-    condition = f"run IN ({listed(runs)})"
-    return condition if metrics is None else f"{condition} AND metric IN ({listed(metrics)})"
+    condition = f"run IN ({id_list(runs)})"
+    return condition if metrics is None else f"{condition} AND metric IN ({id_list(metrics)})"

@@ -1,4 +1,4 @@
-"""What the table `series` gets: now and then, a time at which each series had a value.
+"""Rows of the table `series`: now and then, a time at which each series had a value.
 
 Every batch would make as many rows as it has columns. So this process remembers what it wrote, and writes
 again once a series is `HINTS_APART_MS` further.
@@ -25,13 +25,13 @@ _Columns = tuple[int, tuple[int, ...]]
 
 
 class SeriesHints:
-    """Which times were written. For one thread at a time."""
+    """The times that were written. For one thread at a time."""
 
     def __init__(self) -> None:
         self._written: dict[_Columns, Integers] = {}
 
     def rows(self, accepted: Sequence[AcceptedBatch]) -> Rows:
-        """The rows to write; `written` must be called with them after that."""
+        """Return the rows to write; `written` must be called with them after that."""
         newest: dict[tuple[int, int], int] = {}
         for _, batch in accepted:
             if not batch.values.size:
@@ -49,7 +49,7 @@ class SeriesHints:
         listed = [(run, metric, t) for (run, metric), t in sorted(newest.items())]
         return np.array(listed, SERIES)
 
-    def written(self, accepted: Sequence[AcceptedBatch], rows: Rows) -> None:
+    def note_written(self, accepted: Sequence[AcceptedBatch], rows: Rows) -> None:
         """Note that the rows of these batches were written."""
         times = {(run, metric): t for run, metric, t in rows.tolist()}
         if not times:

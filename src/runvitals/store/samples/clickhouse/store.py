@@ -26,7 +26,7 @@ from runvitals.store.samples.clickhouse.insertion import Insertion
 from runvitals.store.samples.clickhouse.preparation import Preparation
 from runvitals.store.samples.clickhouse.reader import ClickHouseReader
 from runvitals.store.samples.clickhouse.removal import Removal
-from runvitals.store.samples.clickhouse.selection import listed
+from runvitals.store.samples.clickhouse.selection import id_list
 from runvitals.store.samples.clickhouse.settings import ClickHouseSettings
 from runvitals.store.samples.clickhouse.waiting_batches import NAME, WaitingBatches
 from runvitals.store.samples.interface import (
@@ -182,7 +182,7 @@ class ClickHouseStore:
         return stored_ids.is_new(self._unchecked)
 
     def highest(self) -> tuple[int, int]:
-        """The highest id of a run or writer, and of a metric, that was stored."""
+        """Return the highest id of a run or writer, and of a metric, that was stored."""
         return stored_ids.highest(self._unchecked)
 
     def pair(self, pairing: Pairing) -> None:
@@ -264,7 +264,7 @@ class ClickHouseStore:
         stored = self._removal.size_bytes()
         rows = self._rows()
         of_runs = self.clickhouse.select(
-            f"SELECT run, count() AS n FROM samples WHERE run IN ({listed(runs)}) GROUP BY run", _SIZE
+            f"SELECT run, count() AS n FROM samples WHERE run IN ({id_list(runs)}) GROUP BY run", _SIZE
         )
         return {run: max(1, stored * count // max(rows, 1)) for run, count in of_runs.tolist()}
 
@@ -336,7 +336,7 @@ class ClickHouseStore:
         )
 
     def _rows(self) -> int:
-        """How many samples are stored, also those that others replace."""
+        """Return the number of stored samples, also those that others replace."""
         parts = self.clickhouse.layout.parts("samples")
         return int(self.clickhouse.command(f"SELECT sum(rows) {parts}") or 0)
 

@@ -15,7 +15,7 @@ _METRIC = np.dtype([("metric", "<u4")])
 
 
 def pairing(clickhouse: ClickHouse) -> Pairing | None:
-    """The pairing with a metadata store; None if there is none yet."""
+    """Return the pairing with a metadata store; None if there is none yet."""
     rows = clickhouse.command(
         "SELECT id, starts, metadata_store FROM pairing ORDER BY starts DESC LIMIT 1 FORMAT JSONEachRow"
     )
@@ -26,14 +26,14 @@ def pairing(clickhouse: ClickHouse) -> Pairing | None:
 
 
 def is_new(clickhouse: ClickHouse) -> bool:
-    """Whether nothing was ever stored."""
+    """Return whether nothing was ever stored."""
     return not int(clickhouse.command("SELECT count() FROM (SELECT 1 FROM batches LIMIT 1)"))
 
 
 def highest(clickhouse: ClickHouse) -> tuple[int, int]:
-    """The highest id of a run or writer, and of a metric, that was stored."""
+    """Return the highest id of a run or writer, and of a metric, that was stored."""
     maxima = ("max(run) FROM extents", "max(run) FROM batches", "max(writer) FROM batches")
-    runs = [int(clickhouse.command(f"SELECT {one}") or 0) for one in maxima]
+    runs = [int(clickhouse.command(f"SELECT {expression}") or 0) for expression in maxima]
     return max(runs), int(clickhouse.command("SELECT max(metric) FROM series") or 0)
 
 

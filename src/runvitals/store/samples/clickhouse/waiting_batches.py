@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from runvitals.model import batch_body
-from runvitals.store.open_file_identity import OpenedFile
+from runvitals.store.database_files import OpenedFile
 from runvitals.store.samples.clickhouse.rows import AcceptedBatch
 from runvitals.store.samples.interface import SampleBatch, StoreError, StoreUnavailable
 from runvitals.store.samples.sqlite import database
@@ -76,11 +76,11 @@ class WaitingBatches:
             return sum(self._sizes.values())
 
     def __len__(self) -> int:
-        """How many appends wait."""
+        """The number of appends that wait."""
         return len(self._sizes)
 
     def problem(self) -> str | None:
-        """Why batches would be lost: the file was deleted or replaced."""
+        """Return why batches would be lost: the file was deleted or replaced."""
         return self._file.problem()
 
     def claim(self, store_id: str) -> None:
@@ -125,7 +125,7 @@ class WaitingBatches:
             self._next += 1
 
     def oldest(self, max_bytes: int) -> tuple[list[int], list[AcceptedBatch]]:
-        """The numbers of the oldest rows, of about as many bytes, and their batches."""
+        """Return the numbers of the oldest rows, of about as many bytes, and their batches."""
         with self._lock:
             numbers: list[int] = []
             size = 0
@@ -168,7 +168,7 @@ class WaitingBatches:
 
 
 def count_waiting(path: str) -> int:
-    """How many appends wait in a file that no process has opened.
+    """Return the number of appends that wait in a file that no process has opened.
 
     Raises:
         StoreError: it cannot be read.

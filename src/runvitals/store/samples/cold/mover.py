@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from runvitals.store.samples.sqlite.maintenance_thread import MaintenanceThread
 
 KEPT_MS = 7 * DAY_MS
-"""How long objects are kept that no chunk needs any more: a backup of this age can be restored."""
+"""Objects that no chunk needs any more are kept this long: a backup of this age can be restored."""
 _EVERY_S = 600.0
 _MAX_PAUSE_S = 60.0
 _CLOSE_WAIT_S = 5.0
@@ -82,7 +82,7 @@ class ColdMover:
             return False
         if self._storage.problem is not None:
             self._storage.check()  # again and again until it succeeds
-        self._storage.fetch_wanted()
+        self._storage.fetch_requested()
         if self._moves and time.monotonic() >= self._due_s:
             self.move()
             self.remove_unused()
@@ -109,25 +109,25 @@ class ColdMover:
 
     def _move_month(self, month: Month, before_ms: int) -> int:
         is_over = start_ms(month + 1) <= before_ms
-        found: list[LocalChunk] = []
-        size = made = 0
+        chunks: list[LocalChunk] = []
+        size = moved = 0
         for run in self._old_runs(month, before_ms):
             after = _FIRST
             while some := self._local_chunks(month, run, before_ms, after, size):
                 if self.thread.closing.is_set():
-                    return made
+                    return moved
                 after = some[-1].chunk.metric, some[-1].chunk.t0
-                found += some
+                chunks += some
                 size += sum(len(local.values) for local in some)
                 if size >= self._storage.settings.object_bytes:
-                    made += self._move_to_object(month, found)
-                    found, size = [], 0
+                    moved += self._move_to_object(month, chunks)
+                    chunks, size = [], 0
         # Not before the month is over, because each pass would make a small object.
-        if found and is_over:
-            made += self._move_to_object(month, found)
-        if made:
+        if chunks and is_over:
+            moved += self._move_to_object(month, chunks)
+        if moved:
             self._owner.call(lambda: self._release(month))
-        return made
+        return moved
 
     def _release(self, month: Month) -> None:
         """Return what has become free to the file system."""
@@ -150,11 +150,11 @@ class ColdMover:
         with self._months.reader(month) as connection, database.store_errors(self._months.path(month)):
             return rows.local_chunks(connection, run, before_ms, after, max_bytes)
 
-    def _move_to_object(self, month: Month, found: Sequence[LocalChunk]) -> int:
+    def _move_to_object(self, month: Month, chunks: Sequence[LocalChunk]) -> int:
         """Move chunks into one object. Returns 1, or 0 if all of them have changed meanwhile."""
         path = self._storage.new_path()
         try:
-            sha256, size, offsets = self._write(path, found)
+            sha256, size, offsets = self._write(path, chunks)
             now_ms = self._clock_ms()
             self._call_log(lambda log: noted_objects.note(log, [sha256], now_ms))
             self._storage.put(sha256, path)
@@ -165,7 +165,7 @@ class ColdMover:
 
         def refer() -> None:
             nonlocal moved
-            moved = self._refer(month, sha256, size, list(zip(found, offsets, strict=True)))
+            moved = self._refer(month, sha256, size, list(zip(chunks, offsets, strict=True)))
 
         self._owner.call(refer)
         if not moved:
@@ -173,14 +173,14 @@ class ColdMover:
         self._call_log(lambda log: noted_objects.forget(log, [sha256]))
         return 1
 
-    def _write(self, path: str, found: Sequence[LocalChunk]) -> tuple[str, int, list[int]]:
+    def _write(self, path: str, chunks: Sequence[LocalChunk]) -> tuple[str, int, list[int]]:
         """See `objects.write`.
 
         Raises:
             StoreUnavailable: the disk is full, or fails.
         """
         try:
-            return objects.write(path, self._months.store_id, found)
+            return objects.write(path, self._months.store_id, chunks)
         except OSError as error:
             raise StoreUnavailable(f"could not write {path}: {error.strerror}") from error
 

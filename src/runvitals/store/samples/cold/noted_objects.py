@@ -1,4 +1,4 @@
-"""What the log knows of cold storage: its address, and objects that may be there without being needed.
+"""Notes in the log on cold storage: its address, and objects that may be there without being needed.
 
 An object is noted before it is put there, and when the last chunk that needed it is gone.
 """
@@ -26,7 +26,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
 
 
 def read_address(connection: sqlite3.Connection) -> str | None:
-    """Where cold chunks are; None if there are none."""
+    """Read the address of cold storage; None if there are no cold chunks."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='cold_address'").fetchone():
         return None
     row = connection.execute("SELECT address FROM cold_address").fetchone()
@@ -41,8 +41,8 @@ def record_address(log: Log, address: str) -> None:
         log.connection.execute("INSERT INTO cold_address VALUES (?)", (address,))
 
 
-def noted(log: Log) -> list[str]:
-    """The objects that may not be needed."""
+def read_all(log: Log) -> list[str]:
+    """Return the objects that may not be needed."""
     with database.store_errors(log.path):
         return [sha256 for (sha256,) in log.connection.execute("SELECT sha256 FROM noted_object")]
 
@@ -56,7 +56,7 @@ def note(log: Log, digests: Iterable[str], now_ms: int) -> None:
 
 
 def noted_before(log: Log, t_ms: int) -> list[str]:
-    """The objects that were noted before a time."""
+    """Return the objects that were noted before a time."""
     with database.store_errors(log.path):
         rows = log.connection.execute("SELECT sha256 FROM noted_object WHERE since_ms < ?", (t_ms,))
         return [sha256 for (sha256,) in rows]

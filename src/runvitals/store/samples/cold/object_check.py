@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from runvitals.store.samples.cold.reading import ColdLost, ColdPlace
+from runvitals.store.samples.cold.reading import ColdLocation, ColdLost
 from runvitals.store.samples.cold.storage import ColdSettings, ColdStorage
 
 _CACHE_BYTES = 256 << 20
@@ -38,7 +38,7 @@ class ObjectCheck:
         Raises:
             ColdUnavailable: they cannot be listed at present.
         """
-        stored = self._storage.stored()
+        stored = self._storage.sizes()
         for sha256, size in self._sizes.items():
             if sha256 not in stored:
                 self.lost[sha256] = _MISSING
@@ -57,19 +57,19 @@ class ObjectCheck:
             except ColdLost:
                 self.lost[sha256] = _CONTENT
 
-    def read(self, place: ColdPlace) -> bytes:
+    def read(self, location: ColdLocation) -> bytes:
         """Return the bytes at a place, and remember an object that is lost."""
-        if place.sha256 in self.lost:
-            raise ColdLost(f"the object {place.sha256} is lost")
+        if location.sha256 in self.lost:
+            raise ColdLost(f"the object {location.sha256} is lost")
         try:
-            return self._storage.read(place)
+            return self._storage.read(location)
         except ColdLost:
-            self.lost[place.sha256] = _CONTENT
+            self.lost[location.sha256] = _CONTENT
             raise
 
-    def forget(self, place: ColdPlace) -> None:
+    def forget(self, location: ColdLocation) -> None:
         """Fetch the object again when it is read next."""
-        self._storage.forget(place)
+        self._storage.forget(location)
 
     def reasons(self, sizes: Mapping[str, int]) -> dict[str, list[str]]:
         """Why objects of a month file are lost, each with their SHA-256."""

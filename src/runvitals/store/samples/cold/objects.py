@@ -49,7 +49,7 @@ class _Writer:
         return offset
 
 
-def write(path: str, store_id: str | None, found: Sequence[LocalChunk]) -> tuple[str, int, list[int]]:
+def write(path: str, store_id: str | None, chunks: Sequence[LocalChunk]) -> tuple[str, int, list[int]]:
     """Write an object into a new file, and sync it to the disk.
 
     Returns:
@@ -59,14 +59,14 @@ def write(path: str, store_id: str | None, found: Sequence[LocalChunk]) -> tuple
     with open(path, "wb") as file:
         writer = _Writer(file)
         writer.add(_MAGIC)
-        offsets = [writer.add(local.values) for local in found]
-        times = {local.chunk.times: local.times for local in found}
+        offsets = [writer.add(local.values) for local in chunks]
+        times = {local.chunk.times: local.times for local in chunks}
         times_places = {number: (writer.add(data), len(data)) for number, data in times.items()}
         listed = {
             "store": store_id,
             "chunks": [
                 [*chunk[:5], *times_places[chunk.times], offset, len(values)]
-                for (chunk, values, _), offset in zip(found, offsets, strict=True)
+                for (chunk, values, _), offset in zip(chunks, offsets, strict=True)
             ],
         }
         text = json.dumps(listed, separators=(",", ":")).encode()
@@ -79,7 +79,7 @@ def write(path: str, store_id: str | None, found: Sequence[LocalChunk]) -> tuple
 
 
 def read_list(file: BinaryIO) -> dict[str, Any]:
-    """The list at the end of an object.
+    """Return the list at the end of an object.
 
     Raises:
         ValueError: this is not an object.
@@ -98,7 +98,7 @@ def read_list(file: BinaryIO) -> dict[str, Any]:
 
 
 def blocks(file: BinaryIO, listed: dict[str, Any]) -> Iterator[tuple[int, Block]]:
-    """The runs and samples of an object.
+    """Yield the runs and samples of an object.
 
     Raises:
         ValueError: a chunk is damaged.

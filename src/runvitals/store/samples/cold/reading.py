@@ -24,8 +24,8 @@ class ColdLost(ColdUnavailable):
     """Values are lost unless their object is put back: it is missing, or has another content."""
 
 
-class ColdPlace(NamedTuple):
-    """Where the values of a chunk are: in the object with this SHA-256, `size` bytes from `offset`."""
+class ColdLocation(NamedTuple):
+    """The location of a chunk's values: in the object with this SHA-256, `size` bytes from `offset`."""
 
     sha256: str
     offset: int
@@ -35,7 +35,7 @@ class ColdPlace(NamedTuple):
 class ColdReader(Protocol):
     """Reads from objects of cold storage."""
 
-    def read(self, place: ColdPlace) -> bytes:
+    def read(self, location: ColdLocation) -> bytes:
         """Return the bytes of an object that are at a place.
 
         Raises:
@@ -43,15 +43,15 @@ class ColdReader(Protocol):
             ColdUnavailable: it cannot be read at present.
         """
 
-    def forget(self, place: ColdPlace) -> None:
+    def forget(self, location: ColdLocation) -> None:
         """Fetch the object of this place again when it is read next: what was read from it is damaged."""
 
 
-def place_of(connection: sqlite3.Connection, cold_id: int) -> ColdPlace | None:
-    """The place of a row of the table `cold`; None if there is none."""
+def location_of(connection: sqlite3.Connection, cold_id: int) -> ColdLocation | None:
+    """Return the place of a row of the table `cold`; None if there is none."""
     row = connection.execute(
         """SELECT object.sha256, cold.offset, cold.bytes FROM cold JOIN object ON object.id = cold.object
         WHERE cold.id=?""",
         (cold_id,),
     ).fetchone()
-    return None if row is None else ColdPlace(*row)
+    return None if row is None else ColdLocation(*row)

@@ -40,7 +40,7 @@ class LocalChunk(NamedTuple):
 
 
 def has_cold(connection: sqlite3.Connection) -> bool:
-    """Whether a month file has, or had, cold chunks."""
+    """Return whether a month file has, or had, cold chunks."""
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name='cold'").fetchone() is not None
 
 
@@ -69,14 +69,14 @@ def local_chunks(
         WHERE run=? AND (metric, t0) > (?, ?) AND chunk.data > 0 AND t1 < ? ORDER BY metric, t0""",
         (run, *after, before_ms),
     )
-    found: list[LocalChunk] = []
+    chunks: list[LocalChunk] = []
     size = 0
     for *chunk, values, times in rows:
-        found.append(LocalChunk(Chunk(*chunk), values, times))
+        chunks.append(LocalChunk(Chunk(*chunk), values, times))
         size += len(values)
         if size >= max_bytes:
             break
-    return found
+    return chunks
 
 
 def move(
@@ -124,21 +124,21 @@ def remove_run(connection: sqlite3.Connection, run: int) -> None:
 
 
 def objects(connection: sqlite3.Connection) -> list[str]:
-    """The objects of a month file, by their SHA-256."""
+    """Return the objects of a month file, by their SHA-256."""
     if not has_cold(connection):
         return []
     return [sha256 for (sha256,) in connection.execute("SELECT sha256 FROM object")]
 
 
 def object_sizes(connection: sqlite3.Connection) -> dict[str, int]:
-    """The sizes of the objects that chunks of a month file refer to, by their SHA-256."""
+    """Return the sizes of the objects that chunks of a month file refer to, by their SHA-256."""
     if not has_cold(connection):
         return {}
     return dict(connection.execute("SELECT sha256, bytes FROM object WHERE used > 0"))
 
 
 class ObjectValues(NamedTuple):
-    """How many values of a run are in some objects, of how many metrics, and their first and last times."""
+    """Numbers of a run's metrics and values in some objects, and their first and last times."""
 
     run: int
     metrics: int
@@ -148,7 +148,7 @@ class ObjectValues(NamedTuple):
 
 
 def values_in(connection: sqlite3.Connection, digests: Collection[str]) -> list[ObjectValues]:
-    """What chunks of a month file have in some objects, by run."""
+    """Return what the chunks of a month file have in these objects, by run."""
     rows = connection.execute(
         """SELECT run, count(DISTINCT metric), sum(ticks), min(t0), max(t1)
         FROM chunk JOIN cold ON cold.id = -chunk.data JOIN object ON object.id = cold.object
@@ -166,7 +166,7 @@ def used_bytes(connection: sqlite3.Connection) -> int:
 
 
 def unused_objects(connection: sqlite3.Connection) -> list[str]:
-    """The objects that no chunk refers to any more."""
+    """Return the objects that no chunk refers to any more."""
     if not has_cold(connection):
         return []
     return [sha256 for (sha256,) in connection.execute(f"SELECT sha256 {_UNUSED}")]
@@ -175,5 +175,6 @@ def unused_objects(connection: sqlite3.Connection) -> list[str]:
 def remove_unused(connection: sqlite3.Connection, digests: Sequence[str]) -> None:
     """Remove the rows of objects that no chunk refers to."""
     connection.executemany(
-        f"DELETE FROM object WHERE sha256=? AND id IN (SELECT id {_UNUSED})", [(one,) for one in digests]
+        f"DELETE FROM object WHERE sha256=? AND id IN (SELECT id {_UNUSED})",
+        [(digest,) for digest in digests],
     )

@@ -18,7 +18,7 @@ from runvitals.base.private_folders import make_private
 from runvitals.journal.paths import OPEN_FLAGS
 from runvitals.store.files.bucket_address import SCHEMES, BucketAddress
 from runvitals.store.files.interface import FileStore
-from runvitals.store.samples.cold.reading import ColdLost, ColdPlace, ColdUnavailable
+from runvitals.store.samples.cold.reading import ColdLocation, ColdLost, ColdUnavailable
 
 CACHE_FOLDER = "cold-cache"
 _SUBFOLDER = "samples"
@@ -26,14 +26,14 @@ _SUBFOLDER = "samples"
 _NEW = "new-"
 _PIECE_BYTES = 256 * 1024
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 1.0, 60.0
-_MAX_WANTED = 1000
+_MAX_REQUESTED = 1000
 
 GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class ColdSettings:
-    """Where cold storage is, and what is moved there.
+    """The address of cold storage, and its limits.
 
     Args:
         address: `s3://BUCKET/PREFIX`, `gs://…`, `az://…`, or the absolute path of an existing folder.
@@ -49,12 +49,12 @@ class ColdSettings:
 
 
 def is_bucket(address: str) -> bool:
-    """Whether this is the address of a bucket, not a folder."""
+    """Return whether this is the address of a bucket, not a folder."""
     return address.partition("://")[0] in SCHEMES
 
 
 def open_cold(address: str) -> FileStore:
-    """What keeps the objects.
+    """Open the folder or bucket that keeps the objects.
 
     Raises:
         OSError: it cannot be used at present.
@@ -107,53 +107,53 @@ class ColdStorage:
         self._backoff = Backoff(_FIRST_PAUSE_S, _MAX_PAUSE_S)
         self._lock = threading.Lock()
         self._fetching: dict[str, tuple[threading.Lock, int]] = {}
-        self._wanted: dict[str, None] = {}
+        self._requested: dict[str, None] = {}
         self._lost: dict[str, tuple[Backoff, str]] = {}
         self.wake: Callable[[], None] = lambda: None
         self.problem: str | None = None
 
     # Reading
 
-    def read(self, place: ColdPlace) -> bytes:
+    def read(self, location: ColdLocation) -> bytes:
         """See `ColdReader`. Waits for the bucket."""
         for _ in range(3):  # another thread may remove it from the cache
-            found = self._read_cached(place)
-            if found is not None:
-                return found
-            self.fetch(place.sha256)
+            content = self._read_cached(location)
+            if content is not None:
+                return content
+            self.fetch(location.sha256)
         raise ColdUnavailable(f"{self.settings.address}: the cache of {self._cache} is too small")
 
-    def forget(self, place: ColdPlace) -> None:
+    def forget(self, location: ColdLocation) -> None:
         """Fetch the object again when it is read next."""
         with suppress(FileNotFoundError):
-            os.unlink(self._path(place.sha256))
+            os.unlink(self._path(location.sha256))
 
-    def read_cached(self, place: ColdPlace) -> bytes:
-        """As `read`, but does not wait: what is not in the cache is fetched later, by `fetch_wanted`."""
-        found = self._read_cached(place)
-        if found is None:
+    def read_cached(self, location: ColdLocation) -> bytes:
+        """As `read`, but does not wait: what is not in the cache is fetched later, by `fetch_requested`."""
+        content = self._read_cached(location)
+        if content is None:
             with self._lock:
-                if len(self._wanted) < _MAX_WANTED:
-                    self._wanted[place.sha256] = None
+                if len(self._requested) < _MAX_REQUESTED:
+                    self._requested[location.sha256] = None
             self.wake()
             raise ColdUnavailable(
-                f"samples are still being fetched from {self.settings.address}", place.sha256
+                f"samples are still being fetched from {self.settings.address}", location.sha256
             )
-        return found
+        return content
 
-    def fetch_wanted(self) -> None:
+    def fetch_requested(self) -> None:
         """Fetch what `read_cached` did not find.
 
         Raises:
             ColdUnavailable: an object cannot be read at present.
         """
         with self._lock:
-            wanted, self._wanted = list(self._wanted), {}
-        for sha256 in wanted:
+            digests, self._requested = list(self._requested), {}
+        for sha256 in digests:
             self.fetch(sha256)
 
     @contextmanager
-    def opened(self, sha256: str) -> Iterator[BinaryIO]:
+    def open(self, sha256: str) -> Iterator[BinaryIO]:
         """A whole object.
 
         Raises:
@@ -164,16 +164,16 @@ class ColdStorage:
         with open(self._path(sha256), "rb") as file:
             yield file
 
-    def _read_cached(self, place: ColdPlace) -> bytes | None:
-        path = self._path(place.sha256)
+    def _read_cached(self, location: ColdLocation) -> bytes | None:
+        path = self._path(location.sha256)
         try:
             with open(path, "rb", buffering=0) as file:
-                file.seek(place.offset)
-                found = file.read(place.size)
+                file.seek(location.offset)
+                content = file.read(location.size)
             os.utime(path)  # the objects that were not read for longest are removed first
         except FileNotFoundError:
             return None
-        return found
+        return content
 
     def fetch(self, sha256: str) -> None:
         """Fetch an object into the cache, unless it is there.
@@ -208,7 +208,7 @@ class ColdStorage:
         try:
             yield
         except _LostObject as error:
-            pause.failed(self._clock_s())
+            pause.note_failure(self._clock_s())
             self._lost[sha256] = pause, str(error)
             raise
         self._lost.pop(sha256, None)
@@ -225,7 +225,7 @@ class ColdStorage:
             raise _LostObject(f"the object {sha256} does not have the content that was put there")
 
     def _reading(self, sha256: str) -> BinaryIO:
-        objects = self._opened()
+        objects = self._file_store()
         try:
             return objects.open(sha256)
         except FileNotFoundError:
@@ -252,7 +252,7 @@ class ColdStorage:
     # Writing
 
     def new_path(self) -> str:
-        """The path of a new file on the same disk as the cache."""
+        """Return the path of a new file on the same disk as the cache."""
         make_private(self._cache)
         return os.path.join(self._cache, f"{_NEW}{secrets.token_hex(8)}")
 
@@ -263,7 +263,7 @@ class ColdStorage:
             ColdUnavailable: it cannot be stored at present.
         """
         with self._using_bucket(f"could not move samples to {self.settings.address}"):
-            objects = self._opened()
+            objects = self._file_store()
             if not is_bucket(self.settings.address):
                 path = self._moved_to_its_disk(path)
             objects.take(sha256, path)
@@ -291,7 +291,7 @@ class ColdStorage:
             ColdUnavailable: they cannot be removed at present.
         """
         with self._using_bucket(f"could not remove samples from {self.settings.address}"):
-            self._opened().remove(digests)
+            self._file_store().remove(digests)
 
     def check(self) -> None:
         """Find out whether it can be used again, after a failure.
@@ -302,14 +302,14 @@ class ColdStorage:
         with self._using_bucket(f"could not use {self.settings.address}"):
             self._objects = self._open_objects(self.settings.address)
 
-    def stored(self) -> dict[str, int]:
-        """The sizes of all objects that are there, by their SHA-256.
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes of all objects that are there, by their SHA-256.
 
         Raises:
             ColdUnavailable: they cannot be listed at present.
         """
         with self._using_bucket(f"could not list {self.settings.address}"):
-            return {content.sha256: content.bytes for content in self._opened().contents()}
+            return {content.sha256: content.bytes for content in self._file_store().contents()}
 
     def remove_leftovers(self) -> None:
         """Remove unfinished files of a process that was killed."""
@@ -324,7 +324,7 @@ class ColdStorage:
     def _path(self, sha256: str) -> str:
         return os.path.join(self._cache, sha256)
 
-    def _opened(self) -> FileStore:
+    def _file_store(self) -> FileStore:
         if self._objects is None:
             self._objects = self._open_objects(self.settings.address)
         return self._objects
@@ -343,11 +343,11 @@ class ColdStorage:
         except (OSError, ValueError) as error:
             self.problem = f"{what}: {error}"
             with self._lock:
-                self._backoff.failed(self._clock_s())
+                self._backoff.note_failure(self._clock_s())
             self.wake()
             raise ColdUnavailable(self.problem) from error
         with self._lock:
-            self._backoff.worked()
+            self._backoff.note_success()
         self.problem = None
 
     @contextmanager
@@ -376,10 +376,10 @@ class CachedOnly:
     def __init__(self, storage: ColdStorage) -> None:
         self._storage = storage
 
-    def read(self, place: ColdPlace) -> bytes:
+    def read(self, location: ColdLocation) -> bytes:
         """Return the bytes at a place, if its object is on this machine."""
-        return self._storage.read_cached(place)
+        return self._storage.read_cached(location)
 
-    def forget(self, place: ColdPlace) -> None:
+    def forget(self, location: ColdLocation) -> None:
         """Fetch the object again when it is read next."""
-        self._storage.forget(place)
+        self._storage.forget(location)

@@ -14,7 +14,7 @@ retention           deletes runs and old samples
 ==================  ====================================================================================
 
 Files: `database` opens and migrates SQLite files, `month_files` has one for each month with `chunks`
-(`chunk_summary`) and `packs`; `quarantine` keeps damaged ones, `store_id` marks the owner.
+(`chunk_summary`) and `packs`; `sealing` sets damaged ones aside, `store_id` marks the owner.
 
 Reading: `reader` joins files and memory, `series` reads one run in one month, `aggregate`
 (`aggregation_sums`) reads one metric over many runs.

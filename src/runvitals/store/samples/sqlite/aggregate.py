@@ -157,7 +157,7 @@ class _MonthAggregate:
         return []
 
     def _runs(self, connection: sqlite3.Connection) -> dict[int, _RunExtent]:
-        """The queried runs that are in the file."""
+        """Return the queried runs that are in the file."""
         whole = self._query.whole_days(day_rollup.days_of(self._month))
         extents = {}
         for run, t0, t1, chunks_t1, rolled in self._rows_of_runs(
@@ -171,7 +171,7 @@ class _MonthAggregate:
         return extents
 
     def _days(self, connection: sqlite3.Connection, runs: Mapping[int, _RunExtent]) -> list[Day]:
-        """The rows of the roll-up for the days of these runs."""
+        """Return the rows of the roll-up for the days of these runs."""
         days = set[int]().union(*(run.rolled for run in runs.values()))
         if not days:
             return []
@@ -182,7 +182,7 @@ class _MonthAggregate:
         return [row for row in rows if row[0] in runs and row[1] in runs[row[0]].rolled]
 
     def _packs(self, connection: sqlite3.Connection, runs: Collection[int]) -> dict[int, list[Pack]]:
-        """The packs of runs that overlap the range."""
+        """Return the packs of runs that overlap the range."""
         by_run: dict[int, list[Pack]] = {}
         if len(runs) <= _FEW_RUNS:
             return {run: packs.of_run(connection, run) for run in runs}
@@ -203,7 +203,7 @@ class _MonthAggregate:
             yield from (row for row in connection.execute(select) if row[0] in runs)
 
     def _ranges(self, extent: tuple[int, int], excluded_days: set[int]) -> Iterator[tuple[int, int]]:
-        """The parts of an extent within the month and the queried range, without some days."""
+        """Yield the parts of an extent within the month and the queried range, without some days."""
         t0 = max(extent[0], self._query.t0, start_ms(self._month))
         end = min(extent[1], self._query.t1, start_ms(self._month + 1) - 1)
         for day in sorted(excluded_days):

@@ -29,14 +29,14 @@ class AggregateQuery:
     group_by: Mapping[int, int] | None
 
     def grid(self) -> Grid:
-        """The buckets of the query; one without a width."""
+        """Return the buckets of the query; one without a width."""
         if self.bucket_ms is None:
             return Grid(self.t0, max(self.t1 - self.t0 + 1, 1), 1)
         first = self.t0 // self.bucket_ms
         return Grid(first * self.bucket_ms, self.bucket_ms, self.t1 // self.bucket_ms - first + 1)
 
     def whole_days(self, days: range) -> set[int]:
-        """The days that are completely in the range, and within one bucket."""
+        """Return the days that are completely in the range, and within one bucket."""
         in_range = range(max(days.start, -(-self.t0 // DAY_MS)), min(days.stop, (self.t1 + 1) // DAY_MS))
         if self.bucket_ms is None:
             return set(in_range)
@@ -88,7 +88,7 @@ class AggregateSums:
         )
 
     def aggregates(self) -> list[MetricAggregate]:
-        """The groups that contain a value, ascending."""
+        """Return the groups that contain a value, ascending."""
         if self._samples:
             self._put_samples_into_buckets()
         if not self._parts:
@@ -134,7 +134,7 @@ class AggregateSums:
         self._parts.append(Buckets(self._starts(t), ones, values, values, values, values))
 
     def _starts(self, t: Integers) -> Integers:
-        """The start of the bucket of each time."""
+        """Return the start of the bucket of each time."""
         return self.on.t0_ms + (t - self.on.t0_ms) // self.on.width_ms * self.on.width_ms
 
     def _group(self, run: int) -> int:

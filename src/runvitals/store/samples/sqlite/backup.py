@@ -38,7 +38,7 @@ def make_empty(folder: str) -> None:
 
 
 def has_store(folder: str) -> bool:
-    """Whether a folder has files of a store."""
+    """Return whether a folder has files of a store."""
     return os.path.exists(os.path.join(folder, log.NAME)) or bool(MonthFiles(folder).existing())
 
 
@@ -65,7 +65,7 @@ def copy_files(folder: str, into: str) -> int:
 
 
 def cold_of(copy: str) -> tuple[str | None, int]:
-    """Where the old samples of a copy are, if they are in cold storage, and their size.
+    """Return the cold storage with the old samples of a copy, None if there is none, and their size.
 
     No process may use the copy, which stays as it is.
     """

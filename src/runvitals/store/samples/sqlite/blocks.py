@@ -46,15 +46,15 @@ class Group:
 
 
 def on_disk(metrics: tuple[int, ...], t: Integers, values: Floats) -> Block:
-    """A block of samples on disk, over which any write in memory wins."""
+    """Return a block of samples on disk, over which any write in memory wins."""
     return Block(metrics, t, values, np.full(len(t), OLDEST, np.int64))
 
 
-def groups(blocks: Iterable[Block], wanted: AbstractSet[int] | None = None) -> list[Group]:
+def groups(blocks: Iterable[Block], selected: AbstractSet[int] | None = None) -> list[Group]:
     """Merge blocks: the last write of each (metric, time), grouped by metrics that share their times.
 
     Args:
-        wanted: only these metrics; None for all.
+        selected: only these metrics; None for all.
     """
     by_columns: dict[tuple[int, ...], list[Block]] = {}
     for block in blocks:
@@ -62,14 +62,14 @@ def groups(blocks: Iterable[Block], wanted: AbstractSet[int] | None = None) -> l
             by_columns.setdefault(block.metrics, []).append(block)
     if len(by_columns) == 1:  # almost always
         ((columns, same_columns),) = by_columns.items()
-        metrics = columns if wanted is None else tuple(wanted & frozenset(columns))
+        metrics = columns if selected is None else tuple(selected & frozenset(columns))
         return [_group(metrics, same_columns)] if metrics else []
     # By numbers of the sets: to hash a set of 50,000 columns for each of its metrics would take a minute.
     numbered = list(by_columns.values())
     sets_of: dict[int, list[int]] = {}
     for number, columns in enumerate(by_columns):
         for metric in columns:
-            if wanted is None or metric in wanted:
+            if selected is None or metric in selected:
                 sets_of.setdefault(metric, []).append(number)
     metrics_by_sets: dict[tuple[int, ...], list[int]] = {}
     for metric, sets in sets_of.items():

@@ -14,7 +14,7 @@ from runvitals.base.buckets import Grid, combine
 from runvitals.store.samples.codec import CorruptData
 from runvitals.store.samples.cold import noted_objects, rows
 from runvitals.store.samples.cold.object_check import ObjectCheck, objects_checked
-from runvitals.store.samples.cold.reading import ColdLost, ColdUnavailable, place_of
+from runvitals.store.samples.cold.reading import ColdLost, ColdUnavailable, location_of
 from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite import chunk_summary, chunks, database, day_rollup, log, packs, stored_ids
 from runvitals.store.samples.sqlite.chunks import Chunk, ChunkDecoder
@@ -109,10 +109,10 @@ def _check_objects(
 
 
 def _lost_values(connection: sqlite3.Connection, path: str, objects: ObjectCheck) -> Iterator[Problem]:
-    """The values of a month that are lost with their objects."""
+    """Yield the values of a month that are lost with their objects."""
     for reason, digests in objects.reasons(rows.object_sizes(connection)).items():
         by_run = rows.values_in(connection, digests)
-        values = sum(one.values for one in by_run)
+        values = sum(row.values for row in by_run)
         yield Problem(path, f"{values:,} values of {len(by_run):,} runs are lost: {reason}")
 
 
@@ -215,7 +215,7 @@ class _RunCheck:
             try:
                 t = self._decoder.times(chunk)
                 if chunk.is_cold and not self._reads_cold:
-                    if place_of(self._connection, -chunk.data) is None:
+                    if location_of(self._connection, -chunk.data) is None:
                         yield f"{where}: row {-chunk.data} of table cold is missing"
                     continue
                 values = self._decoder.values(chunk)

@@ -11,7 +11,7 @@ import numpy as np
 from runvitals.base.buckets import Floats, Integers
 from runvitals.store.samples import codec
 from runvitals.store.samples.codec import CorruptData
-from runvitals.store.samples.cold.reading import ColdReader, ColdUnavailable, place_of
+from runvitals.store.samples.cold.reading import ColdReader, ColdUnavailable, location_of
 from runvitals.store.samples.sqlite.blocks import Group
 from runvitals.store.samples.sqlite.chunk_summary import summarize
 
@@ -53,17 +53,17 @@ _METRICS = """
 
 
 def metrics_of(connection: sqlite3.Connection, run: int) -> list[int]:
-    """The metrics of a run's chunks, ascending."""
+    """Return the metrics of a run's chunks, ascending."""
     return [metric for (metric,) in connection.execute(_METRICS, (run,))]
 
 
 def in_range(connection: sqlite3.Connection, run: int, metric: int, t0: int, t1: int) -> list[Chunk]:
-    """The chunks of a series that overlap a range, in order of time."""
+    """Return the chunks of a series that overlap a range, in order of time."""
     return [Chunk(*row) for row in connection.execute(_IN_RANGE, (run, metric, t0, t1))]
 
 
 def of_series(connection: sqlite3.Connection, run: int, metric: int) -> list[Chunk]:
-    """All chunks of a series, in order of time."""
+    """Return all chunks of a series, in order of time."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM chunk WHERE run=? AND metric=? ORDER BY t0", (run, metric)
     )
@@ -71,12 +71,12 @@ def of_series(connection: sqlite3.Connection, run: int, metric: int) -> list[Chu
 
 
 def of_run(connection: sqlite3.Connection, run: int) -> list[Chunk]:
-    """All chunks of a run, by metric."""
+    """Return all chunks of a run, by metric."""
     return [Chunk(*row) for row in connection.execute(f"SELECT {_COLUMNS} FROM chunk WHERE run=?", (run,))]
 
 
 def newest_with_value(connection: sqlite3.Connection, run: int, metric: int) -> Chunk | None:
-    """The last chunk of a series that contains a value."""
+    """Return the last chunk of a series that contains a value."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM chunk WHERE run=? AND metric=? ORDER BY t0 DESC", (run, metric)
     )
@@ -126,17 +126,19 @@ class ChunkDecoder:
         return codec.decode(self._blob("data", chunk.data), np.float64, chunk.ticks)
 
     def _cold_values(self, chunk: Chunk) -> Floats:
-        place = place_of(self._connection, -chunk.data)
-        if place is None:
+        location = location_of(self._connection, -chunk.data)
+        if location is None:
             raise CorruptData(f"row {-chunk.data} of table cold is missing")
         if self._cold is None:
             raise ColdUnavailable("these samples are in cold storage: start the server with --cold-storage")
         try:
-            return codec.decode(self._cold.read(place), np.float64, chunk.ticks)
+            return codec.decode(self._cold.read(location), np.float64, chunk.ticks)
         except CorruptData as error:
             # Objects are verified when they are fetched: the copy in the cache was damaged.
-            self._cold.forget(place)
-            raise ColdUnavailable(f"the object {place.sha256} was damaged in the cache: {error}") from error
+            self._cold.forget(location)
+            raise ColdUnavailable(
+                f"the object {location.sha256} was damaged in the cache: {error}"
+            ) from error
 
     def _blob(self, table: str, blob_id: int) -> bytes:
         row = self._connection.execute(f"SELECT data FROM {table} WHERE id=?", (blob_id,)).fetchone()

@@ -12,7 +12,7 @@ _NUMBER_BYTES = 4
 
 
 def add_columns(connection: sqlite3.Connection, metrics: Columns) -> int:
-    """The id of a set of columns in the table `columns`; adds it if it is new."""
+    """Return the id of a set of columns in the table `columns`; adds it if it is new."""
     packed = np.array(metrics, "<u4").tobytes()
     connection.execute("INSERT OR IGNORE INTO columns (metrics) VALUES (?)", (packed,))
     (column_id,) = connection.execute("SELECT id FROM columns WHERE metrics=?", (packed,)).fetchone()
@@ -20,7 +20,7 @@ def add_columns(connection: sqlite3.Connection, metrics: Columns) -> int:
 
 
 def read_columns(connection: sqlite3.Connection) -> dict[int, Columns]:
-    """All sets of columns of a file, by id."""
+    """Return all sets of columns of a file, by id."""
     rows = connection.execute("SELECT id, metrics FROM columns")
     return {column_id: unpack_columns(packed) for column_id, packed in rows}
 

@@ -119,7 +119,7 @@ class Compactor:
         self._failed: dict[tuple[Month, int | None], Backoff] = {}
         self._logged: set[tuple[Month, str]] = set()
 
-    def sealed(self, month: Month) -> None:
+    def note_sealed(self, month: Month) -> None:
         """Note that samples were sealed in a month."""
         self._check_s.setdefault(month, self._clock_s() + _CHECK_EVERY_S)
 
@@ -174,7 +174,7 @@ class Compactor:
     def _record_failure(self, month: Month, run: int | None, error: Exception, now_s: float) -> None:
         """Schedule a retry of a run, or of the whole month if `run` is None."""
         self._months.drop_writer(month)
-        self._failed.setdefault((month, run), Backoff(_FIRST_RETRY_S, _LAST_RETRY_S)).failed(now_s)
+        self._failed.setdefault((month, run), Backoff(_FIRST_RETRY_S, _LAST_RETRY_S)).note_failure(now_s)
         if (month, str(error)) not in self._logged:
             self._logged.add((month, str(error)))
             where = self._months.path(month) if run is None else f"{self._months.path(month)}, run {run}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from runvitals.store import companion_files, private_files
+from runvitals.store import database_files, private_files
 from runvitals.store.samples.cold.reading import ColdReader
 from runvitals.store.samples.interface import StoreError, StoreUnavailable
 
@@ -70,7 +70,7 @@ def open_for_writing(path: str, file_format: Format) -> FileConnection:
         if not os.path.exists(path):
             _create(path, file_format)
         private_files.restrict(path)
-        connection = _connect(f"file:{_quoted(path)}?mode=rw")
+        connection = _connect(f"file:{_quote_path(path)}?mode=rw")
         try:
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute(f"PRAGMA journal_size_limit={_WAL_LIMIT}")
@@ -97,7 +97,7 @@ def _create(path: str, file_format: Format) -> None:
         private_files.create(new)
     except OSError as error:
         raise StoreUnavailable(f"{path}: {error.strerror}") from error
-    connection = _connect(f"file:{_quoted(new)}?mode=rw")
+    connection = _connect(f"file:{_quote_path(new)}?mode=rw")
     try:
         # These must be set before the first page is written.
         connection.execute(f"PRAGMA page_size={_PAGE_BYTES}")
@@ -133,7 +133,7 @@ def open_for_reading(path: str, file_format: Format) -> FileConnection:
     Raises:
         StoreError: it is of another version or not a file of this format, or could not be opened.
     """
-    uri = f"file:{_quoted(path)}?mode=ro"
+    uri = f"file:{_quote_path(path)}?mode=ro"
     _check_kind(path)
     with store_errors(path):
         try:
@@ -152,12 +152,12 @@ def _check_kind(path: str) -> None:
     """Check that the path and its companions are files.
 
     Raises:
-        DamagedFile: what is at the path is no file: a folder, or a pipe, which would be waited for.
+        DamagedFile: there is no file at the path, but a folder, or a pipe, which would be waited for.
         StoreError: the same of one of its companion files.
     """
     if os.path.lexists(path) and not os.path.isfile(path):
         raise DamagedFile(f"{path} is not a file")
-    obstacle = companion_files.obstacle(path)
+    obstacle = database_files.obstacle(path)
     if obstacle is not None:
         raise StoreError(obstacle)
 
@@ -178,16 +178,16 @@ def open_read_only(path: str) -> sqlite3.Connection:
     """Open any SQLite file for reading, also on a read-only file system.
 
     Raises:
-        OSError: it does not exist, or is no file.
+        OSError: it does not exist, or is not a file.
         sqlite3.Error: it could not be read.
     """
     os.stat(path)
     if not os.path.isfile(path):
         raise OSError(f"{path} is not a file")  # SQLite would wait for a pipe
-    obstacle = companion_files.obstacle(path)
+    obstacle = database_files.obstacle(path)
     if obstacle is not None:
         raise OSError(obstacle)
-    uri = f"file:{_quoted(path)}?mode=ro"
+    uri = f"file:{_quote_path(path)}?mode=ro"
     try:
         return _open_and_read(uri)
     except sqlite3.OperationalError:
@@ -221,7 +221,7 @@ def copy_immutable(path: str, into: str) -> None:
 
 
 def is_on_read_only_disk(path: str) -> bool:
-    """Whether the file is on a read-only file system."""
+    """Return whether the file is on a read-only file system."""
     return hasattr(os, "statvfs") and bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
@@ -243,12 +243,12 @@ def _connect(uri: str) -> FileConnection:
     return connection
 
 
-def _quoted(path: str) -> str:
+def _quote_path(path: str) -> str:
     return os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
 def _check_version(connection: sqlite3.Connection, path: str, file_format: Format) -> int:
-    """The format version of a file.
+    """Return the format version of a file.
 
     Raises:
         StoreError: it is of a later version, or not a file of this format.
@@ -310,7 +310,7 @@ def set_aside(path: str) -> str:
 
 
 def unused_path(prefix: str) -> str:
-    """A path that does not exist: the prefix and the first number that is free."""
+    """Return a path that does not exist: the prefix and the first number that is free."""
     number = 1
     while os.path.lexists(f"{prefix}{number}"):
         number += 1

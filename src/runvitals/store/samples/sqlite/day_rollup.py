@@ -31,7 +31,7 @@ def days_of(month: Month) -> range:
 
 
 def rolled_days(month: Month, rolled: int) -> list[int]:
-    """The days that are rolled up, from the bits in column `rolled`."""
+    """Return the days that are rolled up, from the bits in column `rolled`."""
     first = days_of(month).start
     return [first + bit for bit in range(31) if rolled >> bit & 1]
 

@@ -69,7 +69,7 @@ def _not_writable(folder: str, error: OSError) -> StoreError:
 
 
 def _locked_folder(folder: str) -> int | None:
-    """A descriptor of the folder, locked; None where folders cannot be locked, as on NFS and Windows.
+    """Return a descriptor of the folder, locked; None where folders cannot be locked, as on NFS and Windows.
 
     Raises:
         BlockingIOError: another process has locked it.

@@ -99,12 +99,12 @@ class Head:
         self.samples += ticks * len(batch.metrics)
         return allocated
 
-    def blocks(self, wanted: Set[int] | None = None) -> list[Block]:
-        """The rows; only of the sets of columns that contain a wanted metric."""
+    def blocks(self, selected: Set[int] | None = None) -> list[Block]:
+        """Return the rows; only of the sets of columns that contain a wanted metric."""
         return [
             buffer.block()
             for columns, buffers in self._buffers.items()
-            if wanted is None or not wanted.isdisjoint(columns)
+            if selected is None or not selected.isdisjoint(columns)
             for buffer in buffers
         ]
 
@@ -144,18 +144,18 @@ class Heads:
                 if head.ticks >= self._full_ticks:
                     self.full = True
 
-    def blocks(self, runs: Iterable[int], wanted: Set[int] | None = None) -> dict[int, list[Block]]:
-        """The rows of the runs that have any, of these metrics or all."""
+    def blocks(self, runs: Iterable[int], selected: Set[int] | None = None) -> dict[int, list[Block]]:
+        """Return the rows of the runs that have any, of these metrics or all."""
         with self._lock:
             blocks = {}
             for run in runs:
                 heads = [head for head in (self._sealing.get(run), self._growing.get(run)) if head]
                 if heads:
-                    blocks[run] = [block for head in heads for block in head.blocks(wanted)]
+                    blocks[run] = [block for head in heads for block in head.blocks(selected)]
             return blocks
 
     def last_times(self, runs: Iterable[int]) -> dict[int, int]:
-        """The time of the last row of the runs that have any."""
+        """Return the time of the last row of the runs that have any."""
         with self._lock:
             return {
                 run: max(head.t1 for head in heads)
@@ -169,13 +169,13 @@ class Heads:
             return list(self._growing.keys() | self._sealing.keys())
 
     def growing(self) -> list[Head]:
-        """The heads that can be detached. Resets `full`."""
+        """Return the heads that can be detached. Resets `full`."""
         with self._lock:
             self.full = False
             return list(self._growing.values())
 
     def unsealed(self) -> list[Head]:
-        """The heads that were detached and are not sealed yet, for example after a failure."""
+        """Return the heads that were detached and are not sealed yet, for example after a failure."""
         with self._lock:
             return list(self._sealing.values())
 
@@ -189,7 +189,7 @@ class Heads:
                 self._sealing[run] = self._growing.pop(run)
             return self._sealing.get(run)
 
-    def sealed(self, runs: Iterable[int]) -> None:
+    def release_sealed(self, runs: Iterable[int]) -> None:
         """Release detached heads: their samples are in chunks."""
         with self._lock:
             for run in runs:
@@ -206,7 +206,7 @@ class Heads:
             self._memory_freed.notify_all()
 
     def oldest_seq(self) -> int | None:
-        """The oldest row of the log that a head still needs."""
+        """Return the oldest row of the log that a head still needs."""
         with self._lock:
             heads = (*self._growing.values(), *self._sealing.values())
             return min((head.first_seq for head in heads), default=None)

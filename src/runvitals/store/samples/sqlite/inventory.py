@@ -31,7 +31,7 @@ class StoreFile:
 
 
 def inventory(folder: str) -> list[StoreFile]:
-    """The log, then the months in order.
+    """Return the log, then the months in order.
 
     Raises:
         StoreError: there is no store in the folder, it is of another version, or could not be read.

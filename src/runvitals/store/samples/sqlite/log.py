@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from runvitals.model import batch_body
-from runvitals.store.open_file_identity import OpenedFile
+from runvitals.store.database_files import OpenedFile
 from runvitals.store.samples.interface import SampleBatch, StoreError, StoreUnavailable
 from runvitals.store.samples.sqlite import database
 from runvitals.store.samples.sqlite.column_sets import Columns, add_columns, read_columns
@@ -80,7 +80,7 @@ class Pairing(NamedTuple):
 
 
 def read_pairing(connection: sqlite3.Connection) -> Pairing | None:
-    """The pairing in a log; None if there is none yet."""
+    """Return the pairing in a log; None if there is none yet."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='pairing'").fetchone():
         return None  # format 1
     row = connection.execute("SELECT id, starts, catalogue FROM pairing").fetchone()
@@ -100,7 +100,7 @@ class RecordedMonths(NamedTuple):
 
 
 def read_months(connection: sqlite3.Connection) -> RecordedMonths:
-    """The months recorded in a log; none in a log of an older version."""
+    """Return the months recorded in a log; none in a log of an older version."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='month'").fetchone():
         return RecordedMonths()
     rows = connection.execute("SELECT month, lost FROM month").fetchall()
@@ -141,7 +141,7 @@ class Log:
         return not self.last_seq
 
     def problem(self) -> str | None:
-        """Why appended batches would be lost: the file was deleted or replaced. For use in any thread."""
+        """Return why batches would be lost: the file was deleted or replaced. For use in any thread."""
         return self._file.problem()
 
     @property
@@ -150,7 +150,7 @@ class Log:
         return len(self._damaged)
 
     def highest(self) -> tuple[int, int]:
-        """The highest id of a run or writer, and of a metric, in the log."""
+        """Return the highest id of a run or writer, and of a metric, in the log."""
         with database.store_errors(self.path):
             in_marks = self.connection.execute("SELECT max(run), max(writer) FROM mark").fetchone()
         runs = [number for number in (*in_marks, *self._sealed) if number is not None]
@@ -176,7 +176,7 @@ class Log:
         self.months = months
 
     def unsealed(self) -> Iterator[tuple[int, list[SampleBatch]]]:
-        """The rows of the log with their unsealed batches. Adds all batches to `stored_batches`."""
+        """Yield the rows of the log with their unsealed batches. Adds all batches to `stored_batches`."""
         with database.store_errors(self.path):
             upto = dict(self.connection.execute("SELECT run, seq FROM sealed"))
             for run, seq in self.connection.execute("SELECT run, seq FROM deleted"):
@@ -269,7 +269,7 @@ class Log:
             self.connection.execute("DELETE FROM sealed WHERE seq < ?", (first,))
             self.connection.execute("DELETE FROM deleted WHERE seq < ? AND done", (first,))
         self._sealed.clear()
-        self.stored_batches.written()
+        self.stored_batches.note_written()
         for _ in range(rows):
             self._rows.popleft()
         self.bytes -= bytes_freed
@@ -283,7 +283,7 @@ class Log:
         self.stored_batches.put(run, stored)
         with database.store_errors(self.path), database.transaction(self.connection):
             self.stored_batches.write()
-        self.stored_batches.written()
+        self.stored_batches.note_written()
 
     def delete(self, run: int) -> None:
         """Delete a run's batches. The deletion of its chunks is pending until `delete_done`."""
@@ -291,7 +291,7 @@ class Log:
             self.connection.execute("REPLACE INTO deleted VALUES (?, ?, 0)", (run, self.last_seq))
             self.connection.execute("DELETE FROM sealed WHERE run=?", (run,))
             self.stored_batches.delete(run)
-        self.stored_batches.deleted(run)
+        self.stored_batches.note_deleted(run)
         self._sealed.pop(run, None)
 
     def delete_done(self, run: int) -> None:
@@ -300,7 +300,7 @@ class Log:
             self.connection.execute("UPDATE deleted SET done=1 WHERE run=?", (run,))
 
     def pending_deletions(self) -> list[int]:
-        """The runs whose chunks have not been deleted yet."""
+        """Return the runs whose chunks have not been deleted yet."""
         with database.store_errors(self.path):
             return [run for (run,) in self.connection.execute("SELECT run FROM deleted WHERE NOT done")]
 
@@ -329,7 +329,7 @@ def check_exists(folder: str, has_samples: bool) -> None:
 
 
 def existing_path(folder: str) -> str:
-    """The path of a store's log.
+    """Return the path of a store's log.
 
     Raises:
         StoreError: the log does not exist.

@@ -159,7 +159,10 @@ class MaintenanceThread:
             self._seal_together(self._detach(self._to_seal()))
 
     def _to_seal(self) -> list[Head]:
-        """The heads that are full, old, take too much memory, or keep the log long; at most for one step."""
+        """Return the heads that are full, old, take too much memory, or keep the log long.
+
+        At most for one step.
+        """
         now_s = time.monotonic()
         unsealed = self._heads.unsealed()
         retried = [head for head in unsealed if head.retry_s <= now_s]
@@ -171,7 +174,7 @@ class MaintenanceThread:
             due += sorted(growing, key=lambda head: -head.bytes)
         if self._log.bytes > self._settings.log_bytes:
             due += sorted(growing, key=lambda head: head.first_seq)
-        return _limited(_MAX_SAMPLES, [*retried, *due])
+        return _choose_heads(_MAX_SAMPLES, [*retried, *due])
 
     def _seal(self, heads: Sequence[Head]) -> None:
         """Seal heads together; if that fails, one by one, so that one does not block the others."""
@@ -198,24 +201,24 @@ class MaintenanceThread:
             self._seal_month(month, {run: months[month] for run, months in by_run.items() if month in months})
         runs = [head.run for head in heads]
         self._reader.forget_latest(runs)
-        self._heads.sealed(runs)
+        self._heads.release_sealed(runs)
         self._sealed.update((head.run, head.last_seq) for head in heads)
 
     def _seal_month(self, month: Month, runs: dict[int, list[Block]]) -> None:
         with self._months.writing(month) as connection:
             for run, blocks in runs.items():
                 seal(connection, run, blocks, self._settings, self._clock_ms())
-        self._compactor.sealed(month)
+        self._compactor.note_sealed(month)
 
     def _report(self, error: Exception) -> None:
-        known = isinstance(error, StoreError)
-        problem = str(error) if known else repr(error)
+        is_expected = isinstance(error, StoreError)
+        problem = str(error) if is_expected else repr(error)
         if problem != self._problem:  # logged once, not at every retry
-            log.error("could not seal samples, will retry: %s", problem, exc_info=not known)
+            log.error("could not seal samples, will retry: %s", problem, exc_info=not is_expected)
         self._problem = problem
 
     def _record_months(self) -> None:
-        recorded = self._months.recorded()
+        recorded = self._months.recorded_months()
         if recorded != self._log.months:
             self.commit_thread.call(lambda log: log.record_months(recorded))
 
@@ -239,7 +242,7 @@ class MaintenanceThread:
         # A run whose sealing failed before has two heads; the detached one is older and comes first.
         waiting = [*self._heads.unsealed(), *self._heads.growing()]
         while waiting:
-            detached = self._detach(_limited(_MAX_SAMPLES, waiting))
+            detached = self._detach(_choose_heads(_MAX_SAMPLES, waiting))
             self._with_cold(lambda heads=detached: self._seal_together(heads))  # type: ignore[misc]
             waiting = [head for head in waiting if head not in detached]
         self._trim()
@@ -304,8 +307,11 @@ class MaintenanceThread:
         self._reader.forget_latest(None)
 
 
-def _limited(max_samples: int, heads: Iterable[Head]) -> list[Head]:
-    """The first heads with at most `max_samples` samples together, each run once; at least one head."""
+def _choose_heads(max_samples: int, heads: Iterable[Head]) -> list[Head]:
+    """Return the first heads with at most `max_samples` samples together, each run once.
+
+    At least one head.
+    """
     chosen: dict[int, Head] = {}
     samples = 0
     for head in heads:

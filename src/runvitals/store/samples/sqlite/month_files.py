@@ -152,7 +152,7 @@ class MonthFiles:
             return sorted(self._existing)
 
     def set_aside_files(self) -> list[tuple[Month, str]]:
-        """The files that were set aside: months and paths, in order."""
+        """Return the files that were set aside: months and paths, in order."""
         with self._lock:
             return sorted(self._aside)
 
@@ -162,14 +162,14 @@ class MonthFiles:
         self._written |= recorded.written - aside
         self._lost |= recorded.lost
 
-    def recorded(self) -> RecordedMonths:
-        """The months that have or had files, to be recorded in the log."""
+    def recorded_months(self) -> RecordedMonths:
+        """Return the months that have or had files, to be recorded in the log."""
         with self._lock:
             return RecordedMonths(frozenset(self._written | self._existing), frozenset(self._lost))
 
     def missing(self) -> list[tuple[Month, str]]:
-        """The months whose files were deleted by another program, with the paths of the files."""
-        recorded = self.recorded()
+        """Return the months whose files were deleted by another program, with the paths of the files."""
+        recorded = self.recorded_months()
         return [
             (month, self.path(month))
             for month in sorted(recorded.written | recorded.lost)
@@ -185,7 +185,7 @@ class MonthFiles:
         return [path for _, path in missing]
 
     def common_id(self) -> str | None:
-        """The store id of the files; None if no file has one, or they differ."""
+        """Return the store id of the files; None if no file has one, or they differ."""
         ids = set()
         for month in self.existing():
             with (
@@ -198,13 +198,13 @@ class MonthFiles:
         return ids.pop() if len(ids) == 1 else None
 
     def covering(self, t0_ms: int, t1_ms: int) -> list[Month]:
-        """The existing months that overlap a range."""
+        """Return the existing months that overlap a range."""
         return [
             month for month in self.existing() if start_ms(month) <= t1_ms and t0_ms < start_ms(month + 1)
         ]
 
     def writer(self, month: Month) -> sqlite3.Connection:
-        """The connection that writes to a month; creates the file if it does not exist."""
+        """Return the connection that writes to a month; creates the file if it does not exist."""
         with self._lock:
             connection = self._writers.pop(month, None)
             if connection is None:
@@ -269,7 +269,7 @@ class MonthFiles:
             self._put_back(month, connection)
 
     def _open(self, month: Month) -> FileConnection:
-        """A connection for reading. While it is immutable, the month is not written to."""
+        """Return a connection for reading. While it is immutable, the month is not written to."""
         with self._lock:
             idle = self._idle.get(month)
             if idle:

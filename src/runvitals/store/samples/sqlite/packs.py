@@ -42,7 +42,9 @@ class Pack(NamedTuple):
         return on_disk(self.metrics, *self._unpack())
 
     def series(self, metric: int) -> tuple[Integers, Floats] | None:
-        """The samples of one metric, with ascending and unique times; None if the pack does not contain it.
+        """Return the samples of one metric, with ascending and unique times.
+
+        None if the pack does not contain it.
 
         Raises:
             CorruptData: the pack is damaged.
@@ -88,19 +90,19 @@ _SELECT = """SELECT pack.id, run, metrics, t0, t1, ticks, body
 
 
 def of_run(connection: sqlite3.Connection, run: int) -> list[Pack]:
-    """The packs of a run."""
+    """Return the packs of a run."""
     return [_pack(row) for row in connection.execute(f"{_SELECT} WHERE run=?", (run,))]
 
 
 def of_all(connection: sqlite3.Connection, t0: int, t1: int) -> Iterator[Pack]:
-    """The packs of all runs that overlap a range, by run."""
+    """Return the packs of all runs that overlap a range, by run."""
     return map(_pack, connection.execute(f"{_SELECT} WHERE t0<=? AND t1>=? ORDER BY run", (t1, t0)))
 
 
 def of_same_shape(
     connection: sqlite3.Connection, runs: Set[int], metric: int, t0: int, t1: int
 ) -> list[SameShapePacks]:
-    """The packs of these runs that contain a metric and overlap a range, by shape."""
+    """Return the packs of these runs that contain a metric and overlap a range, by shape."""
     positions = {
         column_id: (metrics.index(metric), len(metrics))
         for column_id, metrics in read_columns(connection).items()

@@ -141,12 +141,12 @@ class Reader:
         return damaged
 
     def damage(self, month: Month, error: Exception, run: int | None = None) -> DamagedData:
-        """A report that a month file could not be read, as a whole or for a run."""
+        """Return a report that a month file could not be read, as a whole or for a run."""
         reason = f"{self.months.path(month)}: {error}"
         return DamagedData(run, None, start_ms(month), start_ms(month + 1) - 1, reason)
 
     def unreadable_months(self, t0: int, t1: int) -> list[DamagedData]:
-        """The month files in a range that were set aside or deleted."""
+        """Return the month files in a range that were set aside or deleted."""
         unreadable = [(month, f"{path} is {SET_ASIDE}") for month, path in self.months.set_aside_files()]
         unreadable += [(month, f"{path} {MISSING}") for month, path in self.months.missing()]
         return [
@@ -191,10 +191,10 @@ class Reader:
 
     def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
         """Return the newest values of runs, of these metrics or all."""
-        wanted = None if metrics is None else frozenset(metrics)
-        in_memory = self.heads.blocks(runs, wanted)
-        on_disk = self._latest_on_disk(runs, wanted)
-        samples = (self._latest_of(run, on_disk[run], in_memory.get(run, []), wanted) for run in runs)
+        selected = None if metrics is None else frozenset(metrics)
+        in_memory = self.heads.blocks(runs, selected)
+        on_disk = self._latest_on_disk(runs, selected)
+        samples = (self._latest_of(run, on_disk[run], in_memory.get(run, []), selected) for run in runs)
         return [latest for latest in samples if latest is not None]
 
     def last_times(self, runs: Sequence[int]) -> dict[int, int]:
@@ -222,33 +222,35 @@ class Reader:
                 self._latest.pop(run, None)
 
     def _latest_of(
-        self, run: int, on_disk: LatestSample | None, blocks: Sequence[Block], wanted: frozenset[int] | None
+        self, run: int, on_disk: LatestSample | None, blocks: Sequence[Block], selected: frozenset[int] | None
     ) -> LatestSample | None:
-        newest = [_newest(group) for group in groups(blocks, wanted)]
+        newest = [_newest(group) for group in groups(blocks, selected)]
         if on_disk is not None:
             newest.insert(0, self._without_overwritten(on_disk, blocks))
         return _newest_of_all(run, newest)
 
     def _latest_on_disk(
-        self, runs: Sequence[int], wanted: frozenset[int] | None
+        self, runs: Sequence[int], selected: frozenset[int] | None
     ) -> dict[int, LatestSample | None]:
         with self._latest_lock:
-            cached = {run: self._latest[run][wanted] for run in runs if wanted in self._latest.get(run, {})}
+            cached = {
+                run: self._latest[run][selected] for run in runs if selected in self._latest.get(run, {})
+            }
             missing = [run for run in runs if run not in cached]
             if not missing:
                 return cached
             if len(self._latest) + len(missing) > max(_MAX_LATEST_RUNS, len(runs)):
                 self._latest.clear()
-            loaded, is_complete = self._load_latest(missing, wanted)
+            loaded, is_complete = self._load_latest(missing, selected)
             for run in missing if is_complete else ():
                 by_metrics = self._latest.setdefault(run, {})
                 while len(by_metrics) >= _MAX_METRIC_SETS:
                     by_metrics.pop(next(iter(by_metrics)))
-                by_metrics[wanted] = loaded[run]
+                by_metrics[selected] = loaded[run]
             return {**cached, **loaded}
 
     def _load_latest(
-        self, runs: Sequence[int], wanted: frozenset[int] | None
+        self, runs: Sequence[int], selected: frozenset[int] | None
     ) -> tuple[dict[int, LatestSample | None], bool]:
         """Read the newest values in the files, and whether all files could be read.
 
@@ -256,12 +258,12 @@ class Reader:
         """
         is_complete = True
         newest: dict[int, list[_Newest]] = {run: [] for run in runs}
-        known: dict[int, set[int]] = {run: set() for run in runs}
+        covered: dict[int, set[int]] = {run: set() for run in runs}
         for month in reversed(self.months.existing()):
             try:
                 with self.months.reader(month) as connection, database.store_errors(self.months.path(month)):
                     for run in runs:
-                        newest[run] += _newest_in_file(connection, run, known[run], wanted)
+                        newest[run] += _newest_in_file(connection, run, covered[run], selected)
             except StoreError:  # reported by `stats`
                 is_complete = False
         return {run: _newest_of_all(run, parts) for run, parts in newest.items()}, is_complete
@@ -296,7 +298,7 @@ def _columns(rows: Sequence[tuple[int, int, float]]) -> _Newest:
 
 
 def _newest(group: Group) -> _Newest:
-    """The newest values of a group."""
+    """Return the newest values of a group."""
     metrics = np.array(group.metrics, np.int64)
     last = group.values[-1]
     if not np.isnan(last).any():
@@ -309,30 +311,32 @@ def _newest(group: Group) -> _Newest:
 
 
 def _newest_in_file(
-    connection: sqlite3.Connection, run: int, known: set[int], wanted: frozenset[int] | None
+    connection: sqlite3.Connection, run: int, covered: set[int], selected: frozenset[int] | None
 ) -> list[_Newest]:
-    """The newest values in a month file of metrics that are not in `known`; adds them to it."""
+    """Return the newest values in a month file of metrics that are not in `known`; adds them to it."""
     row = connection.execute("SELECT chunks_t1 FROM run WHERE run=?", (run,)).fetchone()
     if row is None:
         return []
     rows = []
     if row[0] is not None:
-        metrics = chunks.metrics_of(connection, run) if wanted is None else sorted(wanted)
+        metrics = chunks.metrics_of(connection, run) if selected is None else sorted(selected)
         for metric in metrics:
-            chunk = None if metric in known else chunks.newest_with_value(connection, run, metric)
+            chunk = None if metric in covered else chunks.newest_with_value(connection, run, metric)
             if chunk is not None:
                 summary = chunk_summary.unpack([chunk.summary])[0]
                 rows.append((metric, chunk.t1 - int(summary["age"]), summary["last"]))
     newest = [_columns(rows)]
-    blocks = RunMonth(connection, run, (), 0, END_OF_TIME_MS, wanted=wanted).blocks
-    unknown = {metric for block in blocks for metric in block.metrics} - known
-    newest += [_newest(group) for group in groups(blocks, unknown if wanted is None else unknown & wanted)]
-    known.update(metric for metrics, _, _ in newest for metric in metrics.tolist())
+    blocks = RunMonth(connection, run, (), 0, END_OF_TIME_MS, selected=selected).blocks
+    unknown = {metric for block in blocks for metric in block.metrics} - covered
+    newest += [
+        _newest(group) for group in groups(blocks, unknown if selected is None else unknown & selected)
+    ]
+    covered.update(metric for metrics, _, _ in newest for metric in metrics.tolist())
     return newest
 
 
 def _newest_of_all(run: int, newest: Sequence[_Newest]) -> LatestSample | None:
-    """The newest value of each metric; of equally new ones, the last."""
+    """Return the newest value of each metric; of equally new ones, the last."""
     if len(newest) == 1 and bool((newest[0][0][1:] > newest[0][0][:-1]).all()):
         return LatestSample(run, *newest[0]) if len(newest[0][0]) else None
     metrics, t, values = (

@@ -26,7 +26,7 @@ _SKIPPED_ROWS = 1000
 _RECOVERED_SUFFIX = ".salvaged-"
 """Replaces `SET_ASIDE_SUFFIX` in the name of a damaged file whose samples were recovered."""
 _PARTS_SUFFIX = ".damaged-parts-"
-"""Of a file with damaged parts of another one."""
+"""In the name of a file with damaged parts of another one."""
 _FOREIGN_SUFFIX = ".of-another-store-"
 """Replaces it in the name of a file that belongs to another store."""
 
@@ -118,7 +118,7 @@ def _copy_log(damaged: str, connection: sqlite3.Connection) -> int:
 
 
 def _highest_metric(folder: str) -> int:
-    """The highest metric id in the month files."""
+    """Return the highest metric id in the month files."""
     months = MonthFiles(folder)
     highest = 0
     for path in [*map(months.path, months.existing()), *(path for _, path in months.set_aside_files())]:
@@ -149,11 +149,11 @@ def set_damaged_months_aside(folder: str, report: Report) -> None:
             _move_damaged_rows(path, month_files.FORMAT, report)
 
 
-def restore(store: SqliteChunks, wanted: Callable[[int], bool]) -> Iterator[str]:
+def restore(store: SqliteChunks, should_restore: Callable[[int], bool]) -> Iterator[str]:
     """Restore the readable samples of the month files that were set aside. Yields a line about each file.
 
     Args:
-        wanted: whether to restore a run, by its id: deleted runs are not restored.
+        should_restore: whether to restore a run, by its id: deleted runs are not restored.
     """
     for path in store.set_aside():
         if not os.path.isfile(path):
@@ -167,7 +167,7 @@ def restore(store: SqliteChunks, wanted: Callable[[int], bool]) -> Iterator[str]
                 yield f"{path} belongs to another store and was not read; renamed it to {into}"
                 continue
             for run, blocks, unreadable in _blocks(connection, store.cold):
-                if wanted(run):
+                if should_restore(run):
                     if blocks:
                         store.restore(run, blocks)
                     samples += sum(block.values.size for block in blocks)
@@ -186,7 +186,7 @@ def _is_foreign(connection: sqlite3.Connection, store_id: str | None) -> bool:
         return False
 
 
-def restore_from_cold_storage(store: SqliteChunks, wanted: Callable[[int], bool]) -> Iterator[str]:
+def restore_from_cold_storage(store: SqliteChunks, should_restore: Callable[[int], bool]) -> Iterator[str]:
     """Restore the samples of deleted month files that are in cold storage. Yields a line if there are any.
 
     Raises:
@@ -197,15 +197,15 @@ def restore_from_cold_storage(store: SqliteChunks, wanted: Callable[[int], bool]
         return
     samples = 0
     restored = []
-    for sha256 in sorted(cold.stored().keys() - store.known_objects()):
+    for sha256 in sorted(cold.sizes().keys() - store.known_objects()):
         by_run: dict[int, list[Block]] = {}
         try:
-            with cold.opened(sha256) as file:
+            with cold.open(sha256) as file:
                 listed = objects.read_list(file)
                 if listed["store"] != store.store_id:
                     continue
                 for run, block in objects.blocks(file, listed):
-                    if wanted(run) and month_files.month_of(int(block.t[0])) in months:
+                    if should_restore(run) and month_files.month_of(int(block.t[0])) in months:
                         by_run.setdefault(run, []).append(block)
         except ColdLost as error:
             yield f"{error}: if it had samples of deleted files, they are lost"
@@ -221,7 +221,7 @@ def restore_from_cold_storage(store: SqliteChunks, wanted: Callable[[int], bool]
 def _blocks(
     connection: sqlite3.Connection, cold: ColdReader | None
 ) -> Iterator[tuple[int, list[Block], int]]:
-    """The readable samples of each run, a block per chunk and pack, and how many values are unreadable.
+    """Yield the readable samples of each run, a block per chunk and pack, and how many values are unreadable.
 
     Raises:
         ColdUnavailable: cold storage cannot be read at present.

@@ -97,5 +97,5 @@ def shrink_to(months: MonthFiles, size_bytes: int, size: Callable[[], int]) -> N
 
 
 def _all_months(months: MonthFiles) -> list[Month]:
-    """The months with a file, including files that were set aside."""
+    """Return the months with a file, including files that were set aside."""
     return sorted({*months.existing(), *(month for month, _ in months.set_aside_files())})

@@ -1,4 +1,4 @@
-"""How many bytes the samples of runs take."""
+"""The bytes that the samples of runs take."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def run_sizes(months: MonthFiles, heads: Heads, runs: Iterable[int]) -> dict[int
     Raises:
         StoreError: a file cannot be read.
     """
-    wanted = frozenset(runs)
+    run_ids = frozenset(runs)
     sizes = {
         run: sum(block.t.nbytes + block.values.nbytes for block in blocks)
-        for run, blocks in heads.blocks(wanted).items()
+        for run, blocks in heads.blocks(run_ids).items()
     }
     for month in months.existing():
         with months.reader(month) as connection, database.store_errors(months.path(month)):
             present = {run for (run,) in connection.execute("SELECT run FROM run")}
             statements = (_SIZE, _COLD_SIZE) if has_cold(connection) else (_SIZE,)
-            for run in wanted & present:
+            for run in run_ids & present:
                 for statement in statements:
                     (size,) = connection.execute(statement, {"run": run}).fetchone()
                     sizes[run] = sizes.get(run, 0) + size

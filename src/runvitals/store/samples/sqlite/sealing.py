@@ -6,6 +6,7 @@ rare and expensive; samples between two chunks become a chunk.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
 
@@ -13,10 +14,13 @@ import numpy as np
 
 from runvitals.base.buckets import Floats, Integers
 from runvitals.store.samples.codec import CorruptData
-from runvitals.store.samples.sqlite import chunks, day_rollup, month_files, packs, quarantine
+from runvitals.store.samples.sqlite import chunks, day_rollup, month_files, packs
 from runvitals.store.samples.sqlite.blocks import Block, Group, groups, overwrite
 from runvitals.store.samples.sqlite.chunks import Chunk, ChunkDecoder, ChunkWriter
+from runvitals.store.samples.sqlite.packs import Pack
 from runvitals.store.samples.sqlite.settings import StoreSettings
+
+log = logging.getLogger("runvitals.store")
 
 
 def seal(
@@ -72,7 +76,7 @@ class _RunSealing:
             try:
                 blocks.append(pack.block())
             except CorruptData as error:
-                quarantine.set_pack_aside(self._connection, pack, str(error))
+                _set_pack_aside(self._connection, pack, str(error))
         packs.remove(self._connection, existing)
         return blocks
 
@@ -121,7 +125,7 @@ class _RunSealing:
         try:
             old_t, old_values = self._decoder.times(chunk), self._decoder.values(chunk)
         except CorruptData as error:
-            quarantine.set_chunk_aside(self._connection, chunk, str(error))
+            _set_chunk_aside(self._connection, chunk, str(error))
             self._writer.remove([chunk])
             self._samples -= chunk.ticks
             return False
@@ -150,3 +154,22 @@ class _RunSealing:
             t0=min(t0, ?2), t1=max(t1, ?3), chunks_t1=?4, samples=samples+?5, seals=seals+1, sealed_ms=?6""",
             (self._run, t0, t1, self._end, self._samples, self._now_ms),
         )
+
+
+def _set_chunk_aside(connection: sqlite3.Connection, chunk: Chunk, reason: str) -> None:
+    """Copy a chunk to the table `damaged`; the caller removes it."""
+    connection.execute(
+        """INSERT INTO damaged (run, metric, t0, t1, ticks, times, data, reason) VALUES (?, ?, ?, ?, ?,
+        (SELECT data FROM times WHERE id=?), (SELECT data FROM data WHERE id=?), ?)""",
+        (*chunk[:5], chunk.times, chunk.data, reason),
+    )
+    log.error("run %d, metric %d: a damaged chunk was set aside: %s", chunk.run, chunk.metric, reason)
+
+
+def _set_pack_aside(connection: sqlite3.Connection, pack: Pack, reason: str) -> None:
+    """Copy a pack to the table `damaged`; the caller removes it."""
+    connection.execute(
+        "INSERT INTO damaged (run, t0, t1, ticks, data, reason) VALUES (?, ?, ?, ?, ?, ?)",
+        (pack.run, pack.t0, pack.t1, pack.ticks, pack.body, reason),
+    )
+    log.error("run %d: a damaged pack was set aside: %s", pack.run, reason)

@@ -47,7 +47,7 @@ class _JoinedTimes:
         self._partition: Partition | None = None
 
     def values(self, parts: list[Floats]) -> Floats:
-        """The values at `t`, from those of the chunks and the unchunked ones."""
+        """Return the values at `t`, from those of the chunks and the unchunked ones."""
         values = np.concatenate(parts) if len(parts) > 1 else parts[0] if parts else np.empty(0)
         return (values if self._rows is None else values[self._rows])[self._within]
 
@@ -65,7 +65,7 @@ class RunMonth:
         blocks: samples of this month in memory; those of packs are added.
         t0, t1: range to read, both included.
         run_packs: the run's packs, if they have been read already.
-        wanted: skip packs without any of these metrics; None: skip none.
+        selected: skip packs without any of these metrics; None: skip none.
 
     Attributes:
         damaged: what could not be read so far.
@@ -80,14 +80,14 @@ class RunMonth:
         t0: int,
         t1: int,
         run_packs: Sequence[packs.Pack] | None = None,
-        wanted: Set[int] | None = None,
+        selected: Set[int] | None = None,
     ) -> None:
         self._connection = connection
         self.run = run
         self._t0, self._t1 = t0, t1
         self.damaged: list[DamagedData] = list(self._set_aside())
         self.unavailable: ColdUnavailable | None = None
-        self.blocks = [*self._pack_blocks(run_packs, wanted), *blocks]
+        self.blocks = [*self._pack_blocks(run_packs, selected), *blocks]
         self._decoder = ChunkDecoder(connection) if connection else None
         self._joined: dict[tuple[object, ...], _JoinedTimes] = {}
 
@@ -102,26 +102,26 @@ class RunMonth:
                 yield DamagedData(self.run, metric, t0, t1, f"set aside: {reason}")
 
     def _pack_blocks(
-        self, run_packs: Sequence[packs.Pack] | None, wanted: Set[int] | None
+        self, run_packs: Sequence[packs.Pack] | None, selected: Set[int] | None
     ) -> Iterator[Block]:
         if run_packs is None:
             run_packs = packs.of_run(self._connection, self.run) if self._connection else ()
         for pack in run_packs:
-            is_wanted = wanted is None or not wanted.isdisjoint(pack.metrics)
-            if is_wanted and pack.t0 <= self._t1 and pack.t1 >= self._t0:
+            is_selected = selected is None or not selected.isdisjoint(pack.metrics)
+            if is_selected and pack.t0 <= self._t1 and pack.t1 >= self._t0:
                 try:
                     yield pack.block()
                 except CorruptData as error:
                     self.damaged.append(DamagedData(self.run, None, pack.t0, pack.t1, f"a pack: {error}"))
 
     def metrics(self) -> set[int]:
-        """The metrics of the run in this month, in the range or not."""
+        """Return the metrics of the run in this month, in the range or not."""
         metrics = {metric for block in self.blocks for metric in block.metrics}
         return metrics.union(chunks.metrics_of(self._connection, self.run)) if self._connection else metrics
 
     def samples(self, metrics: Collection[int]) -> Iterator[tuple[int, Integers, Floats]]:
         """Yield (metric, times, values) of the metrics that have samples in the range."""
-        unchunked = self._unchunked(metrics)
+        unchunked = self._find_unchunked(metrics)
         for metric in metrics:
             deadline.check()
             samples = self._samples(metric, self._chunks(metric), *unchunked.get(metric, _NOTHING))
@@ -133,7 +133,7 @@ class RunMonth:
 
         The buckets are in parts, in order of time, to be combined.
         """
-        unchunked = self._unchunked(metrics)
+        unchunked = self._find_unchunked(metrics)
         for metric in metrics:
             deadline.check()
             parts = self._parts(metric, on, *unchunked.get(metric, _NOTHING))
@@ -145,7 +145,7 @@ class RunMonth:
             return []
         return chunks.in_range(self._connection, self.run, metric, self._t0, self._t1)
 
-    def _unchunked(self, metrics: Collection[int]) -> dict[int, tuple[int, Group | None, int]]:
+    def _find_unchunked(self, metrics: Collection[int]) -> dict[int, tuple[int, Group | None, int]]:
         """Metric → (number of its group, group of its unchunked samples, column in the group)."""
         by_metric: dict[int, tuple[int, Group | None, int]] = {}
         for number, group in enumerate(groups(self.blocks, frozenset(metrics))):
@@ -159,7 +159,7 @@ class RunMonth:
     def _samples(
         self, metric: int, run_chunks: Sequence[Chunk], number: int, unchunked: Group | None, column: int
     ) -> tuple[_JoinedTimes, Floats] | None:
-        """The samples of some chunks and of a group, joined; None if there are none."""
+        """Return the samples of some chunks and of a group, joined; None if there are none."""
         times: list[Integers] = []
         values: list[Floats] = []
         times_ids: list[int] = []
@@ -225,7 +225,7 @@ class RunMonth:
     def _within_one_bucket(
         self, run_chunks: Sequence[Chunk], on: Grid, unchunked: Group | None
     ) -> NDArray[np.bool_]:
-        """Which chunks need not be decoded: they are within one bucket, and no unchunked sample is in it."""
+        """Mark the chunks that need not be decoded: those within one bucket without unchunked samples."""
         if not run_chunks:
             return np.zeros(0, np.bool_)
         bounds = np.array([(chunk.t0, chunk.t1) for chunk in run_chunks])

@@ -157,7 +157,7 @@ class SqliteChunks:
         return self._log.is_new and not self._months.existing() and not self._months.set_aside_files()
 
     def highest(self) -> tuple[int, int]:
-        """The highest id of a run or writer, and of a metric, that was stored."""
+        """Return the highest id of a run or writer, and of a metric, that was stored."""
         run, metric = self._commit_thread.call(Log.highest)
         return max([run, self._highest_run, *self._heads.runs()]), metric
 
@@ -342,7 +342,7 @@ class SqliteChunks:
     # Migration from and to other stores (see `store.samples.migration`)
 
     def days(self, run: int) -> list[int]:
-        """The days since 1970 on which a run may have samples, ascending."""
+        """Return the days since 1970 on which a run may have samples, ascending."""
         days = set[int]()
         for block in self._heads.blocks([run]).get(run, []):
             days.update((block.t // DAY_MS).tolist())
@@ -360,13 +360,13 @@ class SqliteChunks:
     def put(self, run: int, series: Sequence[SeriesSamples]) -> None:
         """Store samples without a batch."""
         by_times: dict[bytes, list[SeriesSamples]] = {}
-        for one in series:
-            by_times.setdefault(one.t.tobytes(), []).append(one)
+        for samples in series:
+            by_times.setdefault(samples.t.tobytes(), []).append(samples)
         blocks = [
             on_disk(
-                tuple(one.metric for one in same),
+                tuple(samples.metric for samples in same),
                 same[0].t,
-                np.column_stack([one.values for one in same]),
+                np.column_stack([samples.values for samples in same]),
             )
             for same in by_times.values()
         ]
@@ -379,7 +379,7 @@ class SqliteChunks:
     # Repair (see `repair`)
 
     def runs(self) -> list[int]:
-        """The ids of the runs that have samples, ascending."""
+        """Return the ids of the runs that have samples, ascending."""
         runs = set(self._heads.runs())
         for month in self._months.existing():
             with self._months.reader(month) as connection, database.store_errors(self._months.path(month)):
@@ -387,7 +387,7 @@ class SqliteChunks:
         return sorted(runs)
 
     def set_aside(self) -> list[str]:
-        """The paths of the month files that were set aside."""
+        """Return the paths of the month files that were set aside."""
         return [path for _, path in self._months.set_aside_files()]
 
     def accept_missing(self) -> list[str]:
@@ -400,16 +400,16 @@ class SqliteChunks:
         return self._cold
 
     def missing_months(self) -> set[Month]:
-        """The months whose files were deleted."""
+        """Return the months whose files were deleted."""
         return {month for month, _ in self._months.missing()}
 
     def known_objects(self) -> set[str]:
         """The objects of cold storage that month files refer to, or that may not be needed any more."""
-        known = set(self._commit_thread.call(noted_objects.noted))
+        digests = set(self._commit_thread.call(noted_objects.read_all))
         for month in self._months.existing():
             with self._months.reader(month) as connection, database.store_errors(self._months.path(month)):
-                known.update(cold_rows.objects(connection))
-        return known
+                digests.update(cold_rows.objects(connection))
+        return digests
 
     def note_unneeded(self, digests: Collection[str]) -> None:
         """Let objects of cold storage be removed later, whose samples are in month files again."""

@@ -11,7 +11,7 @@ import sqlite3
 
 
 def read(connection: sqlite3.Connection) -> str | None:
-    """The id of the store that a file belongs to, if it has one."""
+    """Return the id of the store that a file belongs to, if it has one."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='store'").fetchone():
         return None
     row = connection.execute("SELECT id FROM store").fetchone()
@@ -27,5 +27,5 @@ def stamp(connection: sqlite3.Connection, store_id: str) -> None:
 
 
 def is_another(stamped: str | None, store_id: str | None) -> bool:
-    """Whether a file with the id `stamped` belongs to a different store than `store_id`."""
+    """Return whether a file with the id `stamped` belongs to a different store than `store_id`."""
     return stamped is not None and store_id is not None and stamped != store_id

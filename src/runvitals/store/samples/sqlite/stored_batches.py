@@ -1,4 +1,4 @@
-"""Which batches were stored: the sequence numbers of each writer of a run, as ranges without gaps."""
+"""The batches that were stored: the sequence numbers of each writer of a run, as ranges without gaps."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ class SequenceRanges:
         self.removed.add(first)
 
     def changed_ranges(self) -> list[list[int]]:
-        """The ranges that are not stored as they are."""
+        """Return the ranges that are not stored as they are."""
         return [self.ranges[bisect_right(self.ranges, [first, 1 << 63]) - 1] for first in self.changed]
 
-    def written(self) -> None:
+    def note_written(self) -> None:
         """The ranges are stored as they are."""
         self.changed.clear()
         self.removed.clear()
@@ -114,32 +114,32 @@ class StoredBatches:
         self._changed: set[_WriterKey] = set()
 
     def contains(self, run: int, writer: int, number: int) -> bool:
-        """Whether a batch was stored."""
-        known = self._known(run, writer)
-        if number >= known.begins:
-            return number in known.newest
-        return number in known.late or self._in_table(run, writer, number)
+        """Return whether a batch was stored."""
+        batches = self._load(run, writer)
+        if number >= batches.begins:
+            return number in batches.newest
+        return number in batches.late or self._in_table(run, writer, number)
 
     def add(self, run: int, writer: int, number: int) -> None:
         """Add a batch that is durable in the log."""
-        known = self._known(run, writer)
-        if number >= known.begins:
-            known.newest.add(number)
+        batches = self._load(run, writer)
+        if number >= batches.begins:
+            batches.newest.add(number)
         elif not self._in_table(run, writer, number):
-            known.late.add(number)
+            batches.late.add(number)
         self._changed.add((run, writer))
 
     def of_run(self, run: int) -> dict[int, list[tuple[int, int]]]:
-        """The ranges of all writers of a run."""
+        """Return the ranges of all writers of a run."""
         rows = self._connection.execute("SELECT DISTINCT writer FROM mark WHERE run=?", (run,))
         writers = {writer for (writer,) in rows} | {writer for of, writer in self._writers if of == run}
-        found = {writer: self._all_ranges(run, writer) for writer in sorted(writers)}
-        return {writer: ranges for writer, ranges in found.items() if ranges}
+        by_writer = {writer: self._all_ranges(run, writer) for writer in sorted(writers)}
+        return {writer: ranges for writer, ranges in by_writer.items() if ranges}
 
     def put(self, run: int, stored: Mapping[int, Sequence[tuple[int, int]]]) -> None:
         """Replace the ranges of some writers. `write` makes it durable."""
         for writer, ranges in stored.items():
-            replacing = SequenceRanges([list(one) for one in ranges])
+            replacing = SequenceRanges([list(batch_range) for batch_range in ranges])
             replacing.changed.update(first for first, _ in ranges)
             self._writers[run, writer] = _Writer(0, replacing, replaces=True)
             self._changed.add((run, writer))
@@ -148,29 +148,29 @@ class StoredBatches:
         """Update the table, inside a transaction."""
         changed = [(key, self._writers[key]) for key in self._changed]
         self._connection.executemany(
-            "DELETE FROM mark WHERE run=? AND writer=?", [key for key, known in changed if known.replaces]
+            "DELETE FROM mark WHERE run=? AND writer=?", [key for key, batches in changed if batches.replaces]
         )
-        parts = [(key, part) for key, known in changed for part in (known.newest, known.late)]
+        parts = [(key, part) for key, batches in changed for part in (batches.newest, batches.late)]
         self._connection.executemany(
             "DELETE FROM mark WHERE run=? AND writer=? AND first=?",
             ((*key, first) for key, part in parts for first in part.removed),
         )
         self._connection.executemany(
             "INSERT OR REPLACE INTO mark (run, writer, first, last) VALUES (?, ?, ?, ?)",
-            ((*key, *one) for key, part in parts for one in part.changed_ranges()),
+            ((*key, *batch_range) for key, part in parts for batch_range in part.changed_ranges()),
         )
 
-    def written(self) -> None:
+    def note_written(self) -> None:
         """The transaction of `write` is durable."""
         for key in self._changed:
-            known = self._writers[key]
-            ranges = known.newest.ranges
+            batches = self._writers[key]
+            ranges = batches.newest.ranges
             if len(ranges) > 2 * KEPT_RANGES:
                 del ranges[:-KEPT_RANGES]
-                known.begins = ranges[0][0]
-            known.newest.written()
-            known.late = SequenceRanges()
-            known.replaces = False
+                batches.begins = ranges[0][0]
+            batches.newest.note_written()
+            batches.late = SequenceRanges()
+            batches.replaces = False
         self._changed.clear()
         if len(self._writers) > _MAX_WRITERS:
             self._writers.clear()
@@ -179,24 +179,24 @@ class StoredBatches:
         """Delete a run's writers from the table, inside a transaction."""
         self._connection.execute("DELETE FROM mark WHERE run=?", (run,))
 
-    def deleted(self, run: int) -> None:
+    def note_deleted(self, run: int) -> None:
         """The transaction of `delete` is durable."""
         for key in [key for key in self._writers if key[0] == run]:
             del self._writers[key]
             self._changed.discard(key)
 
-    def _known(self, run: int, writer: int) -> _Writer:
+    def _load(self, run: int, writer: int) -> _Writer:
         key = (run, writer)
-        known = self._writers.get(key)
-        if known is None:
+        batches = self._writers.get(key)
+        if batches is None:
             rows = self._connection.execute(
                 "SELECT first, last FROM mark WHERE run=? AND writer=? ORDER BY first DESC LIMIT ?",
                 (*key, KEPT_RANGES),
             )
             newest = [list(row) for row in rows][::-1]
             begins = newest[0][0] if len(newest) == KEPT_RANGES else 0
-            known = self._writers[key] = _Writer(begins, SequenceRanges(newest))
-        return known
+            batches = self._writers[key] = _Writer(begins, SequenceRanges(newest))
+        return batches
 
     def _in_table(self, run: int, writer: int, number: int) -> bool:
         row = self._connection.execute(
@@ -206,18 +206,20 @@ class StoredBatches:
         return row is not None and row[0] >= number
 
     def _all_ranges(self, run: int, writer: int) -> list[tuple[int, int]]:
-        known = self._writers.get((run, writer))
+        batches = self._writers.get((run, writer))
         ranges: list[tuple[int, int]] = []
-        if known is None or not known.replaces:
+        if batches is None or not batches.replaces:
             ranges += self._connection.execute(
                 "SELECT first, last FROM mark WHERE run=? AND writer=?", (run, writer)
             )
-        if known is not None:
-            ranges += [(first, last) for part in (known.newest, known.late) for first, last in part.ranges]
-        return _joined(ranges)
+        if batches is not None:
+            ranges += [
+                (first, last) for part in (batches.newest, batches.late) for first, last in part.ranges
+            ]
+        return _join(ranges)
 
 
-def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _join(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Ranges in order, those that overlap or adjoin as one."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted(ranges):

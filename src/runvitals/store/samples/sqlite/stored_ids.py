@@ -15,7 +15,7 @@ from runvitals.store.samples.sqlite.month_files import MonthFiles
 
 @dataclass(slots=True)
 class StoredIds:
-    """What a store holds, as ids of the metadata store.
+    """The ids of the metadata store that a store holds.
 
     Args:
         pairing: the pairing with a metadata store; None if there is none yet.
@@ -83,7 +83,7 @@ def _add_month(ids: StoredIds, connection: sqlite3.Connection) -> None:
 
 
 def pairing_of(folder: str) -> Pairing | None:
-    """The pairing of a store with a metadata store; None if there is none yet.
+    """Return the pairing of a store with a metadata store; None if there is none yet.
 
     Raises:
         StoreError: there is no store in the folder, or its log could not be read.

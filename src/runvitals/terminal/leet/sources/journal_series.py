@@ -83,7 +83,7 @@ class SampledSeries:
             start, width = self._read.get(id(table), 0), len(table.keys)
             self._read[id(table)] = end = len(table.times)
             if start < end:
-                index = table.place(self._recorded_key[0])
+                index = table.position(self._recorded_key[0])
                 rows = np.frombuffer(table.rows)[start * width : end * width]
                 parts.append((np.array(table.times[start:end], np.float64), rows[index::width].copy()))
         if len(parts) < 2:

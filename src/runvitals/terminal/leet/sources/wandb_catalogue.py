@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from runvitals.model.ending import Ending
 from runvitals.model.run import Run
 from runvitals.readers.wandb_files.following import WandbFile, summary
-from runvitals.readers.wandb_files.names import files_below
+from runvitals.readers.wandb_files.transaction_log import files_below
 
 if TYPE_CHECKING:
     from runvitals.terminal.leet.sources.run_source import RunSource

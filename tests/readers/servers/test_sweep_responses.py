@@ -42,10 +42,10 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recordin
     server.close()
 
 
-def outcome(server: RecordingServer, answers: list[Any], capsys: pytest.CaptureFixture[str]) -> str:
+def outcome(server: RecordingServer, bodies: list[Any], capsys: pytest.CaptureFixture[str]) -> str:
     """What an agent prints that gets these answers. It must end with an error, and start nothing."""
-    for answer in answers:
-        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+    for each in bodies:
+        body = each if isinstance(each, bytes) else json.dumps(each).encode()
         server.responses.append((200, {}, body))
     assert main(["agent", "digits/s1"]) == 1
     assert not Path("started").exists()
@@ -55,7 +55,7 @@ def outcome(server: RecordingServer, answers: list[Any], capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("answers", "problem"),
+    ("bodies", "problem"),
     [
         ([[]], "an invalid answer; expected a JSON object"),
         ([None], "an invalid answer; expected a JSON object"),
@@ -85,9 +85,9 @@ def outcome(server: RecordingServer, answers: list[Any], capsys: pytest.CaptureF
     ],
 )  # fmt: skip
 def test_answers_that_are_none(
-    answers: list[Any], problem: str, server: RecordingServer, capsys: pytest.CaptureFixture[str]
+    bodies: list[Any], problem: str, server: RecordingServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert problem in outcome(server, answers, capsys)
+    assert problem in outcome(server, bodies, capsys)
 
 
 def test_a_small_answer_that_unpacks_to_a_huge_one(
@@ -102,9 +102,9 @@ def test_a_small_answer_that_unpacks_to_a_huge_one(
 
 
 def test_commands_of_a_newer_server_are_left_out(server: RecordingServer) -> None:
-    known = {"commands": [{"do": "dance"}, {"do": "exit"}]}
-    for answer in (SWEEP, AGENT, known, {"commands": []}):
-        server.responses.append((200, {}, json.dumps(answer).encode()))
+    newer = {"commands": [{"do": "dance"}, {"do": "exit"}]}
+    for body in (SWEEP, AGENT, newer, {"commands": []}):
+        server.responses.append((200, {}, json.dumps(body).encode()))
     assert main(["agent", "digits/s1"]) == 0
 
 

@@ -1,8 +1,20 @@
-"""Detects that an open file was deleted or replaced: what is written to it is lost when it is closed."""
+"""Checks of a database's files: that SQLite can open them, and that the open one is still at its path."""
 
 from __future__ import annotations
 
 import os
+
+
+def obstacle(path: str) -> str | None:
+    """Return why SQLite cannot open a database: something else has the name of one of its companion files.
+
+    Example:
+        >>> obstacle("/var/lib/runvitals/log.db")  # None if the two are files, or do not exist
+    """
+    for name in (f"{path}-wal", f"{path}-shm"):
+        if os.path.lexists(name) and not os.path.isfile(name):
+            return f"{name} is not a file, so {os.path.basename(path)} cannot be opened: move it away"
+    return None
 
 
 class OpenedFile:
@@ -18,7 +30,7 @@ class OpenedFile:
         self._identity = _identity(path)
 
     def problem(self) -> str | None:
-        """Why the file must not be written to, or None. Asks the file system each time."""
+        """Return why the file must not be written to, or None. Asks the file system each time."""
         try:
             identity = _identity(self.path)
         except FileNotFoundError:

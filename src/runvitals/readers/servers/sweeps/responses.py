@@ -1,4 +1,4 @@
-"""Checks what a server answers to agents, before any of it is used: it names files and starts programs."""
+"""Checks a response to a sweep's agent, before any of it is used: it names files and starts programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OK: Final = 200
 
 
 class Command(NamedTuple):
-    """What an agent is to do.
+    """A command to an agent.
 
     Args:
         do: `run`, `stop` or `exit`.
@@ -31,59 +31,59 @@ class Command(NamedTuple):
     parameters: Mapping[str, Any]
 
 
-def named(answer: Any) -> Mapping[str, Any]:
-    """What the API says of something that has an id.
+def check_id(body: Any) -> Mapping[str, Any]:
+    """Return the object in a response, with its id checked.
 
     Raises:
         ServerError: it has none.
     """
-    found = _object(answer)
+    fields = _object(body)
     try:
-        paths.check_run_id(str(found.get("id") or ""))
+        paths.check_run_id(str(fields.get("id") or ""))
     except ValueError as error:
-        raise _invalid("id", found.get("id"), str(error)) from None
-    return found
+        raise _invalid("id", fields.get("id"), str(error)) from None
+    return fields
 
 
-def configuration(answer: Any) -> Mapping[str, Any]:
-    """The configuration in what the API says of a sweep. An agent uses `program` and `command`.
+def configuration(body: Any) -> Mapping[str, Any]:
+    """Read the configuration of a sweep. An agent uses `program` and `command`.
 
     Raises:
         ServerError: they are invalid.
     """
-    found = _object(_object(answer).get("configuration"))
-    program, command = found.get("program"), found.get("command")
+    fields = _object(_object(body).get("configuration"))
+    program, command = fields.get("program"), fields.get("command")
     if program is not None and not _is_word(program):
         raise _invalid("program", program, "a text")
     words = command if isinstance(command, list) else [] if command is None else [command]
     if len(words) > _MAX_WORDS or not all(map(_is_word, words)):
         raise _invalid("command", command, f"a text, or a list of at most {_MAX_WORDS:,} texts")
-    return found
+    return fields
 
 
-def commands(answer: Any) -> list[Command]:
-    """What an agent is to do; commands of kinds that it does not know are left out.
+def commands(body: Any) -> list[Command]:
+    """Read the commands to an agent; those of unknown kinds are left out.
 
     Raises:
         ServerError: one is invalid.
     """
-    found = _object(answer).get("commands")
-    if not isinstance(found, list) or len(found) > _MAX_COMMANDS:
-        raise _invalid("commands", found, f"a list of at most {_MAX_COMMANDS:,} commands")
-    several = [_object(command) for command in found]
+    items = _object(body).get("commands")
+    if not isinstance(items, list) or len(items) > _MAX_COMMANDS:
+        raise _invalid("commands", items, f"a list of at most {_MAX_COMMANDS:,} commands")
+    several = [_object(command) for command in items]
     return [_command(command) for command in several if command.get("do") in ("run", "stop", "exit")]
 
 
-def state(answer: Any) -> str:
-    """The state of a run.
+def state(body: Any) -> str:
+    """Return the state of a run.
 
     Raises:
         ServerError: it is none.
     """
-    found = _object(answer).get("state")
-    if found not in STATES:
-        raise _invalid("state", found, f"one of {', '.join(STATES)}")
-    return str(found)
+    value = _object(body).get("state")
+    if value not in STATES:
+        raise _invalid("state", value, f"one of {', '.join(STATES)}")
+    return str(value)
 
 
 def _command(command: Mapping[str, Any]) -> Command:
@@ -128,7 +128,7 @@ def _texts(value: Any) -> Sequence[Any]:
 
 
 def _is_word(text: object) -> bool:
-    """Whether a text can be an argument of a program."""
+    """Return whether a text can be an argument of a program."""
     if not isinstance(text, str) or "\0" in text:
         return False
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
