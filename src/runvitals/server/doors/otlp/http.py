@@ -14,6 +14,7 @@ from runvitals.server.doors.otlp import json_decoding, protobuf_decoding
 from runvitals.server.doors.otlp.receiver import OtlpReceiver
 from runvitals.server.doors.otlp.responses import failure, http_status, success
 from runvitals.server.doors.routing import NamedPlace
+from runvitals.server.error_table import meaning_of
 from runvitals.server.http.request_body import BodyReader, ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.ingest.decompression import decompress
@@ -68,7 +69,7 @@ class OtlpEndpoint:
                 raise HttpRejection(405, f"{scope['method']} {scope['path']}: only POST is allowed")
             body = await self._receive(scope, receive)
         except HttpRejection as error:
-            await _respond_rejected(scope, send, error)
+            await _respond_error(send, error)
         except ClientDisconnected:
             pass
         else:
@@ -176,16 +177,15 @@ def _length(value: bytes) -> int:
     return int(value[:20])
 
 
-async def _respond_rejected(scope: Scope, send: Send, error: HttpRejection) -> None:
-    headers: list[tuple[bytes, bytes]] = []
-    if error.retry_after_s is not None:
-        headers.append((b"retry-after", str(error.retry_after_s).encode("ascii")))
-    if error.status == 405:
+async def _respond_error(send: Send, error: Exception) -> None:
+    """Respond with what the error means, in our JSON: `StatusBodies` converts it, as it does that of access."""
+    meaning = meaning_of(error)
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in meaning.headers.items()]
+    if meaning.status == 405:
         headers.append((b"allow", b"POST"))
-    if error.status == 408:  # the rest of the body may still arrive, where the next request would begin
+    if meaning.status == 408:  # the rest of the body may still arrive, where the next request would begin
         headers.append((b"connection", b"close"))
-    body = msgspec.json.encode({"error": error.text})
-    await _respond(send, error.status, body, True, headers)
+    await _respond(send, meaning.status, msgspec.json.encode({"error": meaning.text}), True, headers)
 
 
 async def _respond(

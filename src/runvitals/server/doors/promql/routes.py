@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any, Final
@@ -19,6 +19,7 @@ from runvitals.server.doors.promql import queries
 from runvitals.server.doors.promql.lexer import duration_ms
 from runvitals.server.doors.promql.series_source import SeriesSource
 from runvitals.server.doors.promql.syntax import QueryError
+from runvitals.server.error_table import meaning_of
 from runvitals.server.http.router import Router
 from runvitals.server.http.workers import Busy, Workers
 from runvitals.server.metadata_store import MetadataStore
@@ -28,7 +29,7 @@ from runvitals.store.samples.interface import SampleStore
 
 router: Final = Router(prefix="/prometheus/api/v1")
 _THREADS: Final = 2
-_STATUS: Final = {"bad_data": 400, "execution": 422, "timeout": 503, "not_found": 404}
+_STATUSES: Final = {"bad_data": 400, "execution": 422, "timeout": 503}
 _DAY_MS: Final = 86_400_000
 _encode: Final = msgspec.json.Encoder().encode
 _EXPECTED_TIME = "expected a number of seconds, or a time such as 2026-01-31T12:00:00Z"
@@ -59,12 +60,8 @@ async def _answered(request: Request, work: Callable[[SeriesSource, Parameters],
     try:
         parameters = await _parameters(request)
         data = await server.workers.run(lambda: work(server.source(request), parameters))
-    except QueryError as error:
-        return _failed(error.kind, str(error))
-    except TooSlow:
-        return _failed("timeout", "query timed out: narrow the selector or the time")
-    except Busy as error:
-        return _failed("timeout", str(error))
+    except (QueryError, TooSlow, Busy) as error:
+        return _error_response(error)
     return _succeeded(data)
 
 
@@ -72,9 +69,18 @@ def _succeeded(data: Any) -> Response:
     return Response(_encode({"status": "success", "data": data}), media_type="application/json")
 
 
-def _failed(kind: str, text: str) -> Response:
+def _error_response(error: Exception) -> Response:
+    """Return an error of a query, or what another one means, in the form of Prometheus."""
+    if isinstance(error, QueryError):
+        return _failed(_STATUSES[error.kind], error.kind, str(error))
+    meaning = meaning_of(error)
+    text = "query timed out: narrow the selector or the time" if isinstance(error, TooSlow) else meaning.text
+    return _failed(meaning.status, "timeout", text, meaning.headers)
+
+
+def _failed(status: int, kind: str, text: str, headers: Mapping[str, str] | None = None) -> Response:
     body = {"status": "error", "errorType": kind, "error": text}
-    return Response(_encode(body), _STATUS[kind], media_type="application/json")
+    return Response(_encode(body), status, headers, "application/json")
 
 
 async def _parameters(request: Request) -> Parameters:
@@ -215,7 +221,7 @@ async def build_info(request: Request) -> Response:
 )
 async def not_supported(request: Request, rest: str) -> Response:
     """What Prometheus has besides: an error for clients, not the page for people."""
-    return _failed("not_found", f"{request.method} {request.url.path[:200]} is not supported")
+    return _failed(404, "not_found", f"{request.method} {request.url.path[:200]} is not supported")
 
 
 Listing = Callable[[SeriesSource, list[str], int, int], list[Any]]
