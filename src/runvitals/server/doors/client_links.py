@@ -15,7 +15,7 @@ from runvitals.server.access.control import access_of
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.mlflow.errors import MlflowError
 from runvitals.server.doors.mlflow.experiments import experiments_of
-from runvitals.server.doors.mlflow.run_numbers import find_run as find_mlflow_run
+from runvitals.server.doors.mlflow.runs import find_run as find_mlflow_run
 from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.run_nodes import find_project, find_run
 from runvitals.server.http.router import Router

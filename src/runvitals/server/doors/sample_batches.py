@@ -12,14 +12,31 @@ from typing import Final
 import numpy as np
 
 from runvitals.base.buckets import Floats
+from runvitals.model.names import sanitized_name
 
 ALIGN_MS: Final = 50
 """Times of one request that are this close are taken as one, unless a series has both: senders read the clock
 once for each instrument."""
+MAX_KEYS: Final = 10_000
+"""Of one run, in the life of a server process. More are rejected."""
+_ESCAPED: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 _MAX_LISTS = 64
 _UNCOVERED_LISTS = 8
 Points = Mapping[str, Mapping[int, float]]
 """By key and time in ms."""
+
+
+def folded_key(name: str, attributes: Mapping[str, str]) -> str:
+    """A key for a metric with attributes, as Prometheus writes them. One that is too long ends in a checksum.
+
+    Example:
+        >>> folded_key("http.requests", {"route": "/users", "code": "200"})
+        'http.requests{code="200",route="/users"}'
+    """
+    if not attributes:
+        return sanitized_name(name)
+    inner = ",".join(f'{key}="{attributes[key].translate(_ESCAPED)}"' for key in sorted(attributes))
+    return sanitized_name(f"{name}{{{inner}}}")
 
 
 class KeyLists:

@@ -27,7 +27,7 @@ from runvitals.server.doors.mlflow.errors import (
 from runvitals.server.doors.mlflow.experiments import experiments_of
 from runvitals.server.doors.mlflow.logged_models import LoggedModels
 from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_router
-from runvitals.server.doors.mlflow.run_numbers import find_run
+from runvitals.server.doors.mlflow.runs import find_run
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.files.routes.uploads import server_files
 from runvitals.server.files.storage.mlflow_files import PathEntry, PathTaken

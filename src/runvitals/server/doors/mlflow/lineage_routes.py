@@ -14,8 +14,8 @@ from runvitals.server.artifacts.storage.run_lineage import Lineage
 from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.experiments import TheExperiments
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, integer, mlflow_router
-from runvitals.server.doors.mlflow.run_numbers import find_run
 from runvitals.server.doors.mlflow.run_search import DATASET_CONTEXT
+from runvitals.server.doors.mlflow.runs import find_run
 from runvitals.store.errors import LimitReached
 
 _DATASET_FIELDS: Final = {

@@ -15,7 +15,7 @@ from runvitals.server.doors.mlflow.logged_model_search import ModelSearch
 from runvitals.server.doors.mlflow.logged_models import STATUSES, LoggedModels, TheLoggedModels
 from runvitals.server.doors.mlflow.pages import max_results, page_of
 from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_router
-from runvitals.server.doors.mlflow.run_numbers import find_run
+from runvitals.server.doors.mlflow.runs import find_run
 from runvitals.server.registry.storage.logged_models import LoggedModel
 from runvitals.server.services import shared_services_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 from fastapi import Depends, Request
 
@@ -246,3 +246,25 @@ def runs_of(request: Request) -> Runs:
 
 
 TheRuns = Annotated[Runs, Depends(runs_of)]
+
+
+class FoundRun(NamedTuple):
+    """A run and its project."""
+
+    run_id: int
+    project_id: int
+
+
+def find_run(request: Request, uid: str, action: Action) -> FoundRun:
+    """The run with this id on which the requester may do an action. Reads the database.
+
+    Raises:
+        MlflowError: there is none.
+        HTTPException: 401, 403 or 409.
+    """
+    access = access_of(request)
+    number = runs_of(request).number(uid, action)
+    place = access.metadata_store.runs.place(number)
+    if place is None:
+        raise unknown_run(uid)
+    return FoundRun(number, place.project_id)

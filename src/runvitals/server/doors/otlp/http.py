@@ -178,7 +178,7 @@ def _length(value: bytes) -> int:
 
 
 async def _respond_error(send: Send, error: Exception) -> None:
-    """Respond with what the error means, in our JSON: `StatusBodies` converts it, as it does that of access."""
+    """Send what the error means, in our JSON, which `StatusBodies` converts as it does errors of access."""
     meaning = meaning_of(error)
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in meaning.headers.items()]
     if meaning.status == 405:

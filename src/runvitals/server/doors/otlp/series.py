@@ -20,11 +20,10 @@ from runvitals.model.metrics import otel
 from runvitals.model.names import sanitized_name
 from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.exporters.translation import Input, possible
-from runvitals.server.doors.folded_keys import MAX_KEYS, folded_key
 from runvitals.server.doors.otlp.exporter_series import translation
 from runvitals.server.doors.otlp.message import Buckets, Resource, SentMetric
 from runvitals.server.doors.routing import Route, RoutingRules, device
-from runvitals.server.doors.sample_batches import KeyLists
+from runvitals.server.doors.sample_batches import MAX_KEYS, KeyLists, folded_key
 from runvitals.server.doors.sending_interval import SendingInterval
 from runvitals.server.ingest.envelope import WriterDescription
 

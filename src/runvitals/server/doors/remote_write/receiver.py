@@ -9,21 +9,22 @@ from functools import partial
 from typing import Final, NamedTuple
 
 import anyio.to_thread
+from cramjam import DecompressionError, snappy
 from starlette.requests import Request
 
-from runvitals.base.protobuf import Malformed
+from runvitals.base.protobuf import Malformed, read_varint
 from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.doors.project_rules import ProjectRules
 from runvitals.server.doors.recording import DoorRecorder
-from runvitals.server.doors.remote_write.body import decompressed
 from runvitals.server.doors.remote_write.message import SentSamples, read_version_1, read_version_2
 from runvitals.server.doors.remote_write.preparation import MAX_UNSENT, Outputs, Prepared, prepared
 from runvitals.server.doors.remote_write.series_numbers import SeriesNumbers
 from runvitals.server.doors.remote_write.series_table import MAX_SERIES, SeriesTable
 from runvitals.server.doors.routing import NamedPlace, RoutingRules
 from runvitals.server.http.request_body import BodyReader
-from runvitals.server.http.request_errors import HttpRejection, malformed, unavailable
+from runvitals.server.http.request_errors import HttpRejection, malformed, too_large, unavailable
+from runvitals.server.ingest.decompression import decompress
 
 MAX_TABLES: Final = 64
 MAX_KEPT: Final = 400_000
@@ -33,6 +34,8 @@ _VERSION_2: Final = "io.prometheus.write.v2.Request"
 _VERSION_1: Final = "prometheus.WriteRequest"
 
 _UNKNOWN_SCHEMA: Final = 409
+_MAX_SNAPPY_RATIO: Final = 64
+"""Three bytes of a snappy block stand for at most 64."""
 
 Reader = Callable[[bytes, SeriesNumbers], SentSamples]
 
@@ -125,7 +128,7 @@ class RemoteWrite:
 
     def _prepare(self, body: bytes, encoding: str, read: Reader, sender: _Sender) -> Prepared:
         limits = self._doors.limits
-        message = decompressed(body, encoding, min(limits.message_bytes, limits.unpacked_bytes))
+        message = _decompress(body, encoding, min(limits.message_bytes, limits.unpacked_bytes))
         tables = self._of(sender)
         try:
             samples = read(message, tables.series.numbers)
@@ -170,3 +173,30 @@ def _reader(content_type: str) -> Reader:
 def _declared(request: Request) -> int:
     text = request.headers.get("content-length", "0")
     return int(text[:20]) if text.isascii() and text.isdigit() else 0
+
+
+def _decompress(body: bytes, encoding: str, max_bytes: int) -> bytes:
+    """Return a body without its encoding: snappy's block format, or the zstd of VictoriaMetrics' agent.
+
+    Args:
+        encoding: value of the header `Content-Encoding`. Without one it is snappy, as in remote write 1.0.
+        max_bytes: maximum size of the result, which is checked before anything is decompressed.
+
+    Raises:
+        HttpRejection: 400 for damaged data, 413 for more than `max_bytes`, 415 for an unknown encoding.
+    """
+    name = encoding.strip().lower()
+    if name not in ("", "snappy"):
+        return decompress(body, name, max_bytes)
+    try:
+        size, _ = read_varint(body, 0)
+    except Malformed:
+        raise malformed("invalid snappy block: it does not begin with its size") from None
+    if size > max_bytes:
+        raise too_large(f"the body has {size} bytes decompressed; at most {max_bytes} are allowed")
+    if size > len(body) * _MAX_SNAPPY_RATIO:
+        raise malformed(f"invalid snappy block: {len(body)} bytes cannot contain {size}")
+    try:
+        return bytes(snappy.decompress_raw(body))
+    except DecompressionError as error:
+        raise malformed(f"invalid snappy block: {error}") from None

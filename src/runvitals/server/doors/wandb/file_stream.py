@@ -41,15 +41,16 @@ from runvitals.server.doors.wandb.logged_rows import (
 from runvitals.server.doors.wandb.logged_values import media_records, summary_sections
 from runvitals.server.doors.wandb.recorded_sessions import MergedRows, merge_rows
 from runvitals.server.doors.wandb.row_removal import replace_rows, replace_sessions
-from runvitals.server.doors.wandb.run_end import ending, monitors_to_end
 from runvitals.server.doors.wandb.run_ids import RESUMED_LINES, SECTION, ClientRun, find_run
 from runvitals.server.doors.wandb.run_writers import (
     CONSOLE,
     MONITOR,
     TRAIN,
     RunWriters,
+    ending,
     event_number,
     host_name,
+    monitors_to_end,
 )
 from runvitals.server.doors.wandb.storage.clients import WandbClient
 from runvitals.server.doors.wandb.stream_body import NewLines, StreamBody, StreamFile, new_lines

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from runvitals.server.doors.wandb.artifact_requests import project_named
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext
-from runvitals.server.doors.wandb.new_projects import ensured_project
 from runvitals.server.doors.wandb.resolvers import Resolvers
-from runvitals.server.doors.wandb.run_nodes import ProjectNode
+from runvitals.server.doors.wandb.run_nodes import ProjectNode, ensured_project
 from runvitals.server.doors.wandb.viewer import UserNode, readable_entity
 
 if TYPE_CHECKING:

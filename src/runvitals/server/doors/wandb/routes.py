@@ -1,4 +1,4 @@
-"""The routes: GraphQL, and the stream of lines."""
+"""All routes of this door; GraphQL and the stream of lines are here."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.bodies import read_body
 from runvitals.server.doors.recording import door_recorder
+from runvitals.server.doors.wandb import artifact_files, file_reads, uploads
 from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.executor import (
     GraphQLAnswer,
@@ -70,3 +71,7 @@ async def _response(request: Request, answer: GraphQLAnswer) -> Response:
     if answer.retry_after_s is not None:
         response.headers["retry-after"] = str(answer.retry_after_s)
     return response
+
+
+for _part in (artifact_files, uploads, file_reads):
+    router.include_router(_part.router)

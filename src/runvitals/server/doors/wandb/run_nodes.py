@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
+from fastapi import HTTPException
 from graphql import FieldNode, FragmentSpreadNode, SelectionSetNode
 
 from runvitals.model.state import RUNNING
 from runvitals.server.access.actions import Action
-from runvitals.server.access.principals import Operator
+from runvitals.server.access.principals import Operator, User
 from runvitals.server.access.resources import Project, ProjectItem
 from runvitals.server.doors.wandb import run_ids
 from runvitals.server.doors.wandb.context import WITHOUT_ACCOUNTS, EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.history_rows import json_safe
 from runvitals.server.doors.wandb.run_settings import INTERNAL, wrapped_config
-from runvitals.server.doors.wandb.run_states import THEIRS
+from runvitals.server.projects.storage.projects import NOBODY
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.runs.storage.search_columns import LOGGED
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
 
+WANDB_STATES: Final[Mapping[str, str]] = {
+    "running": "running",
+    "finished": "finished",
+    "failed": "failed",
+    "crashed": "crashed",
+    "stopped": "killed",
+    "lost": "crashed",
+}
+"""wandb's states of runs, by ours."""
+OUR_STATES: Final[Mapping[str, tuple[str, ...]]] = {
+    theirs: tuple(ours for ours, name in WANDB_STATES.items() if name == theirs)
+    for theirs in WANDB_STATES.values()
+}
+"""Our states, by wandb's."""
 _HEAVY: Final[dict[str, tuple[str, ...]]] = {
     "config": ("config",),
     "summaryMetrics": ("summary", LOGGED),
@@ -90,7 +105,7 @@ class RunNode:
 
     @property
     def state(self) -> str:
-        return THEIRS[self.row.state]
+        return WANDB_STATES[self.row.state]
 
     @property
     def exitcode(self) -> int | None:
@@ -160,6 +175,35 @@ def find_project(context: GraphQLContext, name: str | None, entity_name: str | N
     ):
         return None
     return ProjectNode(found.id, name, entity, found)
+
+
+def ensured_project(context: GraphQLContext, name: str, entity_name: str | None) -> ProjectNode:
+    """The project with a name, for what begins with it; it is created if it does not exist.
+
+    Raises:
+        HTTPException: 401, 403 or 404.
+    """
+    found = find_project(context, name, entity_name)
+    if found is not None:
+        return found
+    entity = context.entity_named(entity_name)
+    now_ms = context.now_ms()
+    if entity.number is None:
+        number = context.metadata_store.projects.ensure(name, NOBODY, now_ms)
+        return ProjectNode(number, name, entity, None)
+    owner, principal = context.access.directory.entity(entity.number), context.requester.principal
+    what = f"project {name[:100]!r}"
+    context.access.require(context.requester, Action.PROJECT_CREATE, owner, what)
+    if context.access.directory.project_named(entity.number, name) is not None:
+        context.access.hide(context.requester, what)
+    author_id = principal.id if isinstance(principal, User) else None
+    owned = context.access.accounts.owned_projects
+    owned.create(entity.number, name, context.requester.actor, now_ms, owner_id=author_id)
+    context.access.rights_changed()
+    made = find_project(context, name, entity.name)
+    if made is None:
+        raise HTTPException(403, f"you may not read {what}")
+    return made
 
 
 def project_of(context: GraphQLContext, row: RunRow) -> ProjectNode:

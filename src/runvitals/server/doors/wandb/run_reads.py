@@ -13,6 +13,7 @@ from runvitals.server.doors.wandb.context import GraphQLContext, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import (
+    OUR_STATES,
     ProjectNode,
     RunNode,
     find_project,
@@ -21,7 +22,6 @@ from runvitals.server.doors.wandb.run_nodes import (
     run_to_change,
     selected_fields,
 )
-from runvitals.server.doors.wandb.run_states import STATES
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
@@ -111,7 +111,7 @@ def _wanted(context: GraphQLContext, node: ProjectNode, filters: str | None) -> 
     if filters is not None and not isinstance(filters, str):
         raise InvalidArgument("invalid filters: expected JSON in a text")
     try:
-        terms = parse_filters(filters, STATES)
+        terms = parse_filters(filters, OUR_STATES)
     except ValueError as error:
         raise InvalidArgument(str(error)) from None
     return of_project(context, node, *terms)

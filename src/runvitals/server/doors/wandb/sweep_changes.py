@@ -15,10 +15,9 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
-from runvitals.server.doors.wandb.new_projects import ensured_project
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT
-from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project, find_run
+from runvitals.server.doors.wandb.run_nodes import ProjectNode, ensured_project, find_project, find_run
 from runvitals.server.doors.wandb.sweep_nodes import SweepNode, find_sweep
 from runvitals.server.sweeps import control
 from runvitals.server.sweeps.commands import MAX_REPORTED, AgentCommands
