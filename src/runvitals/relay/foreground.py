@@ -118,9 +118,9 @@ class Foreground:
             if run is None:
                 continue
             running = {paths.safe_name(host.name) for host in run.hosts if host.ending.state == "running"}
-            known = [host for known_id, host in self._live if known_id == run_id]
-            for host in hosts_of_run(folder) if self.named else dict.fromkeys([own, *known]):
-                if self.named or host in running or host in known:
+            hosts = [host for known_id, host in self._live if known_id == run_id]
+            for host in hosts_of_run(folder) if self.named else dict.fromkeys([own, *hosts]):
+                if self.named or host in running or host in hosts:
                     yield run_id, host, host in running
 
     def _start(self, key: tuple[str, str, str], spec: DestinationSpec, live: bool) -> None:

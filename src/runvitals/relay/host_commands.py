@@ -71,10 +71,10 @@ class HostCommands:
     def _run(self, run_id: str, number: int, name: str) -> None:
         try:
             with self._room:
-                found = self._outcome(run_id, registered(name, self._environ))
+                outcome = self._outcome(run_id, registered(name, self._environ))
         except (ValueError, OSError) as error:
-            found = f"was not run: {error}"
-        self._report(run_id, f"command {number} ({name[:64]}) {redaction.text(inert(found))}")
+            outcome = f"was not run: {error}"
+        self._report(run_id, f"command {number} ({name[:64]}) {redaction.text(inert(outcome))}")
 
     def _outcome(self, run_id: str, command: list[str]) -> str:
         environment = {name: self._environ[name] for name in _KEPT if name in self._environ}
@@ -151,10 +151,10 @@ def registered(name: str, environ: Mapping[str, str]) -> list[str]:
 
 def _is_first(folder: str, number: int) -> bool:
     """Whether the command of a request was not begun yet, also by a relay before this one."""
-    place = os.path.join(folder, "relay")
+    path = os.path.join(folder, "relay")
     try:
-        os.makedirs(place, exist_ok=True)
-        os.close(os.open(os.path.join(place, f"command-{int(number)}"), os.O_CREAT | os.O_EXCL, 0o600))
+        os.makedirs(path, exist_ok=True)
+        os.close(os.open(os.path.join(path, f"command-{int(number)}"), os.O_CREAT | os.O_EXCL, 0o600))
     except OSError:
         return False  # begun, or nothing can be noted: better not run than run twice
     return True

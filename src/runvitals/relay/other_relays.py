@@ -122,12 +122,12 @@ class OtherRelays:
         while True:
             left_s = max(until_s - time.monotonic(), 0.0)
             message = {"op": "flush", "run": handover.run_id, "timeout_s": left_s}
-            answer = relay_connection.ask(self._directory, message, left_s + 1.0, handover.python)
-            reports = [] if answer is None else answer["destinations"]
-            found = [report for report in reports if report["destination"] == handover.destination]
-            is_served = any(report["delivered"] or report["error"] for report in found)
+            response = relay_connection.ask(self._directory, message, left_s + 1.0, handover.python)
+            reports = [] if response is None else response["destinations"]
+            own_reports = [report for report in reports if report["destination"] == handover.destination]
+            is_served = any(report["delivered"] or report["error"] for report in own_reports)
             if is_served or not left_s:  # else it waits for the lock that this relay has just given up
-                return found[0] if found else None
+                return own_reports[0] if own_reports else None
             time.sleep(_ASK_AGAIN_S)
 
 

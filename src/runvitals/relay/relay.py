@@ -79,8 +79,8 @@ class Relay:
         self._known: dict[str, DestinationSpec] = {
             spec.text: spec for spec in configured_destinations(os.environ)
         }
-        known = self._known.values()
-        self._undelivered = {} if is_helper else undelivered(directory, self.host, known)
+        specs = self._known.values()
+        self._undelivered = {} if is_helper else undelivered(directory, self.host, specs)
         self._others = OtherRelays(directory)
         self._requests: dict[str, dict[str, Any]] = {}  # of the monitors, by run
         self._handed_over: dict[tuple[str, str], Handover] = {}  # by run and destination
@@ -209,7 +209,7 @@ class Relay:
             if delivery is not None:
                 done = thread.flush(run_id, max(until_s - time.monotonic(), 0.0))
                 reports[delivery.cursor.spec.text] = delivery_report(delivery.cursor, done)
-        for handover in [one for one in list(self._handed_over.values()) if one.run_id == run_id]:
+        for handover in [each for each in list(self._handed_over.values()) if each.run_id == run_id]:
             report = self._others.flush(handover, until_s)
             if report is not None:
                 reports[handover.destination] = report
@@ -314,7 +314,7 @@ class Relay:
         for run_id in self._environments.run_ids():
             if run_id not in running and not any(t.find(run_id) for t in self._threads.values()):
                 self._environments.forget(run_id)
-        waiting = {one.run_id for one in list(self._to_hand_over)}  # threads add to it
+        waiting = {handover.run_id for handover in list(self._to_hand_over)}  # threads add to it
         for run_id in self._requests.keys() - set(running) - waiting:
             if not any(thread.find(run_id) for thread in self._threads.values()):
                 del self._requests[run_id]

@@ -217,8 +217,10 @@ class Cursor:
         self.error, self.rejection = str(value["error"]), str(value["rejection"])
         self.closed, self.cwd = str(value["closed"]), str(value["cwd"])
         self.python, self.by_hand = str(value.get("python", "")), bool(value.get("by_hand"))
-        held = value.get("held", {}).items()  # not in files of the first versions
-        self.held = {writer: [(int(first), int(last)) for first, last in ranges] for writer, ranges in held}
+        held_back = value.get("held", {}).items()  # not in files of the first versions
+        self.held = {
+            writer: [(int(first), int(last)) for first, last in ranges] for writer, ranges in held_back
+        }
         self.held_why = str(value.get("held_why", ""))
         self.delivered_ms = int(value["delivered_ms"])
 
@@ -341,14 +343,14 @@ def _replace(path: str, data: bytes) -> None:
     os.replace(part, path)
 
 
-def find_cursors(folder: str, known: Iterable[DestinationSpec] = ()) -> Iterator[Cursor]:
+def find_cursors(folder: str, destinations: Iterable[DestinationSpec] = ()) -> Iterator[Cursor]:
     """Every cursor in a run's folder that can be read.
 
     Args:
         known: destinations with their full text; the file of a destination with secrets holds only part of
             it.
     """
-    specs = {spec.slug: spec for spec in known}
+    specs = {spec.slug: spec for spec in destinations}
     where = os.path.join(folder, FOLDER)
     try:
         names = sorted(os.listdir(where))
@@ -360,13 +362,13 @@ def find_cursors(folder: str, known: Iterable[DestinationSpec] = ()) -> Iterator
             yield cursor
 
 
-def _read_cursor(folder: str, path: str, known: Mapping[str, DestinationSpec]) -> Cursor | None:
+def _read_cursor(folder: str, path: str, specs: Mapping[str, DestinationSpec]) -> Cursor | None:
     slug = os.path.basename(path).rpartition("@")[0]
     try:
         value = _read(path)
         spec = DestinationSpec(value["destination"])
         if slug not in (spec.slug, spec.old_slug):
-            spec = known.get(slug) or DestinationSpec(value["destination"], slug)
+            spec = specs.get(slug) or DestinationSpec(value["destination"], slug)
         return Cursor(folder, spec, str(value["host"]))
     except (OSError, ValueError, TypeError, AttributeError, KeyError):
         return None

@@ -54,20 +54,23 @@ class BatchSeries:
         """The series of a batch, each once."""
         namer = self._naming.of(batch, self._namers)
         start_ms = self._start(batch)
-        found = columns([table for table in batch.samples if len(table)])
+        lines_by_series = columns([table for table in batch.samples if len(table)])
         ended_ms = _end_ms(batch)
         if ended_ms is not None:
-            _end(found, self._keys.get(batch.writer.name, []), ended_ms)
-        lines = [_line(namer.series(key), times, values, start_ms) for key, (times, values) in found.items()]
+            _end(lines_by_series, self._keys.get(batch.writer.name, []), ended_ms)
+        lines = [
+            _line(namer.series(key), times, values, start_ms)
+            for key, (times, values) in lines_by_series.items()
+        ]
         return lines + self._logged(batch, namer)
 
     def advance(self, batch: Batch) -> None:
         """Update the state; call it when the batch has been delivered."""
         writer = batch.writer.name
-        known = self._keys.setdefault(writer, [])
+        keys = self._keys.setdefault(writer, [])
         for table in batch.samples:
-            if len(known) < _MAX_KEYS:
-                known += dict.fromkeys(table.keys).keys() - set(known)
+            if len(keys) < _MAX_KEYS:
+                keys += dict.fromkeys(table.keys).keys() - set(keys)
         if _end_ms(batch) is not None:
             del self._keys[writer]
         if batch.logs:
@@ -88,16 +91,16 @@ class BatchSeries:
         return times
 
     def _logged(self, batch: Batch, namer: Namer) -> list[SeriesPoints]:
-        found: dict[LabeledSeries, tuple[list[int], Values]] = {}
+        by_series: dict[LabeledSeries, tuple[list[int], Values]] = {}
         for row, time_ms in zip(batch.logs, self._log_times(batch), strict=True):
             numbers = [(namer.logged(name), value) for name, value in row.numbers().items()]
             if row.step is not None:
                 numbers.append((namer.step, float(row.step)))
             for series, value in numbers:
-                times, values = found.setdefault(series, ([], []))
+                times, values = by_series.setdefault(series, ([], []))
                 times.append(time_ms)
                 values.append(value)
-        return [SeriesPoints(series, times, values, 0) for series, (times, values) in found.items()]
+        return [SeriesPoints(series, times, values, 0) for series, (times, values) in by_series.items()]
 
 
 Found = dict[str, tuple[list[int], Values]]
@@ -114,15 +117,15 @@ def columns(tables: Sequence[Samples]) -> Found:
         for key, column in table:
             parts.setdefault(key, []).append((number, column.tolist()))
     orders: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
-    found: Found = {}
+    by_series: Found = {}
     for key, pieces in parts.items():
         where = tuple(number for number, _ in pieces)
         if where not in orders:
             orders[where] = _order([tables[number] for number in where])
         times, order = orders[where]
         flat = [value for _, values in pieces for value in values]
-        found[key] = (times, [flat[i] for i in order])
-    return found
+        by_series[key] = (times, [flat[i] for i in order])
+    return by_series
 
 
 def _order(tables: Sequence[Samples]) -> tuple[list[int], list[int]]:
@@ -136,12 +139,12 @@ def _order(tables: Sequence[Samples]) -> tuple[list[int], list[int]]:
     return times, [rows[time_ms][1] for time_ms in times]
 
 
-def _end(found: Found, keys: Iterable[str], ended_ms: int) -> None:
+def _end(by_series: Found, keys: Iterable[str], ended_ms: int) -> None:
     """Mark the end of all series, because the run has ended."""
-    for key in {**dict.fromkeys(keys), **found}:
-        times, values = found.get(key, ([], []))
+    for key in {**dict.fromkeys(keys), **by_series}:
+        times, values = by_series.get(key, ([], []))
         last_ms = max(ended_ms, times[-1] + 1) if times else ended_ms
-        found[key] = ([*times, last_ms], [*values, None])
+        by_series[key] = ([*times, last_ms], [*values, None])
 
 
 def _line(series: LabeledSeries, times: list[int], values: Values, start_ms: int) -> SeriesPoints:

@@ -38,13 +38,13 @@ OptionalName = Annotated[str | None, Query(max_length=_MAX_NAME)]
 def wandb_link(request: Request, entity: Name, project: Name, run: OptionalName = None) -> ClientLink:
     """What `/{entity}/{project}/runs/{run}` means, as wandb's clients print it."""
     context = GraphQLContext(request)
-    found = find_project(context, project, entity)
-    if found is None:
+    node = find_project(context, project, entity)
+    if node is None:
         raise HTTPException(404, f"there is no project {project!r}")
-    owner = found.entity.name if context.has_accounts else None
+    owner = node.entity.name if context.has_accounts else None
     if run is None:
-        return ClientLink(entity=owner, project=found.name, run=None)
-    row = find_run(context, found, run)
+        return ClientLink(entity=owner, project=node.name, run=None)
+    row = find_run(context, node, run)
     if row is None:
         raise HTTPException(404, f"there is no run {run!r} in the project {project!r}")
     return ClientLink(entity=row.entity if context.has_accounts else None, project=row.project, run=row.uid)
@@ -56,8 +56,8 @@ def mlflow_link(request: Request, experiment: Name, run: OptionalName = None) ->
     experiments = experiments_of(request)
     try:
         if run is None:
-            found = experiments.find(experiment)
-            return ClientLink(entity=found.entity, project=found.project, run=None)
+            experiment_row = experiments.find(experiment)
+            return ClientLink(entity=experiment_row.entity, project=experiment_row.project, run=None)
         number = find_mlflow_run(request, run, Action.RUN_READ).run_id
     except MlflowError as error:
         raise HTTPException(404, error.message) from None

@@ -137,7 +137,7 @@ class DoorRecorder:
         for first in range(0, len(valid), _RECORDED_AT_ONCE):
             some = valid[first : first + _RECORDED_AT_ONCE]
             acks += await self._recorder.record(some, access)
-        points = sum(one.columns.values.size for one in valid if one.columns is not None)
+        points = sum(checked.columns.values.size for checked in valid if checked.columns is not None)
         self._counters.count_ingested(len(envelopes), points, body_bytes, time.monotonic() - started_s)
         return acks
 

@@ -118,11 +118,11 @@ class InvalidRules(ValueError):
     """Rules that cannot be used. `fields`: what is wrong, by the place: `{"run[0]": "…"}`."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
-        super().__init__("; ".join(f"{place}: {problem}" for place, problem in problems.items()))
+        super().__init__("; ".join(f"{index}: {problem}" for index, problem in problems.items()))
         self.fields = dict(problems)
 
 
-def checked_rules(given: Mapping[str, Sequence[str]]) -> RoutingRules:
+def checked_rules(patterns: Mapping[str, Sequence[str]]) -> RoutingRules:
     """The rules of a project. Fields that are missing keep the default rules.
 
     Raises:
@@ -133,17 +133,17 @@ def checked_rules(given: Mapping[str, Sequence[str]]) -> RoutingRules:
         ('{trial}',)
     """
     problems: dict[str, str] = {}
-    for field, rules in given.items():
+    for field, rules in patterns.items():
         if field not in FIELDS:
             problems[field] = f"there is no field {field!r}; expected {', '.join(FIELDS)}"
         elif len(rules) > MAX_RULES:
             problems[field] = f"{len(rules)} rules; expected at most {MAX_RULES}"
         else:
-            faults = ((place, _fault(rule)) for place, rule in enumerate(rules))
-            problems |= {f"{field}[{place}]": fault for place, fault in faults if fault is not None}
+            faults = ((index, _fault(rule)) for index, rule in enumerate(rules))
+            problems |= {f"{field}[{index}]": fault for index, fault in faults if fault is not None}
     if problems:
         raise InvalidRules(problems)
-    return RoutingRules(**{field: tuple(rules) for field, rules in given.items()})
+    return RoutingRules(**{field: tuple(rules) for field, rules in patterns.items()})
 
 
 def _fault(rule: str) -> str | None:
@@ -240,9 +240,9 @@ def device(attributes: Attributes, rules: RoutingRules = DEFAULT_RULES) -> int |
         return None
     for rule in rules.device:
         text = _filled(rule, attributes)
-        found = _DEVICE.fullmatch(text) if text else None
-        if found is not None:
-            return int(found[1])
+        match = _DEVICE.fullmatch(text) if text else None
+        if match is not None:
+            return int(match[1])
     return None
 
 
@@ -303,13 +303,13 @@ def _first(rules: Sequence[str], attributes: Attributes) -> str | None:
 def _filled(rule: str, attributes: Attributes) -> str | None:
     """The text of a rule; None if it does not apply."""
     parts = _parts(rule)
-    found = list(parts)
-    for place in range(1, len(parts), 2):
-        value = _value(attributes, parts[place])
+    filled = list(parts)
+    for index in range(1, len(parts), 2):
+        value = _value(attributes, parts[index])
         if value is None:
             return None
-        found[place] = value
-    return "".join(found)
+        filled[index] = value
+    return "".join(filled)
 
 
 @lru_cache(4096)
@@ -330,8 +330,8 @@ def _without_port(host: str) -> str:
         >>> _without_port("node1:9100"), _without_port("[fe80::1]:9100"), _without_port("fe80::1")
         ('node1', 'fe80::1', 'fe80::1')
     """
-    found = _PORT.fullmatch(host)
-    return host if found is None else found[1] or found[2] or host
+    match = _PORT.fullmatch(host)
+    return host if match is None else match[1] or match[2] or host
 
 
 def _is_rank(text: str) -> bool:

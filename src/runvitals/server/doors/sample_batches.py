@@ -52,22 +52,22 @@ class KeyLists:
             >>> KeyLists().split(["b", "a"])
             [('a', 'b')]
         """
-        wanted = frozenset(keys)
-        if wanted in self._known:
-            return [self._known[wanted]]
-        found: list[tuple[str, ...]] = []
-        rest = set(wanted)
+        all_keys = frozenset(keys)
+        if all_keys in self._known:
+            return [self._known[all_keys]]
+        lists: list[tuple[str, ...]] = []
+        rest = set(all_keys)
         if len(self._known) >= _UNCOVERED_LISTS:
-            for known, ordered in sorted(self._known.items(), key=lambda pair: -len(pair[0])):
-                if known <= rest:
-                    found.append(ordered)
-                    rest -= known
+            for key_set, ordered in sorted(self._known.items(), key=lambda pair: -len(pair[0])):
+                if key_set <= rest:
+                    lists.append(ordered)
+                    rest -= key_set
         if len(self._known) >= _MAX_LISTS:
-            return [*found, *((key,) for key in sorted(rest))]
+            return [*lists, *((key,) for key in sorted(rest))]
         if rest:
             ordered = self._known[frozenset(rest)] = tuple(sorted(rest))
-            found.append(ordered)
-        return found
+            lists.append(ordered)
+        return lists
 
 
 def batches(points: Points, lists: KeyLists) -> Iterator[tuple[tuple[str, ...], list[int], Floats]]:

@@ -136,7 +136,7 @@ class CloudWatchDestination(Destination):
 
     def _dimensions(self, batch: Batch) -> Dimensions:
         run_values = of_run(batch)
-        wanted = {
+        dimensions = {
             name: value
             for name, value in self._address.dimensions.items()
             if value is not None or name in run_values or not (name in _OPTIONAL or name.startswith("label."))
@@ -150,7 +150,7 @@ class CloudWatchDestination(Destination):
             return self._found[name]
 
         try:
-            return resolve(wanted, find)
+            return resolve(dimensions, find)
         except LookupError as error:
             raise Retry(str(error.args[0])) from None
 

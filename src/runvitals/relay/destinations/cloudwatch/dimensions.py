@@ -56,20 +56,20 @@ def parse(words: Sequence[str]) -> dict[str, str | None]:
         >>> parse(["Team=vision", "InstanceId"])
         {'Team': 'vision', 'InstanceId': None}
     """
-    wanted: dict[str, str | None] = {}
+    dimensions: dict[str, str | None] = {}
     for word in words:
         name, equals, value = word.partition("=")
-        if name in wanted:
+        if name in dimensions:
             raise ValueError(f"duplicate dimension {name!r}")
         if not equals and name not in KNOWN and not name.startswith("label."):
-            known = ", ".join(KNOWN)
+            known_names = ", ".join(KNOWN)
             raise ValueError(
                 f"dimension {name!r} needs a value: write {name}=VALUE; "
-                f"only {known} and label.KEY are looked up"
+                f"only {known_names} and label.KEY are looked up"
             )
-        wanted[name] = value if equals else None
-    limits.check_dimensions(tuple((name, value or "looked up") for name, value in wanted.items()))
-    return wanted
+        dimensions[name] = value if equals else None
+    limits.check_dimensions(tuple((name, value or "looked up") for name, value in dimensions.items()))
+    return dimensions
 
 
 class DimensionLookup:
@@ -169,8 +169,8 @@ class DimensionLookup:
 
     @cached_property
     def _pod(self) -> dict[str, str]:
-        found = container(self._scope, self._environ)
-        return found if found.get("kind") == "kubernetes" else {}
+        pod = container(self._scope, self._environ)
+        return pod if pod.get("kind") == "kubernetes" else {}
 
 
 def _variable(name: str) -> str:
@@ -191,8 +191,8 @@ def _fetch(address: str, method: str, headers: Mapping[str, str]) -> bytes:
     # redirects.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
     try:
-        with opener.open(request, timeout=TIMEOUT_S) as answer:
-            content: bytes = answer.read(1 << 20)
+        with opener.open(request, timeout=TIMEOUT_S) as response:
+            content: bytes = response.read(1 << 20)
             return content
     except urllib.error.HTTPError as error:
         with error:
@@ -202,7 +202,7 @@ def _fetch(address: str, method: str, headers: Mapping[str, str]) -> bytes:
 def of_run(batch: Batch) -> dict[str, str]:
     """The dimensions that the journal of a run provides."""
     run, writer = batch.run, batch.writer
-    found = {
+    values = {
         "Run": run.id,
         "RunName": run.name,
         "Project": run.project,
@@ -212,11 +212,11 @@ def of_run(batch: Batch) -> dict[str, str]:
         "Host": writer.host,
         "Rank": writer.rank,
     }
-    texts = {name: str(value) for name, value in found.items() if value not in (None, "")}
+    texts = {name: str(value) for name, value in values.items() if value not in (None, "")}
     return texts | {f"label.{key}": value for key, value in writer.labels.items()}
 
 
-def resolve(wanted: Mapping[str, str | None], find: Callable[[str], str]) -> Dimensions:
+def resolve(dimensions: Mapping[str, str | None], find: Callable[[str], str]) -> Dimensions:
     """The resolved dimensions.
 
     Raises:
@@ -225,7 +225,7 @@ def resolve(wanted: Mapping[str, str | None], find: Callable[[str], str]) -> Dim
     """
     pairs = [
         (name, limits.valid_name(find(name) if value is None else value, limits.DIMENSION_VALUE_LENGTH))
-        for name, value in wanted.items()
+        for name, value in dimensions.items()
         if name != RUNTIME_TAG
     ]
     return limits.check_dimensions(tuple(pairs))

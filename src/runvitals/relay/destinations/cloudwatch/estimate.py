@@ -46,8 +46,8 @@ class Estimate:
     sent: dict[MetricSeries, MetricReading] = field(default_factory=dict)
     left_out: dict[MetricSeries, MetricReading] = field(default_factory=dict)
 
-    def add(self, reading: MetricReading, wanted: bool) -> None:
-        (self.sent if wanted else self.left_out)[reading.series] = reading
+    def add(self, reading: MetricReading, is_wanted: bool) -> None:
+        (self.sent if is_wanted else self.left_out)[reading.series] = reading
 
     @property
     def metric_sets(self) -> int:

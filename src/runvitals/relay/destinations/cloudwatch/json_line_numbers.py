@@ -21,13 +21,13 @@ def line_numbers(text: str) -> dict[Path, int]:
         >>> line_numbers('{\\n"a": [1,\\n2]}')
         {(): 1, ('a',): 2, ('a', 0): 2, ('a', 1): 3}
     """
-    found: dict[Path, int] = {}
+    numbers: dict[Path, int] = {}
     line, counted = 1, 0
     for path, position in sorted(_JsonScanner(text).values(), key=lambda value: value[1]):
         line += text.count("\n", counted, position)
         counted = position
-        found[path] = line
-    return found
+        numbers[path] = line
+    return numbers
 
 
 class _JsonScanner:

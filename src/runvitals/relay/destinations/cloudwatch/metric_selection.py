@@ -53,14 +53,14 @@ class MetricGlobs:
 
     def wants(self, reading: MetricReading) -> bool:
         names = spellings(reading)
-        wanted = self._known.get(names)
-        if wanted is None:
+        is_wanted = self._known.get(names)
+        if is_wanted is None:
             if len(self._known) >= 100_000:  # names are external input
                 self._known.clear()
-            wanted = self._known[names] = self._decide(names)
+            is_wanted = self._known[names] = self._decide(names)
             for glob in [glob for glob in self._unmatched if _matches(names, (glob,))]:
                 del self._unmatched[glob]
-        return wanted
+        return is_wanted
 
     def _decide(self, names: Sequence[str]) -> bool:
         if self.include and not _matches(names, self.include):

@@ -61,11 +61,11 @@ class MinuteAggregation:
 
         A late reading yields another datum of the same time, which CloudWatch merges with the first.
         """
-        found, self._full = self._full, []
+        data, self._full = self._full, []
         for start_s in sorted(self._open):
             if before_ms is None or (start_s + self.resolution_s) * 1000 <= before_ms:
-                found.extend(self._data(start_s, self._open.pop(start_s)))
-        return found
+                data.extend(self._data(start_s, self._open.pop(start_s)))
+        return data
 
     def _data(self, start_s: int, bucket: dict[MetricSeries, dict[float, int]]) -> Iterator[Datum]:
         for series, counts in bucket.items():

@@ -86,28 +86,28 @@ def groups_of(metric: str) -> list[str]:
     Raises:
         ValueError: unknown metric; the text lists the known ones.
     """
-    wanted = _of_first_device(metric)
+    pattern = _of_first_device(metric)
     rows = known_metrics()
-    found = {row.group for row in rows if any(fnmatchcase(name, wanted) for name in spellings(row))}
-    if not found:
+    matching = {row.group for row in rows if any(fnmatchcase(name, pattern) for name in spellings(row))}
+    if not matching:
         groups = ", ".join((*RUNTIME_GROUPS, *SYSTEM_GROUPS))
         fields = ", ".join(dict.fromkeys(row.field for row in rows))
         raise ValueError(
             f"unknown neuron-monitor metric {metric!r}; expected one of the groups {groups}, "
             f"or of their metrics {fields}"
         )
-    return sorted(found)
+    return sorted(matching)
 
 
 def unselected_metrics(metrics: Sequence[str]) -> list[str]:
     """The CloudWatch names of the other metrics in the same groups, which are reported too."""
     groups = {group for metric in metrics for group in groups_of(metric)}
-    wanted = [_of_first_device(metric) for metric in metrics]
+    patterns = [_of_first_device(metric) for metric in metrics]
     return [
         row.series.name
         for row in known_metrics()
         if row.group in groups
-        and not any(fnmatchcase(name, glob) for glob in wanted for name in spellings(row))
+        and not any(fnmatchcase(name, glob) for glob in patterns for name in spellings(row))
     ]
 
 

@@ -65,12 +65,12 @@ class PutMetricDataSink:
         return f"{self._sender.readings} readings delivered in {self._sender.requests} requests"
 
     def problems(self) -> list[str]:
-        found = [*self._untimely.texts(), *self._sender.refusals.texts()]
+        problems = [*self._untimely.texts(), *self._sender.refusals.texts()]
         if self._sender.dropped:
-            found.append(f"{self._sender.dropped} readings dropped")
+            problems.append(f"{self._sender.dropped} readings dropped")
         if self._sender.problem:
-            found.append(self._sender.problem)
-        return found
+            problems.append(self._sender.problem)
+        return problems
 
 
 class EmfSink:
@@ -135,12 +135,12 @@ class ReportReader:
             yield report.readings
 
     def problems(self) -> list[str]:
-        found = [f"{self.malformed} lines skipped: not a report"] if self.malformed else []
+        problems = [f"{self.malformed} lines skipped: not a report"] if self.malformed else []
         if self.errors:
             first, count = next(iter(self.errors.items()))
             more = f" (and {len(self.errors) - 1} other errors)" if len(self.errors) > 1 else ""
-            found.append(f"neuron-monitor reported an error {count} times: {first}{more}")
-        return found
+            problems.append(f"neuron-monitor reported an error {count} times: {first}{more}")
+        return problems
 
 
 class Pipe:

@@ -31,8 +31,8 @@ class RefusedReadings:
         self.counts = counts
 
     def add(self, reason: str, readings: int) -> None:
-        known = reason in self.counts or len(self.counts) < _MAX_REASONS
-        reason = reason if known else "other reasons"
+        is_counted = reason in self.counts or len(self.counts) < _MAX_REASONS
+        reason = reason if is_counted else "other reasons"
         if readings:
             self.counts[reason] = self.counts.get(reason, 0) + readings
 

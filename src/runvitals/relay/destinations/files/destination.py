@@ -106,9 +106,9 @@ class FilesDestination(Destination):
         whole = self._state.setdefault("whole", {}).setdefault(batch.writer.name, batch.first_seq == 0)
         key = f"{part.table}/{batch.writer.name}/{part.date}"
         if key not in files:
-            days = sorted(known for known in files if known.rpartition("/")[0] == key.rpartition("/")[0])
-            for known in days[: 1 - _MAX_DAYS]:
-                del files[known]
+            days = sorted(day for day in files if day.rpartition("/")[0] == key.rpartition("/")[0])
+            for day in days[: 1 - _MAX_DAYS]:
+                del files[day]
             file = files[key] = {"number": 0, "length": 0, "columns": {}}
             existing = self._numbers(batch, part, file)
             if whole and (not days or key > days[-1]):
@@ -176,11 +176,11 @@ class FilesDestination(Destination):
             if clash or file["length"] >= MAX_VALUES:
                 file["number"] += 1
                 file["columns"] = merged(file["columns"], needed) if clash else {}
-            wanted = {name: file["columns"].get(name, kind) for name, kind in needed.items()}
-            file["columns"] = merged(file["columns"], wanted)
+            merged_columns = {name: file["columns"].get(name, kind) for name, kind in needed.items()}
+            file["columns"] = merged(file["columns"], merged_columns)
             path = self._path(batch, part, file, parquet.extension)
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            file["length"] = parquet.add(path, part.table, wanted, part.rows, batch.last_seq)
+            file["length"] = parquet.add(path, part.table, merged_columns, part.rows, batch.last_seq)
 
         return rewrite
 

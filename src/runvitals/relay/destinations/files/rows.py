@@ -101,14 +101,14 @@ def _plain(value: Any) -> float | str | None:
 
 def columns(rows: list[TableRow]) -> Columns:
     """The columns that rows need, in order of first use."""
-    found: Columns = {}
+    kinds: Columns = {}
     for row in rows:
         for key, value in row.values.items():
             if isinstance(value, str):
-                found[key] = TEXT
+                kinds[key] = TEXT
             else:
-                found.setdefault(key, NUMBER)
-    return found
+                kinds.setdefault(key, NUMBER)
+    return kinds
 
 
 def fits(needed: Columns, existing: Columns) -> bool:
@@ -123,7 +123,7 @@ def merged(existing: Columns, needed: Columns) -> Columns:
         >>> merged({"cpu": NUMBER, "note": TEXT}, {"note": NUMBER, "gpu": NUMBER})
         {'cpu': 'number', 'note': 'text', 'gpu': 'number'}
     """
-    found = dict(existing)
+    kinds = dict(existing)
     for name, kind in needed.items():
-        found[name] = TEXT if TEXT in (kind, found.get(name)) else kind
-    return found
+        kinds[name] = TEXT if TEXT in (kind, kinds.get(name)) else kind
+    return kinds

@@ -35,12 +35,12 @@ class CsvFormat:
         )
 
     def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
-        found = []
+        lines = []
         for row in rows:
             cells = [_cell(row.values.get(name)) for name in columns]
-            place = [_cell(row.origin[name]) for name in ROW_COLUMNS[table]]
-            found.append(_csv_line([str(row.time_ms), iso(row.time_ms), *place, *cells]))
-        return b"".join(found)
+            origin = [_cell(row.origin[name]) for name in ROW_COLUMNS[table]]
+            lines.append(_csv_line([str(row.time_ms), iso(row.time_ms), *origin, *cells]))
+        return b"".join(lines)
 
 
 def free_names(table: str, columns: Columns) -> list[str]:

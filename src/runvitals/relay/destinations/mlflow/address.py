@@ -53,8 +53,8 @@ class MlflowAddress(NamedTuple):
             MlflowAddress(uri='http://host:5000', run='0123abcd', experiment='', node='')
         """
         uri, _, fragment = text.partition("#")
-        given = dict(parse_qsl(fragment, keep_blank_values=True))
-        unknown = ", ".join(sorted(given.keys() - set(_OPTIONS)))
+        options = dict(parse_qsl(fragment, keep_blank_values=True))
+        unknown = ", ".join(sorted(options.keys() - set(_OPTIONS)))
         if unknown:
             raise ValueError(f"mlflow: unknown option {unknown}; expected one of {', '.join(_OPTIONS)}")
         uri = uri or public(environ.get(URI_VARIABLE, ""))
@@ -64,9 +64,9 @@ class MlflowAddress(NamedTuple):
             )
         return cls(
             absolute(f"http:{uri}" if uri.startswith("//") else uri, cwd),
-            given.get("run", ""),
-            given.get("experiment") or environ.get(EXPERIMENT_VARIABLE, ""),
-            given.get("node") or environ.get(NODE_VARIABLE, ""),
+            options.get("run", ""),
+            options.get("experiment") or environ.get(EXPERIMENT_VARIABLE, ""),
+            options.get("node") or environ.get(NODE_VARIABLE, ""),
         )
 
 
@@ -77,5 +77,5 @@ def is_trusted(uri: str, environ: Mapping[str, str]) -> bool:
     >>> is_trusted("http://evil", {"MLFLOW_TRACKING_URI": "https://host", "MLFLOW_TRACKING_TOKEN": "t"})
     False
     """
-    known = environ.get(URI_VARIABLE, "")
-    return public(known) == public(uri) if known else credentials_are_for(uri, "mlflow", environ)
+    configured = environ.get(URI_VARIABLE, "")
+    return public(configured) == public(uri) if configured else credentials_are_for(uri, "mlflow", environ)

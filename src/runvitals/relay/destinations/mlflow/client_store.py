@@ -63,14 +63,14 @@ class ClientStore:
 
     def experiment(self, name: str) -> str:
         with self._client() as client:
-            found = client.get_experiment_by_name(name)
-            return str(client.create_experiment(name) if found is None else found.experiment_id)
+            experiment = client.get_experiment_by_name(name)
+            return str(client.create_experiment(name) if experiment is None else experiment.experiment_id)
 
     def runs_with(self, experiment: str, tag: NamedText) -> list[str]:
         with self._client() as client:
-            wanted = f"tags.`{tag.key}` = '{tag.value}'"
+            tag_filter = f"tags.`{tag.key}` = '{tag.value}'"
             order = ["attributes.start_time ASC", "attributes.run_id ASC"]
-            runs = client.search_runs([experiment], wanted, max_results=10, order_by=order)
+            runs = client.search_runs([experiment], tag_filter, max_results=10, order_by=order)
             return [str(run.info.run_id) for run in runs]
 
     def make_run(self, experiment: str, name: str, start_ms: int, tags: Sequence[NamedText]) -> str:
@@ -84,11 +84,11 @@ class ClientStore:
 
     def state(self, run: str) -> RunState:
         with self._client() as client:
-            found = client.get_run(run)
+            run_info = client.get_run(run)
             # Not public, but MLflow's own monitor calls it for the same reason: all other calls return no
             # steps, or the whole history.
-            steps = [(metric.key, int(metric.step)) for metric in found.data._metric_objs]
-            return RunState(str(found.info.status), last_system_step(steps))
+            steps = [(metric.key, int(metric.step)) for metric in run_info.data._metric_objs]
+            return RunState(str(run_info.info.status), last_system_step(steps))
 
     def log(
         self,
@@ -145,10 +145,10 @@ class ClientStore:
         with _environment_lock:
             kept = _variables(os.environ)
             # Not this one: the client is given the URI explicitly, and it may contain a password.
-            wanted = {**_variables(self._environ), **_RELAY_VARIABLES}
-            wanted.pop(URI_VARIABLE, None)
+            variables = {**_variables(self._environ), **_RELAY_VARIABLES}
+            variables.pop(URI_VARIABLE, None)
             try:
-                _replace(wanted)
+                _replace(variables)
                 yield
             finally:
                 _replace(kept)

@@ -106,8 +106,8 @@ class MlflowDestination(Destination):
                 again = bool(self._state.get("making"))
                 self._state["making"] = True
                 self._context.save()
-                found = self._find_or_create(batch)
-                self._state.update(run=found.run, ours=True, joined=found.joined and not again)
+                run = self._find_or_create(batch)
+                self._state.update(run=run.run, ours=True, joined=run.joined and not again)
             self._state.update(windows={}, params=[])
             self._context.save()
         return str(self._state["run"])
@@ -129,9 +129,9 @@ class MlflowDestination(Destination):
             state = str(note.value.get("state"))
             if not self._state["ours"] and (state not in _KILLED_STATES or self._state.get("resumed")):
                 continue
-            known = self._store.state(run).status
+            stored_status = self._store.state(run).status
             status = status_of(state)
-            if known == RUNNING or (known == FINISHED != status):
+            if stored_status == RUNNING or (stored_status == FINISHED != status):
                 self._store.set_status(run, status, note.time_ms)
 
     # -- samples
@@ -141,26 +141,26 @@ class MlflowDestination(Destination):
         if not batch.samples and batch.writer.role != "monitor":
             return None
         windows: dict[str, dict[str, Any]] = self._state["windows"]
-        known = windows.get(batch.writer.name)
-        if known is None:
+        window = windows.get(batch.writer.name)
+        if window is None:
             if windows and any(note.value.get("what") == "gap" for note in batch.notes_of(LIFECYCLE)):
-                known = list(windows.values())[-1]  # the previous monitor died: continue its window
+                window = list(windows.values())[-1]  # the previous monitor died: continue its window
             else:
-                known = MetricWindow(None, self._first_step(run, bool(windows))).state
-            windows[batch.writer.name] = known
+                window = MetricWindow(None, self._first_step(run, bool(windows))).state
+            windows[batch.writer.name] = window
             self._context.save()  # asked again later, MLflow would include points sent meanwhile
-        return MetricWindow(known, 0)
+        return MetricWindow(window, 0)
 
     def _first_step(self, run: str, again: bool) -> int:
         """The first step, counted like MLflow: after the largest step of all system metrics of all nodes."""
         if self._state["ours"] and not again and not self._state["joined"]:
             return 0
-        known = self._store.state(run)
-        if known.system_step >= 0:
+        state = self._store.state(run)
+        if state.system_step >= 0:
             self._state["resumed"] = True
-        if again and self._state["ours"] and known.status != RUNNING:
+        if again and self._state["ours"] and state.status != RUNNING:
             self._store.set_status(run, RUNNING, None)
-        return known.system_step + 1
+        return state.system_step + 1
 
     def _system_metrics(self, batch: Batch, window: MetricWindow | None) -> Iterator[MetricPoint]:
         if window is None:
@@ -186,8 +186,8 @@ class MlflowDestination(Destination):
             return samples
         environ = self._context.environ
         interval_s = _number(environ.get("MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL")) or INTERVAL_S
-        wanted = _number(environ.get("MLFLOW_SYSTEM_METRICS_SAMPLES_BEFORE_LOGGING")) or SAMPLES
-        return max(1, round(interval_s * wanted / (batch.writer.interval_s or 1.0)))
+        configured = _number(environ.get("MLFLOW_SYSTEM_METRICS_SAMPLES_BEFORE_LOGGING")) or SAMPLES
+        return max(1, round(interval_s * configured / (batch.writer.interval_s or 1.0)))
 
     # -- logged values
 
@@ -196,24 +196,24 @@ class MlflowDestination(Destination):
         apart.
         """
         prefix = f"rank-{batch.writer.rank}/" if batch.writer.rank else ""
-        found = []
+        metrics = []
         for row in batch.logs:
             step = int(row.step or 0)
             if abs(step) > _MAX_STEP:
                 problems.append(f"step {step} exceeds MLflow's limit")
                 continue
             for key, value in row.numbers().items():
-                found.append(MetricPoint(naming.metric_name(prefix + key), value, row.time_ms, step))
-        return found
+                metrics.append(MetricPoint(naming.metric_name(prefix + key), value, row.time_ms, step))
+        return metrics
 
     def _params(self, batch: Batch, problems: list[str]) -> list[NamedText]:
         """New parameters. MLflow does not allow changes: a changed value is reported and not sent."""
-        known: dict[str, str] = dict(self._state["params"])
+        params: dict[str, str] = dict(self._state["params"])
         fresh: dict[str, str] = {}
         for note in batch.notes_of(INFO):
             config = note.value.get("config")
             for key, value in naming.params(config) if isinstance(config, dict) else ():
-                before = fresh.get(key, known.get(key))
+                before = fresh.get(key, params.get(key))
                 if before is None:
                     fresh[key] = value
                 elif before != value:

@@ -59,11 +59,11 @@ class RestStore:
     def __init__(self, uri: str, environ: Mapping[str, str]) -> None:
         self._uri = uri
         self._environ = environ
-        wanted = environ.get(_TIMEOUT_VARIABLE, "")
-        timeout_s = parse_number(wanted, 0.001, _MAX_TIMEOUT_S) if wanted else TIMEOUT_S
+        timeout = environ.get(_TIMEOUT_VARIABLE, "")
+        timeout_s = parse_number(timeout, 0.001, _MAX_TIMEOUT_S) if timeout else TIMEOUT_S
         if timeout_s is None:
             raise ValueError(
-                f"mlflow: invalid {_TIMEOUT_VARIABLE}={wanted!r:.80}; expected seconds to {_MAX_TIMEOUT_S:g}"
+                f"mlflow: invalid {_TIMEOUT_VARIABLE}={timeout!r:.80}; expected seconds to {_MAX_TIMEOUT_S:g}"
             )
         self._http = HttpClient(
             uri, timeout_s, _MAX_RESPONSE_BYTES, tls(environ) if uri.startswith("https:") else None
@@ -72,16 +72,16 @@ class RestStore:
     # -- the interface of `TrackingStore`
 
     def experiment(self, name: str) -> str:
-        found = self._find_experiment(name)
-        if found:
-            return found
+        experiment = self._find_experiment(name)
+        if experiment:
+            return experiment
         try:
             return str(self._post("experiments/create", {"name": name})["experiment_id"])
         except _MlflowError as error:
-            found = self._find_experiment(name) if error.code == _EXISTS else ""
-            if not found:  # it was deleted: the name is taken, and nothing can be written to it
+            experiment = self._find_experiment(name) if error.code == _EXISTS else ""
+            if not experiment:  # it was deleted: the name is taken, and nothing can be written to it
                 raise Rejected(str(error)) from None
-            return found
+            return experiment
 
     def _find_experiment(self, name: str) -> str:
         try:
@@ -117,13 +117,14 @@ class RestStore:
 
     def state(self, run: str) -> RunState:
         try:
-            found = self._get("runs/get", {"run_id": run})["run"]
+            run_info = self._get("runs/get", {"run_id": run})["run"]
         except _MlflowError as error:
             raise _run_error(error) from None
         steps = [
-            (metric["key"], int(metric.get("step", 0))) for metric in found.get("data", {}).get("metrics", ())
+            (metric["key"], int(metric.get("step", 0)))
+            for metric in run_info.get("data", {}).get("metrics", ())
         ]
-        return RunState(str(found["info"].get("status", "")), last_system_step(steps))
+        return RunState(str(run_info["info"].get("status", "")), last_system_step(steps))
 
     def log(
         self,

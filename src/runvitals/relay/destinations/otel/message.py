@@ -29,10 +29,10 @@ _MAX_CACHED = 100_000
 
 def metrics(lines: Sequence[SeriesPoints]) -> Iterator[tuple[MetricFamily, list[SeriesPoints]]]:
     """Series grouped by instrument."""
-    found: dict[str, tuple[MetricFamily, list[SeriesPoints]]] = {}
+    by_name: dict[str, tuple[MetricFamily, list[SeriesPoints]]] = {}
     for line in lines:
-        found.setdefault(line.series.family.name, (line.series.family, []))[1].append(line)
-    yield from found.values()
+        by_name.setdefault(line.series.family.name, (line.series.family, []))[1].append(line)
+    yield from by_name.values()
 
 
 class Protobuf:
@@ -44,8 +44,8 @@ class Protobuf:
         times: dict[int, bytes] = {}
         about = b"".join(_attribute(1, name, value) for name, value in resource.items())
         scope = text(1, text(1, SCOPE) + text(2, __version__))
-        found = [text(2, _metric(family, members, times)) for family, members in metrics(lines)]
-        return text(1, text(1, about) + text(2, scope + b"".join(found)))
+        encoded = [text(2, _metric(family, members, times)) for family, members in metrics(lines)]
+        return text(1, text(1, about) + text(2, scope + b"".join(encoded)))
 
     def partial_success(self, body: bytes) -> tuple[int, str]:
         """(the number of rejected points, why) from a response.
@@ -64,8 +64,8 @@ class Protobuf:
 
 
 def _attribute(number: int, name: str, value: str | int) -> bytes:
-    held = text(1, value) if isinstance(value, str) else uint(3, value)
-    return text(number, text(1, name) + text(2, held))
+    encoded = text(1, value) if isinstance(value, str) else uint(3, value)
+    return text(number, text(1, name) + text(2, encoded))
 
 
 def _metric(family: MetricFamily, lines: list[SeriesPoints], times: dict[int, bytes]) -> bytes:
@@ -144,10 +144,10 @@ class Json:
 
     def message(self, resource: Resource, lines: Sequence[SeriesPoints]) -> bytes:
         scope = {"scope": {"name": SCOPE, "version": __version__}}
-        found = [self._metric(family, members) for family, members in metrics(lines)]
+        encoded = [self._metric(family, members) for family, members in metrics(lines)]
         about = {"attributes": [_pair(name, value) for name, value in resource.items()]}
         return dumps(
-            {"resourceMetrics": [{"resource": about, "scopeMetrics": [{**scope, "metrics": found}]}]}
+            {"resourceMetrics": [{"resource": about, "scopeMetrics": [{**scope, "metrics": encoded}]}]}
         )
 
     def partial_success(self, body: bytes) -> tuple[int, str]:
@@ -171,8 +171,8 @@ class Json:
         if line.start_ms:
             same["startTimeUnixNano"] = str(line.start_ms * _NS_PER_MS)
         for time_ms, value in zip(line.times_ms, line.values, strict=True):
-            held = {"flags": _NO_VALUE} if value is None else {"asDouble": _number(value)}
-            yield {**same, "timeUnixNano": str(time_ms * _NS_PER_MS), **held}
+            point_value = {"flags": _NO_VALUE} if value is None else {"asDouble": _number(value)}
+            yield {**same, "timeUnixNano": str(time_ms * _NS_PER_MS), **point_value}
 
 
 def _pairs(labels: Labels) -> list[dict[str, Any]]:
@@ -180,8 +180,8 @@ def _pairs(labels: Labels) -> list[dict[str, Any]]:
 
 
 def _pair(name: str, value: str | int) -> dict[str, Any]:
-    held = {"stringValue": value} if isinstance(value, str) else {"intValue": str(value)}
-    return {"key": name, "value": held}
+    encoded = {"stringValue": value} if isinstance(value, str) else {"intValue": str(value)}
+    return {"key": name, "value": encoded}
 
 
 def _number(value: float) -> float | str:

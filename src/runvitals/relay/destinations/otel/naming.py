@@ -89,7 +89,7 @@ def resource(batch: Batch, environ: Mapping[str, str]) -> dict[str, str | int]:
     """
     run, writer = batch.run, batch.writer
     where = [run.id, writer.host]
-    found: dict[str, str | int] = {
+    attributes: dict[str, str | int] = {
         "service.name": run.project,
         "host.name": writer.host,
         "runvitals.run.id": run.id,
@@ -98,16 +98,16 @@ def resource(batch: Batch, environ: Mapping[str, str]) -> dict[str, str | int]:
     }
     if writer.role != "monitor":
         if writer.pid is not None:
-            found["process.pid"] = writer.pid
+            attributes["process.pid"] = writer.pid
         if writer.rank is not None:
-            found["runvitals.rank"] = writer.rank
+            attributes["runvitals.rank"] = writer.rank
         where.append(str(writer.pid if writer.rank is None else writer.rank))
-    found.update({f"runvitals.label.{name}": text for name, text in writer.labels.items()})
-    found["service.instance.id"] = "/".join(where)
+    attributes.update({f"runvitals.label.{name}": text for name, text in writer.labels.items()})
+    attributes["service.instance.id"] = "/".join(where)
     for part in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
         name, equals, text = part.partition("=")
         if equals:
-            found[name.strip()] = unquote(text.strip())
+            attributes[name.strip()] = unquote(text.strip())
     if environ.get("OTEL_SERVICE_NAME"):
-        found["service.name"] = environ["OTEL_SERVICE_NAME"]
-    return found
+        attributes["service.name"] = environ["OTEL_SERVICE_NAME"]
+    return attributes

@@ -62,11 +62,11 @@ def read_names(text: str) -> frozenset[str]:
         ['metrics.example.org', 'node1.example.org']
     """
     listen, _, options = text.partition("#")
-    given = dict(parse_qsl(options, keep_blank_values=True))
-    unknown = sorted(given.keys() - {"hosts"})
+    values = dict(parse_qsl(options, keep_blank_values=True))
+    unknown = sorted(values.keys() - {"hosts"})
     if unknown:
         raise ValueError(f"prometheus: unknown option {unknown[0]!r}; expected hosts")
-    names = {name.strip().lower() for name in given.get("hosts", "").split(",") if name.strip()}
+    names = {name.strip().lower() for name in values.get("hosts", "").split(",") if name.strip()}
     return frozenset({*names, read_address(listen)[0].lower()})
 
 

@@ -49,15 +49,15 @@ class Version1:
         self._described.clear()
 
     def _of(self, series: LabeledSeries) -> bytes:
-        found = self._labels.get(series)
-        if found is None:
+        labels = self._labels.get(series)
+        if labels is None:
             if len(self._labels) >= _MAX_CACHED:
                 self._labels.clear()
             pairs = _labels(series)
-            found = self._labels[series] = b"".join(
+            labels = self._labels[series] = b"".join(
                 text(1, text(1, name) + text(2, value)) for name, value in pairs
             )
-        return found
+        return labels
 
 
 class Version2:
@@ -119,12 +119,12 @@ class _SampleTimes:
         return b"".join(parts)
 
     def _around(self, time_ms: int, start_ms: int) -> tuple[bytes, bytes]:
-        found = self._known.get((time_ms, start_ms))
-        if found is None:
+        times = self._known.get((time_ms, start_ms))
+        if times is None:
             after = uint(2, time_ms) + (uint(3, start_ms) if start_ms else b"")
             before = b"\x12" + varint(len(_VALUE) + 8 + len(after)) + _VALUE
-            found = self._known[time_ms, start_ms] = (before, after)
-        return found
+            times = self._known[time_ms, start_ms] = (before, after)
+        return times
 
 
 def _packed(values: Values) -> Iterable[bytes]:

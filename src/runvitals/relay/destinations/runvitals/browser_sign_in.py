@@ -70,19 +70,19 @@ class BrowserSignIn:
         response = self._post(_BEGIN, {"name": name})
         if response.status in _NO_ACCOUNTS:
             return None
-        answer = _json(response, 201)
-        path, interval_s = str(answer.get("path")), parse_number(str(answer.get("interval_s")), 0.0, 1e9)
+        fields = _json(response, 201)
+        path, interval_s = str(fields.get("path")), parse_number(str(fields.get("interval_s")), 0.0, 1e9)
         # A path such as `@host` would make the address that of another server.
         if (
             interval_s is None
             or not path.startswith("/")
-            or not {"user_code", "device_code"} <= answer.keys()
+            or not {"user_code", "device_code"} <= fields.keys()
         ):
             raise ValueError(f"{self._url} is not a runvitals server: invalid answer to {_BEGIN}")
         return DeviceCode(
-            str(answer["user_code"]),
+            str(fields["user_code"]),
             self._url + path,
-            str(answer["device_code"]),
+            str(fields["device_code"]),
             min(max(interval_s, 1.0), _MAX_INTERVAL_S),
         )
 
@@ -97,8 +97,8 @@ class BrowserSignIn:
         while True:
             response = self._post(_TOKEN, {"device_code": code.secret})
             if response.status != 202 and not response.temporary:
-                answer = _json(response, 201)
-                return ReceivedKey(str(answer.get("key", "")), str(answer.get("user", "")))
+                fields = _json(response, 201)
+                return ReceivedKey(str(fields.get("key", "")), str(fields.get("user", "")))
             pause_s = max(code.interval_s, min(response.retry_after_s or 0.0, _MAX_INTERVAL_S))
             left_s -= pause_s
             if left_s < 0:
@@ -120,10 +120,10 @@ def _json(response: ServerResponse, expected: int) -> dict[str, Any]:
     ValueError: another status, or no JSON object.
     """
     try:
-        answer = loads(response.body)
+        fields = loads(response.body)
     except ValueError:
-        answer = None
-    if response.status == expected and isinstance(answer, dict):
-        return answer
-    error = answer.get("error") if isinstance(answer, dict) else None
+        fields = None
+    if response.status == expected and isinstance(fields, dict):
+        return fields
+    error = fields.get("error") if isinstance(fields, dict) else None
     raise ValueError(f"the server refused ({response.status}): {error or response.text()}")

@@ -89,8 +89,8 @@ class TensorBoardDestination(Destination):
             return _MAIN
         return f"process{writer.pid}" if writer.rank is None else f"rank{writer.rank}"
 
-    def _append(self, batch: Batch, folder: str, found: Iterable[bytes]) -> None:
-        data = b"".join(map(record, found))
+    def _append(self, batch: Batch, folder: str, records: Iterable[bytes]) -> None:
+        data = b"".join(map(record, records))
         if not data:
             return
         path = self._path(batch, folder)
@@ -136,17 +136,17 @@ class TensorBoardDestination(Destination):
         last: dict[str, list[float]] = self._state.setdefault("counters", {}).setdefault(writer, {})
         # Descriptions are longer than the rest of a value, and TensorBoard needs each only once.
         described: dict[str, None] = self._state.setdefault("told", {}).setdefault(writer, {})
-        found = []
+        scalars = []
         for key, value in zip(moment.keys, moment.values, strict=True):
             mapping = tag_mapping(key)
             if mapping.rate is not None:
                 value = _rate(last, key, moment.time_ms, value, mapping.rate)
             if not isnan(value):  # a gap
-                found.append((mapping.tag, value, "" if mapping.tag in described else mapping.about))
+                scalars.append((mapping.tag, value, "" if mapping.tag in described else mapping.about))
                 described[mapping.tag] = None
-        if found:
+        if scalars:
             step = event_messages.seconds(moment.time_ms, since_ms)
-            yield event_messages.scalars(moment.time_ms, step, found)
+            yield event_messages.scalars(moment.time_ms, step, scalars)
 
     def _configuration(self, batch: Batch) -> Iterator[bytes]:
         now_ms = self._began_ms(batch)

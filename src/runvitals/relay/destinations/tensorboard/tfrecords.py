@@ -12,12 +12,12 @@ _MASK_DELTA = 0xA282EAD8
 
 
 def _table() -> tuple[int, ...]:
-    found = []
+    table = []
     for value in range(256):
         for _ in range(8):
             value = value >> 1 ^ (_CASTAGNOLI if value & 1 else 0)
-        found.append(value)
-    return tuple(found)
+        table.append(value)
+    return tuple(table)
 
 
 _TABLE = _table()

@@ -93,10 +93,10 @@ def _netrc_key(base_url: str, environ: Mapping[str, str]) -> str | None:
     home = environ.get("HOME") or os.path.expanduser("~")
     path = environ.get("NETRC") or os.path.join(home, ".netrc")
     try:
-        found = netrc.netrc(path)
+        entry = netrc.netrc(path)
     except FileNotFoundError:
         return None
     except netrc.NetrcParseError as error:
         raise ValueError(f"{path}: {error.msg}, line {error.lineno}") from None
-    login = found.hosts.get(urlsplit(base_url).hostname or "")
+    login = entry.hosts.get(urlsplit(base_url).hostname or "")
     return login[2] if login else None

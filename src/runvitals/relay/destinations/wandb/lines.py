@@ -63,22 +63,22 @@ def sampled(batch: Batch, every_s: float, suffix: str = "") -> list[SystemMetric
         suffix: appended to the keys when several machines share a run: `/l:<host>`.
     """
     step_ms = max(1, round(every_s * 1000))
-    found: list[SystemMetrics] = []
+    metrics: list[SystemMetrics] = []
     window: int | None = None
     values: dict[str, list[float]] = {}
     last_ms = 0
     for moment in batch.moments():
         if moment.time_ms // step_ms != window:
             if values:
-                found.append(SystemMetrics(last_ms, _merged(values, suffix)))
+                metrics.append(SystemMetrics(last_ms, _merged(values, suffix)))
             window, values = moment.time_ms // step_ms, {}
         last_ms = moment.time_ms
         for key, value in zip(moment.keys, moment.values, strict=True):
             if not isnan(value):
                 values.setdefault(key, []).append(value)
     if values:
-        found.append(SystemMetrics(last_ms, _merged(values, suffix)))
-    return found
+        metrics.append(SystemMetrics(last_ms, _merged(values, suffix)))
+    return metrics
 
 
 def _merged(values: Mapping[str, list[float]], suffix: str) -> dict[str, float]:
@@ -101,14 +101,14 @@ _MERGES: dict[str, Callable[[list[float]], float]] = {
 
 def rows(batch: Batch) -> list[WandbRow]:
     """The logged rows, merged by step."""
-    found: list[WandbRow] = []
+    merged: list[WandbRow] = []
     for row in batch.logs:
         step = 0 if row.step is None else int(row.step)
-        if found and found[-1].step == step:
-            found[-1] = WandbRow(row.time_ms, step, {**found[-1].data, **row.data})
+        if merged and merged[-1].step == step:
+            merged[-1] = WandbRow(row.time_ms, step, {**merged[-1].data, **row.data})
         else:
-            found.append(WandbRow(row.time_ms, step, dict(row.data)))
-    return found
+            merged.append(WandbRow(row.time_ms, step, dict(row.data)))
+    return merged
 
 
 def printed(batch: Batch, open_lines: dict[str, str]) -> Iterator[OutputLine]:

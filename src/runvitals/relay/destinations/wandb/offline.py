@@ -71,7 +71,7 @@ class OfflineRun:
         )
 
     def _append(self, began_ms: int, records: Iterator[bytes]) -> None:
-        found = list(records)
+        encoded = list(records)
         if "path" not in self._state:
             root = self._context.environ.get("WANDB_DIR") or self._context.cwd
             began = time.strftime("%Y%m%d_%H%M%S", time.gmtime(began_ms / 1000))
@@ -80,7 +80,7 @@ class OfflineRun:
         path = str(self._state["path"])
         os.makedirs(os.path.join(os.path.dirname(path), "files"), exist_ok=True)
         length, number = int(self._state.get("length", 0)), int(self._state.get("number", 0))
-        data, self._state["number"] = encoding.framed(found, length, number)
+        data, self._state["number"] = encoding.framed(encoded, length, number)
         self._state["length"] = append(path, length, data)
 
     def heartbeat(self) -> None:

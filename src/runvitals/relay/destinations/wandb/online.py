@@ -49,14 +49,16 @@ class OnlineRun:
             _OUTPUT: [output_line(line) for line in content.printed],
         }
         files = {
-            name: {"offset": offsets.get(name, 0), "content": found} for name, found in lines.items() if found
+            name: {"offset": offsets.get(name, 0), "content": new_lines}
+            for name, new_lines in lines.items()
+            if new_lines
         }
         if content.summary is not None:
             files[_SUMMARY] = {"offset": 0, "content": [json.dumps(content.summary)]}
         if files:
             self._stream({"files": files})
-        for name, found in lines.items():
-            offsets[name] = offsets.get(name, 0) + len(found)
+        for name, new_lines in lines.items():
+            offsets[name] = offsets.get(name, 0) + len(new_lines)
 
     def _upsert(self, batch: Batch) -> None:
         run = batch.run

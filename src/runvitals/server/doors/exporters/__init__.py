@@ -34,6 +34,6 @@ def translated(name: str, labels: Mapping[str, str], device: int | None) -> Tran
         'gpu.3.temp'
     """
     for prefix, translate in _EXPORTERS:
-        if name.startswith(prefix) and (found := translate(name, labels, device)) is not None:
-            return found
+        if name.startswith(prefix) and (translation := translate(name, labels, device)) is not None:
+            return translation
     return None

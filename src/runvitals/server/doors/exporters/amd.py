@@ -76,9 +76,9 @@ def _index(labels: Mapping[str, str]) -> int | None:
 @lru_cache(4096)
 def _memory(prefix: str) -> Derived:
     def compute(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
-        found = {prefix + "memoryAllocatedBytes": values[_USED] * _MIB}
+        values_by_key = {prefix + "memoryAllocatedBytes": values[_USED] * _MIB}
         if values[_TOTAL]:
-            found[prefix + "memoryAllocated"] = values[_USED] * 100.0 / values[_TOTAL]
-        return found
+            values_by_key[prefix + "memoryAllocated"] = values[_USED] * 100.0 / values[_TOTAL]
+        return values_by_key
 
     return Derived(prefix + "memory", compute, frozenset((_USED, _TOTAL)))

@@ -75,12 +75,12 @@ def _memory(prefix: str) -> Derived:
         used = values.get(_USED)
         if used is None:
             return {}
-        found = {prefix + "memoryAllocatedBytes": used * MIB}
+        values_by_key = {prefix + "memoryAllocatedBytes": used * MIB}
         total = values.get(_TOTAL)
         if total is None and _FREE in values:
             total = used + values[_FREE] + values.get(_RESERVED, 0.0)
         if total:
-            found[prefix + "memoryAllocated"] = used * 100.0 / total
-        return found
+            values_by_key[prefix + "memoryAllocated"] = used * 100.0 / total
+        return values_by_key
 
     return Derived(prefix + "memory", compute)

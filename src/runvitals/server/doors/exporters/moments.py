@@ -32,8 +32,8 @@ class DerivedMetric:
     def completed(self) -> Iterator[ScrapedMoment]:
         """The moments that have become complete, with what was computed."""
         times = sorted(self._pending)
-        for place, t in enumerate(times):
-            if not self._is_complete(t, later=len(times) - place - 1):
+        for index, t in enumerate(times):
+            if not self._is_complete(t, later=len(times) - index - 1):
                 break
             values = self._pending.pop(t)
             if self._of.required <= values.keys():

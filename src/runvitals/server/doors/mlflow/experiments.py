@@ -58,15 +58,15 @@ class Experiments:
             MlflowError: there is none.
             HTTPException: 401 or 403.
         """
-        found = self._default() if experiment_id == DEFAULT_ID else self._numbered(experiment_id)
-        if found is None and experiment_id == DEFAULT_ID and action is Action.PROJECT_READ:
-            found = self.unused_default()
-            if found is not None:
-                return found
-        if found is None:
+        experiment = self._default() if experiment_id == DEFAULT_ID else self._numbered(experiment_id)
+        if experiment is None and experiment_id == DEFAULT_ID and action is Action.PROJECT_READ:
+            experiment = self.unused_default()
+            if experiment is not None:
+                return experiment
+        if experiment is None:
             raise unknown_experiment(experiment_id)
-        self.require(found, action)
-        return found
+        self.require(experiment, action)
+        return experiment
 
     def of_project(self, project_id: int) -> StoredExperiment:
         """The experiment of a project that exists."""
@@ -79,30 +79,37 @@ class Experiments:
         """
         if name == DEFAULT_NAME and (default := self._default() or self.unused_default()) is not None:
             return default
-        found = [one for one in self._table.named(name) if self.name_of(one) == name]
+        named = [experiment for experiment in self._table.named(name) if self.name_of(experiment) == name]
         entity, slash, rest = name.partition("/")
         if slash:
-            found += [one for one in self._table.named(rest) if one.entity == entity]
-        return next((one for one in found if self.may(one, Action.PROJECT_READ)), None)
+            named += [experiment for experiment in self._table.named(rest) if experiment.entity == entity]
+        return next((experiment for experiment in named if self.may(experiment, Action.PROJECT_READ)), None)
 
     def all(self) -> list[StoredExperiment]:
         """The readable experiments, by id."""
-        return [one for one in self._table.all() if self.may(one, Action.PROJECT_READ)]
+        return [experiment for experiment in self._table.all() if self.may(experiment, Action.PROJECT_READ)]
 
     def numbers(self, ids: Iterable[str]) -> frozenset[int]:
         """The numbers of the readable experiments among some. There may be any number of ids."""
         different = set(ids)
-        numbers = {int(one) for one in different if _is_number(one)}
-        known = [one for one in self._table.of_projects(numbers) if self.may(one, Action.PROJECT_READ)]
+        numbers = {int(each) for each in different if _is_number(each)}
+        visible = [
+            experiment
+            for experiment in self._table.of_projects(numbers)
+            if self.may(experiment, Action.PROJECT_READ)
+        ]
         if DEFAULT_ID in different and (default := self._default()) is not None:
-            known += [default] if self.may(default, Action.PROJECT_READ) else []
-        return frozenset(one.id for one in known)
+            visible += [default] if self.may(default, Action.PROJECT_READ) else []
+        return frozenset(experiment.id for experiment in visible)
 
     def _numbered(self, experiment_id: str) -> StoredExperiment | None:
         return self._table.get(int(experiment_id)) if _is_number(experiment_id) else None
 
     def _default(self) -> StoredExperiment | None:
-        return next((one for one in self._table.named(DEFAULT_PROJECT) if self._is_default(one)), None)
+        return next(
+            (experiment for experiment in self._table.named(DEFAULT_PROJECT) if self._is_default(experiment)),
+            None,
+        )
 
     def unused_default(self) -> StoredExperiment | None:
         """The default experiment before its first run, when there is no project for it; else None.
@@ -179,21 +186,21 @@ class Experiments:
             HTTPException: 401 or 403.
         """
         checked_name(name)
-        known = self.named(name)
-        if known is not None:
-            raise _taken(name, known)
-        entity_id, wanted = self._place(name)
-        project = _project_name(wanted)
+        existing = self.named(name)
+        if existing is not None:
+            raise _taken(name, existing)
+        entity_id, own_name = self._place(name)
+        project = _project_name(own_name)
         now_ms = self._access.clock()
         if self.is_operator:
             if self._store.projects.named(project):
                 project = self._free_name(project)
             number = self._store.projects.ensure(project, NOBODY, now_ms)
         else:
-            number = self._create_owned(entity_id, project, wanted)
+            number = self._create_owned(entity_id, project, own_name)
         values: dict[str, str | None] = {}
-        if project != wanted:
-            values["name"] = wanted
+        if project != own_name:
+            values["name"] = own_name
         if artifact_location:
             values["artifact_location"] = artifact_location
         if values:
@@ -211,11 +218,11 @@ class Experiments:
                 return owner.id, rest
         return self.home, name
 
-    def _create_owned(self, entity_id: int | None, project: str, wanted: str) -> int:
+    def _create_owned(self, entity_id: int | None, project: str, own_name: str) -> int:
         if entity_id is None:
             raise invalid("name the team that the experiment belongs to: team/name")
         owner = self._access.directory.entity(entity_id)
-        self._access.require(self._requester, Action.PROJECT_CREATE, owner, f"experiment {wanted!r}")
+        self._access.require(self._requester, Action.PROJECT_CREATE, owner, f"experiment {own_name!r}")
         projects = self._access.accounts.owned_projects
         user_id = self._requester.user_id
         for name in (project, self._free_name(project)):
@@ -229,7 +236,7 @@ class Experiments:
                 raise invalid(str(error)) from None
             self._access.rights_changed()
             return row.id
-        raise MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={wanted}) already exists.")
+        raise MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={own_name}) already exists.")
 
     def _free_name(self, project: str) -> str:
         """A name like this one, for a project whose own name is taken by another experiment."""
@@ -247,9 +254,9 @@ class Experiments:
             MlflowError: an invalid name, or one that is taken.
         """
         checked_name(name)
-        known = self.named(name)
-        if known is not None and known.id != experiment.id:
-            raise _taken(name, known)
+        existing = self.named(name)
+        if existing is not None and existing.id != experiment.id:
+            raise _taken(name, existing)
         project, now_ms = _project_name(name), self._access.clock()
         try:
             if self.is_operator:
@@ -301,16 +308,16 @@ class Experiments:
                 self._store.projects.ensure(DEFAULT_PROJECT, NOBODY, self._access.clock())
             else:
                 self._create_owned(self.home, DEFAULT_PROJECT, DEFAULT_NAME)
-        found = self.find(experiment_id, Action.RUN_CREATE)
-        if found.deleted_ms is not None:
-            raise _not_active(self.id_of(found))
-        return found
+        experiment = self.find(experiment_id, Action.RUN_CREATE)
+        if experiment.deleted_ms is not None:
+            raise _not_active(self.id_of(experiment))
+        return experiment
 
     def _stored(self, number: int) -> StoredExperiment:
-        found = self._table.get(number)
-        if found is None:
+        experiment = self._table.get(number)
+        if experiment is None:
             raise unknown_experiment(str(number))
-        return found
+        return experiment
 
     def as_json(self, experiment: StoredExperiment) -> dict[str, Any]:
         """An experiment as in MLflow's responses."""
@@ -361,8 +368,8 @@ def _not_active(experiment_id: str) -> MlflowError:
     )
 
 
-def _taken(name: str, known: StoredExperiment) -> MlflowError:
-    state = "" if known.deleted_ms is None else " in deleted state. You can restore the experiment, or"
+def _taken(name: str, experiment: StoredExperiment) -> MlflowError:
+    state = "" if experiment.deleted_ms is None else " in deleted state. You can restore the experiment, or"
     more = " permanently delete the experiment to create a new one." if state else "."
     return MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={name}) already exists{state}{more}")
 

@@ -85,12 +85,12 @@ def sent_params(sent: SentMessage) -> dict[str, str]:
     Raises:
         MlflowError: one has several values.
     """
-    found: dict[str, str] = {}
+    params: dict[str, str] = {}
     for param in sent.objects("params"):
         key, value = checked_param(param.get("key"), param.get("value"))
-        if found.setdefault(key, value) != value:
+        if params.setdefault(key, value) != value:
             raise invalid(f"Duplicate parameter keys have been submitted: [{key!r}]")
-    return found
+    return params
 
 
 def check_counts(metrics: int, params: int, tags: int) -> None:

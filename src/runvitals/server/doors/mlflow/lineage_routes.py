@@ -38,8 +38,8 @@ router: Final = mlflow_router()
 @router.post("/runs/log-inputs", dependencies=[needs("filtered run:create")])
 def log_inputs(request: Request, sent: TheMessage) -> Response:
     run_id = _run_id(sent)
-    datasets = [_dataset_input(SentMessage(one)) for one in sent.objects("datasets")]
-    models = [{"model_id": _model_id(SentMessage(one))} for one in sent.objects("models")]
+    datasets = [_dataset_input(SentMessage(dataset)) for dataset in sent.objects("datasets")]
+    models = [{"model_id": _model_id(SentMessage(model))} for model in sent.objects("models")]
     return _added(request, run_id, Lineage(datasets=datasets, models=models))
 
 
@@ -47,8 +47,8 @@ def log_inputs(request: Request, sent: TheMessage) -> Response:
 def log_outputs(request: Request, sent: TheMessage) -> Response:
     run_id = _run_id(sent)
     outputs = [
-        {"model_id": _model_id(SentMessage(one)), "step": integer("step", one.get("step")) or 0}
-        for one in sent.objects("models")
+        {"model_id": _model_id(SentMessage(model)), "step": integer("step", model.get("step")) or 0}
+        for model in sent.objects("models")
     ]
     return _added(request, run_id, Lineage(outputs=outputs))
 
@@ -93,14 +93,16 @@ def search_datasets(request: Request, sent: TheMessage, experiments: TheExperime
         raise invalid("SearchDatasets request must specify at least one experiment_id.")
     if len(ids) > _MAX_EXPERIMENTS:
         raise invalid(f"SearchDatasets request cannot specify more than {_MAX_EXPERIMENTS} experiment_ids")
-    found = {one.id: experiments.id_of(one) for one in map(experiments.find, ids)}
-    lineages = access_of(request).metadata_store.run_lineage.of_projects(found, _MAX_SUMMARIES)
+    id_by_project = {
+        experiment.id: experiments.id_of(experiment) for experiment in map(experiments.find, ids)
+    }
+    lineages = access_of(request).metadata_store.run_lineage.of_projects(id_by_project, _MAX_SUMMARIES)
     summaries: dict[tuple[str, str, str, str], None] = {}
     for project_id, lineage in lineages:
         for used in lineage.datasets:
             context = next((tag["value"] for tag in used["tags"] if tag["key"] == DATASET_CONTEXT), "")
             dataset = used["dataset"]
-            summaries[found[project_id], dataset["name"], dataset["digest"], context] = None
+            summaries[id_by_project[project_id], dataset["name"], dataset["digest"], context] = None
     names = ("experiment_id", "name", "digest", "context")
     shown = [dict(zip(names, summary, strict=True)) for summary in list(summaries)[:_MAX_SUMMARIES]]
     return answer({"dataset_summaries": shown})

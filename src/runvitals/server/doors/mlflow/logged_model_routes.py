@@ -53,10 +53,10 @@ def search(sent: TheMessage, models: TheLoggedModels) -> Response:
     ids = sent.texts("experiment_ids")
     if not 0 < len(ids) <= MAX_EXPERIMENTS:
         raise invalid(f"experiment_ids: expected 1 to {MAX_EXPERIMENTS} experiments")
-    wanted = ModelSearch.of(sent)
+    model_search = ModelSearch.of(sent)
     most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)
-    projects = [models.experiments.find(one).id for one in ids]
-    page, following = page_of(wanted.find(models, projects), sent.text("page_token"), most)
+    projects = [models.experiments.find(experiment_id).id for experiment_id in ids]
+    page, following = page_of(model_search.find(models, projects), sent.text("page_token"), most)
     more = {} if following is None else {"next_page_token": following}
     return answer({"models": models.with_metrics(page), **more})
 
@@ -112,6 +112,6 @@ def delete_tag(model_id: ModelId, key: str, models: TheLoggedModels) -> Response
 @router.post("/logged-models/{model_id}/params", dependencies=CHANGES)
 def log_params(model_id: ModelId, sent: TheMessage, models: TheLoggedModels) -> Response:
     model = models.find(model_id, Action.ARTIFACT_UPDATE)
-    params = dict(checked_param(one.get("key"), one.get("value")) for one in sent.objects("params"))
+    params = dict(checked_param(param.get("key"), param.get("value")) for param in sent.objects("params"))
     models.table.change(model.uid, models.now_ms, params=params)
     return answer({})

@@ -44,7 +44,7 @@ def in_messages(run_uid: str, metrics: Sequence[Mapping[str, Any]]) -> list[Mode
     Raises:
         MlflowError: 400.
     """
-    found = []
+    of_models = []
     for sent in metrics:
         message = SentMessage(dict(sent))
         model = message.text("model_id", most=_MAX_ID)
@@ -57,8 +57,8 @@ def in_messages(run_uid: str, metrics: Sequence[Mapping[str, Any]]) -> list[Mode
             raise invalid(
                 f"Metric '{key[:MAX_SHOWN]}': both dataset_name and dataset_digest must be provided if one is"
             )
-        found.append(ModelMetric(model, run_uid, key, value, timestamp, step, name, digest))
-    return found
+        of_models.append(ModelMetric(model, run_uid, key, value, timestamp, step, name, digest))
+    return of_models
 
 
 async def check(request: Request, metrics: Sequence[ModelMetric]) -> None:

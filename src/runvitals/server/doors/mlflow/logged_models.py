@@ -135,7 +135,7 @@ class LoggedModels:
 
 
 def _metric_json(metric: ModelMetric) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    message: dict[str, Any] = {
         "key": metric.key,
         "value": json_number(metric.value),
         "timestamp": metric.timestamp,
@@ -144,17 +144,17 @@ def _metric_json(metric: ModelMetric) -> dict[str, Any]:
         "run_id": metric.run_uid,
     }
     if metric.dataset_name:
-        found |= {"dataset_name": metric.dataset_name, "dataset_digest": metric.dataset_digest}
-    return found
+        message |= {"dataset_name": metric.dataset_name, "dataset_digest": metric.dataset_digest}
+    return message
 
 
 def _versions(noted: str) -> list[Any]:
     """The versions in a tag; none if somebody wrote something else into it."""
     try:
-        found = msgspec.json.decode(noted, type=list[Any])
+        versions = msgspec.json.decode(noted, type=list[Any])
     except (msgspec.MsgspecError, RecursionError):
         return []
-    return found[-_MAX_VERSIONS:]
+    return versions[-_MAX_VERSIONS:]
 
 
 def checked_name(name: str) -> str:

@@ -123,9 +123,9 @@ async def history(sent: TheMessage, runs: TheRuns, request: Request) -> Response
     first = offset(sent.text("page_token"))
     number = await existing(runs, run_id_of(sent))
     most = MAX_HISTORY if most is None else min(most, PAGE)
-    found, end = await RunReads(request).history_page(number, name, first, most)
-    more = {"next_page_token": token(end)} if end < len(found.values) else {}
-    return await _answer(request, name, [_Chosen(found, range(min(first, end), end))], more)
+    values, end = await RunReads(request).history_page(number, name, first, most)
+    more = {"next_page_token": token(end)} if end < len(values.values) else {}
+    return await _answer(request, name, [_Chosen(values, range(min(first, end), end))], more)
 
 
 @router.get("/metrics/get-history-bulk", dependencies=READS)
@@ -137,13 +137,13 @@ async def history_bulk(sent: TheMessage, runs: TheRuns, request: Request) -> Res
     if not name:
         raise invalid("GetMetricHistoryBulk request must specify a metric_key.")
     most = min(sent.integer("max_results") or MAX_BULK, MAX_BULK)
-    found: list[_Chosen] = []
+    chosen: list[_Chosen] = []
     for run_id in ids:
         values = await RunReads(request).history(await existing(runs, run_id), name)
         end = min(len(values.values), most)
-        found.append(_Chosen(values, range(end), run_id))
+        chosen.append(_Chosen(values, range(end), run_id))
         most -= end
-    return await _answer(request, name, found)
+    return await _answer(request, name, chosen)
 
 
 @router.get("/metrics/get-history-bulk-interval", dependencies=READS)
@@ -168,11 +168,11 @@ async def history_intervals(sent: TheMessage, runs: TheRuns, request: Request) -
         raise invalid("If either start step or end step are specified, both must be specified.")
     if start is not None and end is not None and start > end:
         raise invalid(f"end_step must be greater than start_step. Found start_step={start}, end_step={end}.")
-    found: list[_Chosen] = []
+    chosen: list[_Chosen] = []
     for run_id in ids:
         values = await RunReads(request).history(await existing(runs, run_id), name)
-        found.append(_Chosen(values, values.spaced(most, start, end), run_id))
-    return await _answer(request, name, found)
+        chosen.append(_Chosen(values, values.spaced(most, start, end), run_id))
+    return await _answer(request, name, chosen)
 
 
 class _Chosen(NamedTuple):
@@ -184,14 +184,14 @@ class _Chosen(NamedTuple):
 
 
 async def _answer(
-    request: Request, name: str, found: Sequence[_Chosen], more: Mapping[str, str] | None = None
+    request: Request, name: str, chosen: Sequence[_Chosen], more: Mapping[str, str] | None = None
 ) -> Response:
     """A response with values of a metric. It is put together in a thread: 25,000 take 0.1 s."""
 
     def put_together() -> bytes:
         metrics: list[dict[str, Any]] = []
-        for values, places, run_id in found:
-            some = points_json(name, values, places)
+        for values, indices, run_id in chosen:
+            some = points_json(name, values, indices)
             metrics += some if run_id is None else [{**point, "run_id": run_id} for point in some]
         return encode({"metrics": metrics, **(more or {})})
 

@@ -180,28 +180,28 @@ _Pair = tuple[RegisteredModel, ModelVersion]
 
 @router.get("/model-versions/search", dependencies=READS)
 def search(sent: TheMessage, registry: TheRegistry) -> Response:
-    wanted, prompts = without_prompt_tag(parse_filter(sent.text("filter"), _ATTRIBUTES))
+    comparisons, prompts = without_prompt_tag(parse_filter(sent.text("filter"), _ATTRIBUTES))
     order = parse_order(sent.texts("order_by"), _ATTRIBUTES)
     most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)
-    names = [one for one in wanted if one.kind == "attribute" and one.key == "name"]
-    found: list[_Pair] = [
+    names = [part for part in comparisons if part.kind == "attribute" and part.key == "name"]
+    pairs: list[_Pair] = [
         (model, version)
         for model in registry.models()
         if all(comparison.holds(model.name) for comparison in names)
         for version in registry.table.versions(model.id)
         if (version.tags.get(PROMPT_TAG) == "true") == prompts
-        and all(comparison.holds(_value((model, version), comparison)) for comparison in wanted)
+        and all(comparison.holds(_value((model, version), comparison)) for comparison in comparisons)
     ]
-    _sort(found, order)
-    page, following = page_of(found, sent.text("page_token"), most)
+    _sort(pairs, order)
+    page, following = page_of(pairs, sent.text("page_token"), most)
     more = {} if following is None else {"next_page_token": following}
     return answer({"model_versions": [version_json(*pair) for pair in page], **more})
 
 
-def _sort(found: list[_Pair], order: list[OrderBy]) -> None:
+def _sort(pairs: list[_Pair], order: list[OrderBy]) -> None:
     """Those that changed last first, unless an order says otherwise."""
     changed = 0 if order else -1
-    found.sort(key=lambda pair: (changed * pair[1].changed_ms, pair[0].name, -pair[1].version))
+    pairs.sort(key=lambda pair: (changed * pair[1].changed_ms, pair[0].name, -pair[1].version))
     for part in reversed(order):
         if part.kind != "attribute":
             raise invalid(f"Invalid order_by entity: {part.kind}")
@@ -209,14 +209,14 @@ def _sort(found: list[_Pair], order: list[OrderBy]) -> None:
         def key(pair: _Pair, part: OrderBy = part) -> Any:
             return _value(pair, part) or ""
 
-        found.sort(key=key, reverse=not part.ascending)
+        pairs.sort(key=key, reverse=not part.ascending)
 
 
-def _value(pair: _Pair, wanted: Comparison | OrderBy) -> Value | None:
+def _value(pair: _Pair, comparison: Comparison | OrderBy) -> Value | None:
     model, version = pair
-    if wanted.kind == "tag":
-        return version.tags.get(wanted.key)
-    known: dict[str, Value | None] = {
+    if comparison.kind == "tag":
+        return version.tags.get(comparison.key)
+    attributes: dict[str, Value | None] = {
         "name": model.name,
         "run_id": version.run_uid,
         "source_path": version.source,
@@ -224,4 +224,4 @@ def _value(pair: _Pair, wanted: Comparison | OrderBy) -> Value | None:
         "creation_timestamp": version.created_ms,
         "last_updated_timestamp": version.changed_ms,
     }
-    return known[wanted.key]
+    return attributes[comparison.key]

@@ -146,12 +146,12 @@ def complete(request: Request, path: str, sent: TheMessage) -> Response:
     """Join the parts. The file is on the disk when this is answered. The same request can be sent again."""
     place = _place(request, path, sent)
     key = _key(sent.required("upload_id", most=100), place)
-    wanted = _wanted(sent)
+    etags = _wanted(sent)
     files = server_files(request).files
     if files.parts.is_finished(key, place.run_id):
         return answer({})
     try:
-        size = files.parts.sizes(key, place.run_id, wanted)
+        size = files.parts.sizes(key, place.run_id, etags)
     except UnknownUpload as error:
         raise MlflowError(RESOURCE_DOES_NOT_EXIST, str(error)) from None
     except ValueError as error:
@@ -159,7 +159,7 @@ def complete(request: Request, path: str, sent: TheMessage) -> Response:
     joined_path = files.begin(size, place.run_id)
     try:
         with files.space.writing():
-            joined = files.parts.join(key, place.run_id, list(wanted), joined_path)
+            joined = files.parts.join(key, place.run_id, list(etags), joined_path)
             files.keep(joined_path, joined.sha256, joined.size, lambda file: note_file(request, place, file))
     finally:
         files.end(joined_path)
@@ -172,14 +172,14 @@ def _wanted(sent: SentMessage) -> dict[int, str]:
     parts = sent.objects("parts")
     if not 1 <= len(parts) <= MAX_PARTS:
         raise invalid(f"Invalid value for parameter 'parts': expected 1 to {MAX_PARTS:,} parts")
-    found: dict[int, str] = {}
+    etags: dict[int, str] = {}
     for part in parts:
         message = SentMessage(part)
         number = message.integer("part_number")
-        if number is None or number <= max(found, default=0):
+        if number is None or number <= max(etags, default=0):
             raise invalid("Invalid value for parameter 'parts': expected part numbers in ascending order")
-        found[number] = message.required("etag", most=100).strip('"')
-    return found
+        etags[number] = message.required("etag", most=100).strip('"')
+    return etags
 
 
 @router.post("/abort/{path:path}", dependencies=WRITES)

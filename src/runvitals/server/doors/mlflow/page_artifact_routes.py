@@ -85,14 +85,14 @@ async def upload(request: Request) -> Response:
     def place() -> ArtifactPlace:
         return place_for_writing(request, f"{run_folder(request, uid, Action.RUN_CREATE)}/{path}")
 
-    found = await run_in_threadpool(place)
+    target = await run_in_threadpool(place)
     files = server_files(request).files
 
     def keep(incoming: Incoming) -> None:
         if not incoming.size:
             raise invalid("Request must specify data.")
         files.keep(
-            incoming.path, incoming.sha256, incoming.size, lambda file: note_file(request, found, file)
+            incoming.path, incoming.sha256, incoming.size, lambda file: note_file(request, target, file)
         )
 
     try:

@@ -43,10 +43,10 @@ def to_text(value: Any) -> str:
 
 def params_of(config: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """The parameters in a configuration, nested ones with dotted names."""
-    found: dict[str, str] = {}
+    params: dict[str, str] = {}
     for name, value in config.items():
         if isinstance(value, Mapping) and value:
-            found.update(params_of(value, f"{prefix}{name}."))
+            params.update(params_of(value, f"{prefix}{name}."))
         else:
-            found[f"{prefix}{name}"] = to_text(value)
-    return found
+            params[f"{prefix}{name}"] = to_text(value)
+    return params

@@ -83,15 +83,15 @@ def delete(sent: TheMessage, registry: TheRegistry) -> Response:
 @router.get("/registered-models/list", dependencies=READS)
 @router.get("/registered-models/search", dependencies=READS)
 def search(sent: TheMessage, registry: TheRegistry) -> Response:
-    wanted = parse_filter(sent.text("filter"), ATTRIBUTES)
+    comparisons = parse_filter(sent.text("filter"), ATTRIBUTES)
     order = parse_order(sent.texts("order_by"), ATTRIBUTES)
     most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)
-    wanted, prompts = without_prompt_tag(wanted)
-    found = [
+    comparisons, prompts = without_prompt_tag(comparisons)
+    models = [
         model
         for model in registry.models()
         if (model.tags.get(PROMPT_TAG) == "true") == prompts
-        and all(comparison.holds(_value(model, comparison)) for comparison in wanted)
+        and all(comparison.holds(_value(model, comparison)) for comparison in comparisons)
     ]
     for part in reversed(order):
         if part.kind != "attribute":
@@ -100,28 +100,33 @@ def search(sent: TheMessage, registry: TheRegistry) -> Response:
         def key(model: RegisteredModel, part: OrderBy = part) -> Any:
             return _value(model, part)
 
-        found.sort(key=key, reverse=not part.ascending)
-    page, following = page_of(found, sent.text("page_token"), most)
+        models.sort(key=key, reverse=not part.ascending)
+    page, following = page_of(models, sent.text("page_token"), most)
     more = {} if following is None else {"next_page_token": following}
     return answer({"registered_models": [registry.as_json(model) for model in page], **more})
 
 
-def _value(model: RegisteredModel, wanted: Comparison | OrderBy) -> Value | None:
-    if wanted.kind == "tag":
-        return model.tags.get(wanted.key)
-    known: dict[str, Value] = {
+def _value(model: RegisteredModel, comparison: Comparison | OrderBy) -> Value | None:
+    if comparison.kind == "tag":
+        return model.tags.get(comparison.key)
+    attributes: dict[str, Value] = {
         "name": model.name,
         "creation_timestamp": model.created_ms,
         "last_updated_timestamp": model.changed_ms,
     }
-    return known[wanted.key]
+    return attributes[comparison.key]
 
 
-def without_prompt_tag(wanted: list[Comparison]) -> tuple[list[Comparison], bool]:
+def without_prompt_tag(comparisons: list[Comparison]) -> tuple[list[Comparison], bool]:
     """The other comparisons of a filter, and whether it asks for prompts instead of models."""
-    asked = [one for one in wanted if one.kind == "tag" and one.key == PROMPT_TAG]
-    prompts = any((one.operator, one.value) in (("=", "true"), ("!=", "false")) for one in asked)
-    return [one for one in wanted if one not in asked], prompts
+    prompt_tags = [
+        comparison for comparison in comparisons if comparison.kind == "tag" and comparison.key == PROMPT_TAG
+    ]
+    prompts = any(
+        (comparison.operator, comparison.value) in (("=", "true"), ("!=", "false"))
+        for comparison in prompt_tags
+    )
+    return [comparison for comparison in comparisons if comparison not in prompt_tags], prompts
 
 
 @router.post("/registered-models/get-latest-versions", dependencies=READS)
@@ -130,8 +135,8 @@ def latest_versions(sent: TheMessage, registry: TheRegistry) -> Response:
     model = registry.find(sent.required("name"))
     stages = [checked_stage(stage) for stage in sent.texts("stages")] or list(STAGES)
     newest = {version.stage: version for version in registry.table.versions(model.id)}
-    found = [version_json(model, newest[stage]) for stage in stages if stage in newest]
-    return answer({"model_versions": found})
+    versions = [version_json(model, newest[stage]) for stage in stages if stage in newest]
+    return answer({"model_versions": versions})
 
 
 def checked_stage(stage: str) -> str:
@@ -140,9 +145,9 @@ def checked_stage(stage: str) -> str:
     Raises:
         MlflowError: there is no such stage.
     """
-    for known in STAGES:
-        if stage.lower() == known.lower():
-            return known
+    for stage_name in STAGES:
+        if stage.lower() == stage_name.lower():
+            return stage_name
     raise invalid(f"Invalid Model Version stage: {stage[:60]}. Value must be one of {', '.join(STAGES)}.")
 
 

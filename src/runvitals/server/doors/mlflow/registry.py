@@ -107,13 +107,13 @@ class ModelRegistry:
 
         One of the own registry hides those of its name in others, as `find` does.
         """
-        found = [
+        models = [
             model
             for entity_id in self._registries(Action.REGISTRY_READ)
             for model in self.table.of_entity(entity_id)
         ]
-        own = {model.name for model in found if model.entity_id == self.home}
-        shown = [model for model in found if model.entity_id == self.home or model.name not in own]
+        own = {model.name for model in models if model.entity_id == self.home}
+        shown = [model for model in models if model.entity_id == self.home or model.name not in own]
         return sorted(shown, key=lambda model: model.name)
 
     def find(self, name: str, action: Action = Action.REGISTRY_READ) -> RegisteredModel:
@@ -127,10 +127,10 @@ class ModelRegistry:
         """
         checked_model_name(name)
         by_entity = {model.entity_id: model for model in self.table.named(name)}
-        found = [by_entity[entity_id] for entity_id in self._registries(action) if entity_id in by_entity]
-        if found and (found[0].entity_id == self.home or len(found) == 1):
-            return found[0]
-        if found:
+        models = [by_entity[entity_id] for entity_id in self._registries(action) if entity_id in by_entity]
+        if models and (models[0].entity_id == self.home or len(models) == 1):
+            return models[0]
+        if models:
             raise invalid(f"several of your teams have a model {name!r}: make one of them your default team")
         if action not in _IN_OWN_SPACE and by_entity.keys() & set(self._registries(Action.REGISTRY_READ)):
             raise HTTPException(403, f"{name}: only models of your default team or own space can be changed")

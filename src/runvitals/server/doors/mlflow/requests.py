@@ -117,21 +117,21 @@ class SentMessage:
 
     def objects(self, name: str) -> list[dict[str, Any]]:
         """A list of objects; empty if it was not sent."""
-        found = self._list(name)
-        for value in found:
+        items = self._list(name)
+        for value in items:
             if not isinstance(value, dict):
                 raise wrong_type(name, value, "a list of objects")
-        return found
+        return items
 
     def texts(self, name: str) -> list[str]:
         """A list of texts or numbers; empty if it was not sent."""
         if self._query is not None:
             return self._query.getlist(name)
-        found = self._list(name)
-        for value in found:
+        items = self._list(name)
+        for value in items:
             if not isinstance(value, (str, int)) or isinstance(value, bool):
                 raise wrong_type(name, value, "a list of strings")
-        return [str(value) for value in found]
+        return [str(value) for value in items]
 
     def _list(self, name: str) -> list[Any]:
         value = self.values.get(name)

@@ -73,10 +73,10 @@ class RowTimes:
         """The times of the known rows with this timestamp and step, in the order of their repeats."""
         self._index_appended()
         base = self._base(timestamp, oldest_ms, newest_ms)
-        found = self._load(base).times_of(timestamp, step).tolist() if base <= self._floor else []
-        while (timestamp, step, len(found)) in self._times:
-            found.append(self._times[timestamp, step, len(found)])
-        return found
+        times = self._load(base).times_of(timestamp, step).tolist() if base <= self._floor else []
+        while (timestamp, step, len(times)) in self._times:
+            times.append(self._times[timestamp, step, len(times)])
+        return times
 
     def assign(
         self, timestamps: Integers, steps: Integers, repeats: Integers, oldest_ms: int, newest_ms: int
@@ -90,30 +90,30 @@ class RowTimes:
             return self._append(timestamps, steps, repeats)
         self._index_appended()
         times = self._times
-        found = [
+        assigned = [
             times[row] if row in times else self._assign(row, self._base(row[0], oldest_ms, newest_ms))
             for row in zip(timestamps.tolist(), steps.tolist(), repeats.tolist(), strict=True)
         ]
         if len(times) > KEPT:
             self._forget()
-        return np.array(found, np.int64)
+        return np.array(assigned, np.int64)
 
     def _append(self, timestamps: Integers, steps: Integers, repeats: Integers) -> Integers:
         """Assign times to rows that are later than those known: the next free one to each."""
         if not len(timestamps):
             return timestamps
-        places = np.arange(len(timestamps))
-        found: Integers = np.maximum.accumulate(timestamps - places) + places
-        self._newest = int(found[-1])
-        self._appended.append((found, timestamps, steps, repeats))
-        self._appended_rows += len(found)
+        offsets = np.arange(len(timestamps))
+        times: Integers = np.maximum.accumulate(timestamps - offsets) + offsets
+        self._newest = int(times[-1])
+        self._appended.append((times, timestamps, steps, repeats))
+        self._appended_rows += len(times)
         while self._appended_rows > KEPT and len(self._appended) > 1:
             oldest = self._appended.popleft()
             self._appended_rows -= len(oldest[0])
             self._times, self._after = {}, {}  # earlier still
             self._floor = int(oldest[0][-1])
             self._loaded, self._loaded_from = None, self._floor + 1
-        return found
+        return times
 
     def _index_appended(self) -> None:
         """Prepare appended rows to be looked up one by one."""
@@ -197,5 +197,5 @@ class _SortedRows:
 
     def has(self, t: int) -> bool:
         """Whether a row is stored at a time."""
-        place = int(np.searchsorted(self._all, t))
-        return place < len(self._all) and int(self._all[place]) == t
+        index = int(np.searchsorted(self._all, t))
+        return index < len(self._all) and int(self._all[index]) == t

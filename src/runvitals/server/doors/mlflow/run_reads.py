@@ -91,5 +91,5 @@ class RunReads:
 
 
 def _latest(view: RunView) -> list[HistoryPoint]:
-    found = (latest_point(name, history) for name, history in all_history(view).items())
-    return [point for point in found if point is not None]
+    points = (latest_point(name, history) for name, history in all_history(view).items())
+    return [point for point in points if point is not None]

@@ -59,9 +59,11 @@ async def create(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     experiment_id = sent.identifier("experiment_id") or "0"
     start_time = sent.integer("start_time")
     user_id = sent.text("user_id", most=256) or tags.get("mlflow.user", "")
-    found = await anyio.to_thread.run_sync(runs.experiments.for_new_run, experiment_id)
+    experiment = await anyio.to_thread.run_sync(runs.experiments.for_new_run, experiment_id)
     checked_tag(NAME_TAG, name)
-    uid = await RunWrites(request).create((found.entity, found.project), user_id, name, start_time, tags)
+    uid = await RunWrites(request).create(
+        (experiment.entity, experiment.project), user_id, name, start_time, tags
+    )
     run = await anyio.to_thread.run_sync(runs.find_own, uid)
     return answer({"run": run.as_json(())})
 
@@ -168,10 +170,10 @@ def _model(text: str) -> dict[str, Any]:
 
 def _models(history: str) -> list[Any]:
     try:
-        known = json_values.decoded(history) if history else []
+        models = json_values.decoded(history) if history else []
     except ValueError:  # somebody has set the tag to something else
         return []
-    return known if isinstance(known, list) else []
+    return models if isinstance(models, list) else []
 
 
 @router.post("/runs/search", dependencies=READS)
@@ -186,7 +188,7 @@ async def search(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
         raise invalid(
             f"Invalid value {most} for parameter 'max_results' supplied. It must be at most {MAX_PAGE}"
         )
-    wanted = parse_filter(sent.text("filter"), RUN_ATTRIBUTES)
+    comparisons = parse_filter(sent.text("filter"), RUN_ATTRIBUTES)
     order = parse_order(sent.texts("order_by"), RUN_ATTRIBUTES)
     ids = sent.texts("experiment_ids")
     projects = await anyio.to_thread.run_sync(runs.experiments.numbers, ids)
@@ -195,10 +197,10 @@ async def search(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     searcher = RunSearcher(
         access.metadata_store, runs, access.clock(), RunReads(request).latest, door.workers
     )
-    wanted_runs = RunSearch(projects, wanted, order, _VIEWS[view], most, sent.text("page_token"))
-    found = await searcher.search(wanted_runs)
-    more = {} if found.next_token is None else {"next_page_token": found.next_token}
-    return answer({"runs": [run.as_json(metrics) for run, metrics in found.runs], **more})
+    wanted_runs = RunSearch(projects, comparisons, order, _VIEWS[view], most, sent.text("page_token"))
+    page = await searcher.search(wanted_runs)
+    more = {} if page.next_token is None else {"next_page_token": page.next_token}
+    return answer({"runs": [run.as_json(metrics) for run, metrics in page.runs], **more})
 
 
 async def existing(runs: Runs, run_id: str) -> int:

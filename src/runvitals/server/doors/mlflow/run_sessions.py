@@ -102,8 +102,8 @@ class RunSession:
     def interval_s(self, host: str) -> float:
         """How long a host is normally silent at most. All requests count for `HOST`."""
         of_host = self.system.values() if host == HOST else [self.system[host]] if host in self.system else []
-        known = [interval.seconds for interval in of_host if interval.is_known]
-        return max(known, default=INTERVAL_S)
+        seconds = [interval.seconds for interval in of_host if interval.is_known]
+        return max(seconds, default=INTERVAL_S)
 
     def note_system(self, host: str, time_ms: int) -> None:
         """Note that system metrics of a host have arrived. `time_ms`: the newest one."""
@@ -159,7 +159,7 @@ class RunSession:
                 self.latest[point.key] = point
 
 
-def new_session(uid: str, place: tuple[str | None, str], started_ms: int) -> RunSession:
+def new_session(uid: str, project: tuple[str | None, str], started_ms: int) -> RunSession:
     """A run that is about to be created. `place`: the names of its entity and project."""
 
     def read(t0_ms: int, t1_ms: int) -> StoredRows:
@@ -169,7 +169,7 @@ def new_session(uid: str, place: tuple[str | None, str], started_ms: int) -> Run
         return {}
 
     times = RowTimes(read, -1, started_ms)
-    return RunSession(0, uid, *place, started_ms, started_ms, times, read_values)
+    return RunSession(0, uid, *project, started_ms, started_ms, times, read_values)
 
 
 class RunSessions:
@@ -199,9 +199,9 @@ class RunSessions:
 
     def get(self, number: int, now_ms: int) -> RunSession | None:
         """The session of a run by its number; None if there is no such run. Reads the database."""
-        found = self._sessions.get(number)
-        if found is not None:
-            return found
+        remembered = self._sessions.get(number)
+        if remembered is not None:
+            return remembered
         row = self._metadata_store.runs.get([number], now_ms).get(number)
         if row is None:
             return None
@@ -234,7 +234,7 @@ class RunSessions:
 
     def _lane(self, number: int, writer: str) -> int | None:
         writers = self._metadata_store.writers.of_runs([number])[number]
-        return next((one.lane_id for one in writers if one.name == writer), None)
+        return next((registered.lane_id for registered in writers if registered.name == writer), None)
 
     def _values_of(
         self, number: int, writer: str, names: Sequence[str], t0_ms: int, t1_ms: int
@@ -245,8 +245,8 @@ class RunSessions:
         if lane is None or not name_of:
             return {}
         return {
-            name_of[one.metric]: dict(zip(one.t.tolist(), one.values.tolist(), strict=True))
-            for one in self._store.read([lane], list(name_of), t0_ms, t1_ms).series
+            name_of[series.metric]: dict(zip(series.t.tolist(), series.values.tolist(), strict=True))
+            for series in self._store.read([lane], list(name_of), t0_ms, t1_ms).series
         }
 
     def _rows_of(self, number: int, writer: str) -> tuple[Callable[[int, int], StoredRows], int]:
@@ -257,14 +257,14 @@ class RunSessions:
             ids = self._metadata_store.metrics.find([STEP, TRUE_TIME])
             if lane is None or STEP not in ids:
                 return _NO_ROWS
-            found = {
-                one.metric: one
-                for one in self._store.read([lane], list(ids.values()), max(0, t0_ms), t1_ms).series
+            series_by_key = {
+                series.metric: series
+                for series in self._store.read([lane], list(ids.values()), max(0, t0_ms), t1_ms).series
             }
-            rows = found.get(ids[STEP])
+            rows = series_by_key.get(ids[STEP])
             if rows is None:
                 return _NO_ROWS
-            moved = found.get(ids.get(TRUE_TIME, -1))
+            moved = series_by_key.get(ids.get(TRUE_TIME, -1))
             timestamps = true_times(rows.t, None if moved is None else (moved.t, moved.values))
             return StoredRows(rows.t, timestamps, rows.values)
 

@@ -201,15 +201,15 @@ class RunWrites:
             MlflowError: it has another value for one.
         """
         sections = self._access.metadata_store.sections.read([session.number], ["config"])
-        known = params_of(sections[session.number].shared.get("config", {}))
+        stored = params_of(sections[session.number].shared.get("config", {}))
         for key, text in params.items():
-            if known.get(key, text) != text:
+            if stored.get(key, text) != text:
                 raise invalid(
                     f"Changing param values is not allowed. Param with key='{key[:MAX_SHOWN]}' was already "
-                    f"logged with value='{known[key][:MAX_SHOWN]}' for run ID='{session.uid}'. "
+                    f"logged with value='{stored[key][:MAX_SHOWN]}' for run ID='{session.uid}'. "
                     f"Attempted logging new value '{text[:MAX_SHOWN]}'."
                 )
-        return {key: text for key, text in params.items() if key not in known}
+        return {key: text for key, text in params.items() if key not in stored}
 
     # Metrics
 
@@ -303,7 +303,9 @@ class RunWrites:
     def _monitors(self, session: RunSession) -> list[str]:
         """The writers that decide about the state of a run: one for each host."""
         writers = self._access.metadata_store.writers.of_runs([session.number])[session.number]
-        newest = {one.host: one.name for one in writers if one.role == MONITOR and one.ending is None}
+        newest = {
+            writer.host: writer.name for writer in writers if writer.role == MONITOR and writer.ending is None
+        }
         return sorted({session.writer(MONITOR), *newest.values()})
 
     async def set_tags(self, session: RunSession, tags: Mapping[str, str]) -> None:
@@ -318,15 +320,15 @@ class RunWrites:
 
 def tag_sections(tags: Mapping[str, str]) -> dict[str, Any]:
     """The sections that keep tags: those that mean a name or notes set ours, too."""
-    found: dict[str, Any] = {TAGS: dict(tags)}
+    sections: dict[str, Any] = {TAGS: dict(tags)}
     about = {}
     if tags.get(NAME_TAG):
         about["name"] = tags[NAME_TAG]
     if NOTE_TAG in tags:
         about["notes"] = tags[NOTE_TAG]
     if about:
-        found["run"] = about
-    return found
+        sections["run"] = about
+    return sections
 
 
 @lru_cache(maxsize=10_000)

@@ -57,20 +57,20 @@ class TrackedRun:
     @property
     def status(self) -> str:
         """The status that the client set; for other runs, that of our state."""
-        known = self.facts.get("status")
-        return known if isinstance(known, str) else _OF_STATE[self.row.state]
+        status = self.facts.get("status")
+        return status if isinstance(status, str) else _OF_STATE[self.row.state]
 
     @property
     def end_time(self) -> int | None:
         if self.status in _ACTIVE_STATUSES:
             return None
-        known = self.facts.get("end_time")
-        return known if isinstance(known, int) else self.row.ended_ms
+        end_time = self.facts.get("end_time")
+        return end_time if isinstance(end_time, int) else self.row.ended_ms
 
     @property
     def start_time(self) -> int:
-        known = self.facts.get("start_time")
-        return known if isinstance(known, int) else self.row.started_ms
+        start_time = self.facts.get("start_time")
+        return start_time if isinstance(start_time, int) else self.row.started_ms
 
     @property
     def user_id(self) -> str:
@@ -79,16 +79,16 @@ class TrackedRun:
 
     @property
     def artifact_uri(self) -> str:
-        known = self.experiment.artifact_location or f"mlflow-artifacts:/{self.experiment_id}"
-        return f"{known.rstrip('/')}/{self.row.uid}/artifacts"
+        location = self.experiment.artifact_location or f"mlflow-artifacts:/{self.experiment_id}"
+        return f"{location.rstrip('/')}/{self.row.uid}/artifacts"
 
     def attribute(self, name: str) -> str | int | None:
         """An attribute of the search language."""
         value = {"run_id": self.row.uid, "run_name": self.row.name}.get(name)
         if value is not None:
             return value
-        found: str | int | None = getattr(self, name)
-        return found
+        attribute_value: str | int | None = getattr(self, name)
+        return attribute_value
 
     def info_json(self) -> dict[str, Any]:
         info: dict[str, Any] = {
@@ -165,12 +165,12 @@ class Runs:
 
     def find(self, run_id: str, action: Action = Action.RUN_READ) -> TrackedRun:
         """A run, as `number` finds it."""
-        found = self.of_rows(
+        runs = self.of_rows(
             self._store.runs.get([self.number(run_id, action)], self._access.clock()).values()
         )
-        if not found:
+        if not runs:
             raise unknown_run(run_id)
-        return found[0]
+        return runs[0]
 
     def find_own(self, run_id: str) -> TrackedRun:
         """A run that the requester has just written to, also with a key that may only send."""
@@ -181,14 +181,16 @@ class Runs:
         listed = list(rows)
         missing = {row.project_id for row in listed} - self._known.keys()
         if missing:
-            self._known |= {one.id: one for one in self._store.mlflow_experiments.of_projects(missing)}
+            self._known |= {
+                stored.id: stored for stored in self._store.mlflow_experiments.of_projects(missing)
+            }
         sections = self._store.sections.read([row.id for row in listed], _SECTIONS)
         lineages = self._store.run_lineage.of_runs([row.id for row in listed])
-        found = []
+        runs = []
         for row in listed:
             experiment = self._known[row.project_id]
             shared = sections[row.id].shared
-            found.append(
+            runs.append(
                 TrackedRun(
                     row,
                     experiment,
@@ -199,7 +201,7 @@ class Runs:
                     lineages.get(row.id, NOTHING),
                 )
             )
-        return found
+        return runs
 
     def in_stage(self, run_id: str, deleted: bool) -> int:
         """The number of a run that the requester may delete or restore.
@@ -228,16 +230,16 @@ def not_active(run_id: str) -> MlflowError:
 
 def _tags(row: RunRow, shared: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """The tags that clients set, with our name and notes as MLflow's tags."""
-    found = {name: str(value) for name, value in shared.get(TAGS, {}).items()}
-    found[NAME_TAG] = row.name
+    tags = {name: str(value) for name, value in shared.get(TAGS, {}).items()}
+    tags[NAME_TAG] = row.name
     notes = shared.get("run", {}).get("notes")
     if notes:
-        found[NOTE_TAG] = str(notes)
+        tags[NOTE_TAG] = str(notes)
     else:
-        found.pop(NOTE_TAG, None)
+        tags.pop(NOTE_TAG, None)
     for tag in row.tags:
-        found.setdefault(tag, "")
-    return found
+        tags.setdefault(tag, "")
+    return tags
 
 
 def runs_of(request: Request) -> Runs:

@@ -107,9 +107,9 @@ class Attributes:
     default: EntityKind = "attribute"
 
     def canonical(self, name: str) -> str | None:
-        for known, aliases in (*self.texts.items(), *self.numbers.items()):
-            if name == known or name in aliases:
-                return known
+        for canonical_name, aliases in (*self.texts.items(), *self.numbers.items()):
+            if name == canonical_name or name in aliases:
+                return canonical_name
         return None
 
 
@@ -166,14 +166,14 @@ class _Parser:
         self._at = 0
 
     def comparisons(self) -> list[Comparison]:
-        found = [self._comparison()]
+        comparisons = [self._comparison()]
         while (token := self._next()) is not None:
             if token.kind != "word" or token.text.upper() != "AND":
                 raise self._error(f"Invalid clause(s) in filter string: {token.text[:60]!r}. Expected AND")
-            found.append(self._comparison())
-            if len(found) > MAX_COMPARISONS:
+            comparisons.append(self._comparison())
+            if len(comparisons) > MAX_COMPARISONS:
                 raise self._error(f"more than {MAX_COMPARISONS} comparisons")
-        return found
+        return comparisons
 
     def _next(self) -> _Token | None:
         if self._at >= len(self._text):
@@ -223,7 +223,7 @@ class _Parser:
         if not dot:
             return self._key("attribute", token.text)
         if kind is None or kind not in self._attributes.kinds:
-            valid = sorted({one for one, of in _PREFIXES.items() if of in self._attributes.kinds})
+            valid = sorted({prefix for prefix, of in _PREFIXES.items() if of in self._attributes.kinds})
             raise invalid(f"Invalid entity type '{head[:60]}'. Valid values are {valid}")
         if not rest:
             match = _AFTER_DOT.match(self._text, self._at)
@@ -240,11 +240,11 @@ class _Parser:
             )
         if kind != "attribute":
             return kind, key
-        known = self._attributes.canonical(key)
-        if known is None:
+        attribute = self._attributes.canonical(key)
+        if attribute is None:
             valid = sorted((*self._attributes.texts, *self._attributes.numbers))
             raise invalid(f"Invalid attribute key '{key[:60]}' specified. Valid keys are '{valid}'")
-        return kind, known
+        return kind, attribute
 
     def _operator(self) -> str:
         token = self._expect("operator", "word")
@@ -332,11 +332,11 @@ def _order_part(part: str, attributes: Attributes) -> OrderBy:
     if not key or any(letter in key for letter in '`"'):
         raise invalid(f"Invalid order_by clause '{part[:60]}'. Could not be parsed.")
     if kind == "attribute":
-        known = attributes.canonical(key)
-        if known is None:
+        attribute = attributes.canonical(key)
+        if attribute is None:
             valid = sorted((*attributes.texts, *attributes.numbers))
             raise invalid(f"Invalid order_by entity '{key[:60]}'. Valid values are '{valid}'")
-        key = known
+        key = attribute
     return OrderBy(kind, key, ascending)
 
 
@@ -366,10 +366,10 @@ def like(pattern: str, text: str, *, ignores_case: bool) -> bool:
     at = begin.end()
     last = others.pop()
     for part in others:
-        found = part.search(text, at)
-        if found is None:
+        match = part.search(text, at)
+        if match is None:
             return False
-        at = found.end()
+        at = match.end()
     width = len(pattern) - pattern.rindex("%") - 1
     return len(text) - width >= at and last.fullmatch(text, len(text) - width) is not None
 

@@ -44,19 +44,19 @@ def quantile(
     total = sum(buckets.values())
     if not total:
         return None
-    rank, below, found = share * total, 0, 0.0
+    rank, below, value = share * total, 0, 0.0
     for bounds, count in sorted(buckets.items()):
         low, high = _narrowed(bounds, least, greatest)
         if low == float("-inf"):
-            found = high
+            value = high
         elif high == float("inf"):
-            found = low
+            value = low
         else:
-            found = low + (high - low) * min(max((rank - below) / count, 0.0), 1.0)
+            value = low + (high - low) * min(max((rank - below) / count, 0.0), 1.0)
         below += count
         if below >= rank:
             break
-    return found
+    return value
 
 
 def _narrowed(

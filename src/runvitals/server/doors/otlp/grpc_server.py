@@ -82,13 +82,13 @@ class OtlpGrpcServer:
     def _export(self, body: bytes, context: Any) -> bytes:
         headers = {name: value for name, value in context.invocation_metadata() if name in _PASSED_ON}
         try:
-            status, retry_after, answer = self._post(body, headers)
+            status, retry_after, response = self._post(body, headers)
         except (OSError, http.client.HTTPException) as error:
             _abort(context, UNAVAILABLE, f"the server does not answer: {type(error).__name__}", "1")
         if status != 200:
-            code, message = _status(answer)
+            code, message = _status(response)
             _abort(context, code or grpc_code(status), message, retry_after)
-        return answer
+        return response
 
     def _post(self, body: bytes, headers: Mapping[str, str]) -> tuple[int, str | None, bytes]:
         """Status, Retry-After and body of the server's response."""
@@ -98,14 +98,14 @@ class OtlpGrpcServer:
             try:
                 connection.request("POST", METRICS[0], body, {"Content-Type": CONTENT_TYPE, **headers})
                 response = connection.getresponse()
-                answer = response.status, response.headers.get("Retry-After"), response.read()
+                result = response.status, response.headers.get("Retry-After"), response.read()
             except (OSError, http.client.HTTPException):
                 connection.close()
                 if kept is None:  # the server closes connections that were idle for long
                     raise
             else:
                 self._idle.append(connection)
-                return answer
+                return result
 
 
 class _Handlers(grpc.GenericRpcHandler):  # type: ignore[misc] # grpcio has no types

@@ -166,13 +166,13 @@ def exponential_buckets(
         raise malformed(f"a histogram with more than {MAX_BUCKETS} buckets")
     if not -10 <= scale <= 20:
         raise malformed(f"an exponential histogram of scale {scale}; expected -10 to 20")
-    found: dict[tuple[float, float], int] = {(0.0, 0.0): zeros} if zeros else {}
+    buckets: dict[tuple[float, float], int] = {(0.0, 0.0): zeros} if zeros else {}
     for sign, (offset, counts) in ((1.0, positive), (-1.0, negative)):
         for number, count in enumerate(counts, offset):
             if count:
                 low, high = sorted((sign * _edge(scale, number), sign * _edge(scale, number + 1)))
-                found[low, high] = count
-    return found
+                buckets[low, high] = count
+    return buckets
 
 
 def _edge(scale: int, number: int) -> float:

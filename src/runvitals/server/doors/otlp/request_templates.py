@@ -73,7 +73,7 @@ class _Template:
         if self._integers.any():
             values = np.where(self._integers, packed.view("<i8").reshape(-1), values)
         times, numbers = data[self._times].view("<u8").reshape(-1).tolist(), values.tolist()
-        found, at = [], 0
+        resources, at = [], 0
         for resource in self._resources:
             metrics = []
             for metric in resource.metrics:
@@ -82,8 +82,8 @@ class _Template:
                 points = list(zip(attributes, repeat(0), times[at:end], numbers[at:end], strict=False))
                 metrics.append(replace(metric, numbers=points))
                 at = end
-            found.append(replace(resource, metrics=metrics))
-        return found
+            resources.append(replace(resource, metrics=metrics))
+        return resources
 
 
 class RequestTemplates:
@@ -124,15 +124,15 @@ class RequestTemplates:
                 oldest = next(iter(self._templates.values()))
                 if self._count - oldest.used < _KEPT:
                     return
-        numbers = [point for one in resources for metric in one.metrics for point in metric.numbers]
+        numbers = [point for resource in resources for metric in resource.metrics for point in metric.numbers]
         if len(numbers) < _FEWEST or any(
-            metric.histograms or metric.summaries for one in resources for metric in one.metrics
+            metric.histograms or metric.summaries for resource in resources for metric in resource.metrics
         ):
             return
-        places = _places(body)
-        if places is None or len(places) != len(numbers):
+        resource_places = _places(body)
+        if resource_places is None or len(resource_places) != len(numbers):
             return
-        template = _Template(body, resources, places)
+        template = _Template(body, resources, resource_places)
         with self._lock:
             template.used = self._count
             if self._templates.pop(key, None) is not None:
@@ -162,7 +162,7 @@ def _key(body: bytes) -> _Key:
 
 def _places(body: bytes) -> list[Places] | None:
     """The places of all points; None if any is encoded in another way."""
-    found: list[Places] = []
+    resource_places: list[Places] = []
     for at, end in _nested(body, [(0, len(body))], _PATH):
         start = -1
         if at < end and body[at] == _START:
@@ -173,8 +173,8 @@ def _places(body: bytes) -> list[Places] | None:
         # Flags say that a point has no value. What looks so may be part of an attribute's value as well.
         if after < end and (body[after] != _ATTRIBUTES or body[end - 2] == _FLAGS):
             return None
-        found.append((start, at + 1, value if body[at + _FIXED] == _DOUBLE else -value))
-    return found
+        resource_places.append((start, at + 1, value if body[at + _FIXED] == _DOUBLE else -value))
+    return resource_places
 
 
 def _nested(body: bytes, places: Iterable[Place], path: Sequence[Sequence[int]]) -> Iterable[Place]:

@@ -170,15 +170,15 @@ class RememberedRun:
         """The total of a key of a host."""
         return self.host(host).totals.setdefault(key, DeltaTotal())
 
-    def add_input(self, host: str, given: Input, time_ms: int, value: float) -> DerivedMetric:
+    def add_input(self, host: str, input_: Input, time_ms: int, value: float) -> DerivedMetric:
         """Add a value of an input; returns what it is an input of."""
-        found = self._derived.get((host, given.of.name))
-        if found is None:
+        derived = self._derived.get((host, input_.of.name))
+        if derived is None:
             if len(self._derived) >= _MAX_DERIVED:
                 self._derived.clear()
-            found = self._derived[host, given.of.name] = DerivedMetric(given.of)
-        found.add(given.name, time_ms, value)
-        return found
+            derived = self._derived[host, input_.of.name] = DerivedMetric(input_.of)
+        derived.add(input_.name, time_ms, value)
+        return derived
 
     def count_series(self, attributes: Mapping[str, str]) -> None:
         """Count a new series, or resource, which counts as several if its attributes are long.
@@ -245,18 +245,20 @@ class ResourceSeries:
         """
         attributes = resource.attributes_of(encoded)
         if metric.name in (LOG, OTHER) and KEY in attributes:
-            found = NumberSeries(attributes[KEY], 1.0)
+            series = NumberSeries(attributes[KEY], 1.0)
         elif metric.name == LOG_STEP:
-            found = NumberSeries("", 1.0)
+            series = NumberSeries("", 1.0)
         else:
-            found = self._number(metric, attributes)
-        if metric.name not in (LOG, LOG_STEP) and found.key is not None:
-            self._run.add(found.key)
+            series = self._number(metric, attributes)
+        if metric.name not in (LOG, LOG_STEP) and series.key is not None:
+            self._run.add(series.key)
         self._run.count_series(attributes)
         if metric.is_delta:
-            found.total = DeltaTotal() if found.key is None else self._run.total(self.route.host, found.key)
-        self.numbers(metric)[encoded] = found
-        return found
+            series.total = (
+                DeltaTotal() if series.key is None else self._run.total(self.route.host, series.key)
+            )
+        self.numbers(metric)[encoded] = series
+        return series
 
     def new_histogram(self, metric: SentMetric, resource: Resource, encoded: Hashable) -> HistogramSeries:
         """The same of a histogram or summary."""
@@ -267,9 +269,9 @@ class ResourceSeries:
             count, total = (folded_key(f"{metric.name}.{part}", named) for part in ("count", "sum"))
             host = self.route.host
             totals = self._run.total(host, count), self._run.total(host, total)
-        found = HistogramSeries(metric.name, named, totals)
-        self.histograms(metric)[encoded] = found
-        return found
+        series = HistogramSeries(metric.name, named, totals)
+        self.histograms(metric)[encoded] = series
+        return series
 
     def key_of(self, series: HistogramSeries, part: str) -> str:
         """The key of a part of a histogram.
@@ -285,16 +287,16 @@ class ResourceSeries:
 
     def _number(self, metric: SentMetric, attributes: Mapping[str, str]) -> NumberSeries:
         if self._maps_processes or not metric.name.startswith("process."):
-            found = otel.find(
+            exported = otel.find(
                 metric.name, self._numbered(metric, attributes), metric.unit, metric.is_monotonic
             )
             exporters = (
                 None if self._is_ours else translation(metric.name, attributes, metric.unit, self._rules)
             )
-            if found is not None:
+            if exported is not None:
                 inputs = exporters.inputs if exporters else ()
-                limits = possible(found.key, found.factor)
-                return NumberSeries(found.key, found.factor, inputs=inputs, possible=limits)
+                limits = possible(exported.key, exported.factor)
+                return NumberSeries(exported.key, exported.factor, inputs=inputs, possible=limits)
             if exporters is not None:
                 limits = exporters.possible
                 return NumberSeries(
@@ -315,7 +317,7 @@ def _distinguishing(attributes: Mapping[str, str], route: Route) -> dict[str, st
     names = list(_OF_CONTAINERS)
     if route.is_host_run:
         names += ["service.name", *_OF_PROCESSES]
-    found = {name: sanitized_name(attributes[name]) for name in names if attributes.get(name)}
+    labels = {name: sanitized_name(attributes[name]) for name in names if attributes.get(name)}
     if route.rank is not None:
-        found["rank"] = str(route.rank)
-    return found
+        labels["rank"] = str(route.rank)
+    return labels

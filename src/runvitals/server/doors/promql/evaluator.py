@@ -118,11 +118,11 @@ class Evaluator:
         if isinstance(node, Selector):
             return self._instant(node)
         if isinstance(node, Negation):
-            found = self.evaluate(node.expression)
+            result = self.evaluate(node.expression)
             return (
-                ScalarValues(-found.values)
-                if isinstance(found, ScalarValues)
-                else functions.mapped(found, np.negative)
+                ScalarValues(-result.values)
+                if isinstance(result, ScalarValues)
+                else functions.mapped(result, np.negative)
             )
         if isinstance(node, Binary):
             return combine(node, self.evaluate(node.left), self.evaluate(node.right))
@@ -149,13 +149,13 @@ class Evaluator:
             return self._samples(node, node.range_ms)
         ends = self._ends(node)
         windows = Windows(ends, node.range_ms)
-        found = []
+        result = []
         for samples in self._subquery(node):
             first, after = windows.bounds(samples)
             part = slice(int(first[0]), int(after[0]))
             if part.start < part.stop:
-                found.append(Range(samples.labels, samples.t[part], samples.values[part]))
-        return found
+                result.append(Range(samples.labels, samples.t[part], samples.values[part]))
+        return result
 
     # -- selectors
 
@@ -169,23 +169,23 @@ class Evaluator:
     def _samples(self, node: Selector, back_ms: int) -> list[Range]:
         ends = self._ends(node)
         t0, t1 = max(int(ends[0]) - back_ms + 1, 0), int(ends[-1])
-        found = self._query.source.find(node.matchers, t0, t1)
-        self._query.count(len(found), len(self._steps))
-        return self._query.source.read(found, t0, t1)
+        series_list = self._query.source.find(node.matchers, t0, t1)
+        self._query.count(len(series_list), len(self._steps))
+        return self._query.source.read(series_list, t0, t1)
 
     def _instant(self, node: Selector) -> Vector:
         if node.range_ms:
             raise QueryError("parse error: expected an instant vector, got a range vector")
         ends = self._ends(node)
-        found = []
+        result = []
         for samples in self._samples(node, LOOK_BACK_MS):
-            place = np.searchsorted(samples.t, ends, side="right") - 1
-            present = (place >= 0) & (samples.t[place] > ends - LOOK_BACK_MS)
+            index = np.searchsorted(samples.t, ends, side="right") - 1
+            present = (index >= 0) & (samples.t[index] > ends - LOOK_BACK_MS)
             if samples.gaps is not None:  # the last gap ends the series until its next sample
                 gap = np.searchsorted(samples.gaps, ends, side="right") - 1
-                present &= (gap < 0) | (samples.gaps[gap] < samples.t[place])
-            found.append(VectorSeries(samples.labels, samples.values[place], present))
-        return found
+                present &= (gap < 0) | (samples.gaps[gap] < samples.t[index])
+            result.append(VectorSeries(samples.labels, samples.values[index], present))
+        return result
 
     def _windows(self, node: Expression, function: str) -> tuple[list[Range], Windows]:
         if isinstance(node, Subquery):
@@ -205,12 +205,12 @@ class Evaluator:
         steps = np.arange(first, int(ends[-1]) + 1, step_ms, dtype=np.int64)
         if not len(steps):
             return []
-        found = Evaluator(self._query.source, steps, self._query).evaluate(node.expression)
-        if isinstance(found, ScalarValues):
+        result = Evaluator(self._query.source, steps, self._query).evaluate(node.expression)
+        if isinstance(result, ScalarValues):
             raise QueryError("parse error: subquery is only allowed on instant vector, got scalar")
         return [
             Range(line.labels, steps[line.present], line.values[line.present])
-            for line in functions.unique(found)
+            for line in functions.unique(result)
             if line.present.any()
         ]
 
@@ -233,33 +233,33 @@ class Evaluator:
         if len(arguments) != expected:
             raise QueryError(f"parse error: expected {expected} argument(s) in call to {name!r}")
         selector = arguments[-1] if name == "quantile_over_time" else arguments[0]
-        found, windows = self._windows(selector, name)
+        pairs, windows = self._windows(selector, name)
         if name in _WINDOWS:
             kind = _WINDOWS[name]
-            return [range_functions.extrapolated(samples, windows, *kind) for samples in found]
+            return [range_functions.extrapolated(samples, windows, *kind) for samples in pairs]
         if name in ("irate", "idelta"):
-            return [range_functions.instant(samples, windows, name == "irate") for samples in found]
+            return [range_functions.instant(samples, windows, name == "irate") for samples in pairs]
         if name == "deriv":
-            return [range_functions.deriv(samples, windows) for samples in found]
+            return [range_functions.deriv(samples, windows) for samples in pairs]
         if name == "predict_linear":
             # What is ahead counts from the time of the query, also with an offset.
-            return _predicted(found, windows, self._steps, self._scalar(name, arguments[1]))
+            return _predicted(pairs, windows, self._steps, self._scalar(name, arguments[1]))
         if name in _SMOOTHING:
             factors = self._scalar(name, arguments[1]), self._scalar(name, arguments[2])
-            return [range_functions.smoothed(samples, windows, *factors) for samples in found]
+            return [range_functions.smoothed(samples, windows, *factors) for samples in pairs]
         if name == "absent_over_time":
-            counted = [self._over_time("count_over_time", samples, windows) for samples in found]
+            counted = [self._over_time("count_over_time", samples, windows) for samples in pairs]
             return functions.absent(counted, _equal_labels(selector), len(self._steps))
         parameters = np.zeros(len(self._steps))
         if name == "quantile_over_time":
             parameters = self._scalar(name, arguments[0])
-        return [self._over_time(name, samples, windows, parameters) for samples in found]
+        return [self._over_time(name, samples, windows, parameters) for samples in pairs]
 
     def _over_time(
         self, name: str, samples: Range, windows: Windows, parameters: Floats | None = None
     ) -> VectorSeries:
-        given = np.zeros(len(self._steps)) if parameters is None else parameters
-        line = over_windows(samples, windows, OVER_TIME[name], given)
+        arguments = np.zeros(len(self._steps)) if parameters is None else parameters
+        line = over_windows(samples, windows, OVER_TIME[name], arguments)
         kept = line.labels if name == range_functions.KEEPS_NAME else without(line.labels, (NAME,))
         return VectorSeries(kept, line.values, line.present)
 
@@ -273,16 +273,16 @@ class Evaluator:
             )
 
     def _vector(self, name: str, node: Expression) -> Vector:
-        found = self.evaluate(node)
-        if isinstance(found, ScalarValues):
+        result = self.evaluate(node)
+        if isinstance(result, ScalarValues):
             raise QueryError(f"parse error: expected type instant vector in {name!r}, got scalar")
-        return found
+        return result
 
     def _scalar(self, name: str, node: Expression) -> Floats:
-        found = self.evaluate(node)
-        if not isinstance(found, ScalarValues):
+        result = self.evaluate(node)
+        if not isinstance(result, ScalarValues):
             raise QueryError(f"parse error: expected type scalar in {name!r}, got instant vector")
-        return found.values
+        return result.values
 
     def _text(self, name: str, node: Expression) -> str:
         if not isinstance(node, StringLiteral):
@@ -385,10 +385,10 @@ class Evaluator:
         return functions.histogram_quantile(fractions, self._vector(node.function, node.arguments[1]))
 
 
-def _predicted(found: list[Range], windows: Windows, origins: Integers, ahead_s: Floats) -> Vector:
+def _predicted(ranges: list[Range], windows: Windows, origins: Integers, ahead_s: Floats) -> Vector:
     """`predict_linear`: the line through the samples of each window, at a time after its origin."""
     lines = []
-    for samples in found:
+    for samples in ranges:
         first, after = windows.bounds(samples)
         values = np.full(len(origins), np.nan)
         for step in np.flatnonzero(after - first >= 2).tolist():

@@ -122,19 +122,19 @@ def label_replace(vector: Vector, target: str, replacement: str, source: str, pa
     if LABEL_NAME.fullmatch(target) is None:
         raise QueryError(f"invalid destination label name in label_replace(): {target[:100]}", "execution")
     expression = compiled(pattern)
-    found = []
+    result = []
     for line in vector:
         labels = dict(line.labels)
         match = expression.fullmatch(labels.get(source, ""))
         if match is not None:
             labels[target] = _bounded(_expanded(replacement, match))
-        found.append(VectorSeries(sorted_labels(labels), line.values, line.present))
-    return unique(found)
+        result.append(VectorSeries(sorted_labels(labels), line.values, line.present))
+    return unique(result)
 
 
 def _expanded(replacement: str, match: re.Match[str]) -> str:
-    def group(found: re.Match[str]) -> str:
-        name = found[1] or found[2]
+    def group(reference: re.Match[str]) -> str:
+        name = reference[1] or reference[2]
         if name is None:
             return "$"
         try:
@@ -161,12 +161,12 @@ def label_join(vector: Vector, target: str, separator: str, sources: tuple[str, 
     """
     if LABEL_NAME.fullmatch(target) is None:
         raise QueryError(f"invalid destination label name in label_join(): {target[:100]}", "execution")
-    found = []
+    result = []
     for line in vector:
         labels = dict(line.labels)
         labels[target] = _bounded(separator.join(labels.get(source, "") for source in sources))
-        found.append(VectorSeries(sorted_labels(labels), line.values, line.present))
-    return unique(found)
+        result.append(VectorSeries(sorted_labels(labels), line.values, line.present))
+    return unique(result)
 
 
 def unique(vector: Vector) -> Vector:
@@ -175,17 +175,17 @@ def unique(vector: Vector) -> Vector:
     Raises:
         QueryError: two of them are there at the same step.
     """
-    found: dict[Labels, VectorSeries] = {}
+    by_labels: dict[Labels, VectorSeries] = {}
     for line in vector:
-        before = found.get(line.labels)
+        before = by_labels.get(line.labels)
         if before is None:
-            found[line.labels] = line
+            by_labels[line.labels] = line
             continue
         if (before.present & line.present).any():
             raise QueryError("vector cannot contain metrics with the same labelset", "execution")
         values = np.where(line.present, line.values, before.values)
-        found[line.labels] = VectorSeries(line.labels, values, before.present | line.present)
-    return list(found.values())
+        by_labels[line.labels] = VectorSeries(line.labels, values, before.present | line.present)
+    return list(by_labels.values())
 
 
 def histogram_quantile(fractions: Floats, buckets: Vector) -> Vector:
@@ -195,7 +195,7 @@ def histogram_quantile(fractions: Floats, buckets: Vector) -> Vector:
         bound = _bound(dict(line.labels).get("le", ""))
         if bound is not None:
             groups.setdefault(without(line.labels, ("le", "__name__")), []).append((bound, line))
-    found = []
+    result = []
     for labels, lines in groups.items():
         lines.sort(key=lambda pair: pair[0])
         bounds = [bound for bound, _ in lines]
@@ -205,8 +205,8 @@ def histogram_quantile(fractions: Floats, buckets: Vector) -> Vector:
             _quantile(float(fraction), bounds, np.maximum.accumulate(counts[:, step]))
             for step, fraction in enumerate(fractions)
         ]
-        found.append(VectorSeries(labels, np.array(values), present))
-    return found
+        result.append(VectorSeries(labels, np.array(values), present))
+    return result
 
 
 def _bound(text: str) -> float | None:
@@ -223,11 +223,11 @@ def _quantile(fraction: float, bounds: list[float], counts: Floats) -> float:
     if fraction < 0 or fraction > 1:
         return -math.inf if fraction < 0 else math.inf
     rank = fraction * total
-    place = int(np.searchsorted(counts, rank))
-    if place >= len(bounds) - 1:
+    bucket = int(np.searchsorted(counts, rank))
+    if bucket >= len(bounds) - 1:
         return bounds[-2]
-    if place == 0 and bounds[0] <= 0:
+    if bucket == 0 and bounds[0] <= 0:
         return bounds[0]
-    start, below = (bounds[place - 1], float(counts[place - 1])) if place else (0.0, 0.0)
-    inside = float(counts[place]) - below
-    return start + (bounds[place] - start) * (rank - below) / inside if inside else bounds[place]
+    start, below = (bounds[bucket - 1], float(counts[bucket - 1])) if bucket else (0.0, 0.0)
+    inside = float(counts[bucket]) - below
+    return start + (bounds[bucket] - start) * (rank - below) / inside if inside else bounds[bucket]

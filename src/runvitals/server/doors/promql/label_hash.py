@@ -43,31 +43,31 @@ def xxh64(data: bytes) -> int:
         '0xef46db3751d8e999'
     """
     first, second, third, fourth, fifth = _PRIMES
-    place = len(data) // _STRIPE * _STRIPE
-    if place:
+    position = len(data) // _STRIPE * _STRIPE
+    if position:
         lanes = [(first + second) & _MASK, second, 0, -first & _MASK]
-        for start in range(0, place, _STRIPE):
+        for start in range(0, position, _STRIPE):
             words = struct.unpack_from("<4Q", data, start)
             lanes = [_round(lane, word) for lane, word in zip(lanes, words, strict=True)]
-        found = sum(_rotated(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK
+        digest = sum(_rotated(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK
         for lane in lanes:
-            found = ((found ^ _round(0, lane)) * first + fourth) & _MASK
+            digest = ((digest ^ _round(0, lane)) * first + fourth) & _MASK
     else:
-        found = fifth
-    found = (found + len(data)) & _MASK
-    while place + 8 <= len(data):
-        found ^= _round(0, *struct.unpack_from("<Q", data, place))
-        found = (_rotated(found, 27) * first + fourth) & _MASK
-        place += 8
-    if place + 4 <= len(data):
-        found ^= struct.unpack_from("<I", data, place)[0] * first & _MASK
-        found = (_rotated(found, 23) * second + third) & _MASK
-        place += 4
-    for byte in data[place:]:
-        found = _rotated(found ^ (byte * fifth & _MASK), 11) * first & _MASK
+        digest = fifth
+    digest = (digest + len(data)) & _MASK
+    while position + 8 <= len(data):
+        digest ^= _round(0, *struct.unpack_from("<Q", data, position))
+        digest = (_rotated(digest, 27) * first + fourth) & _MASK
+        position += 8
+    if position + 4 <= len(data):
+        digest ^= struct.unpack_from("<I", data, position)[0] * first & _MASK
+        digest = (_rotated(digest, 23) * second + third) & _MASK
+        position += 4
+    for byte in data[position:]:
+        digest = _rotated(digest ^ (byte * fifth & _MASK), 11) * first & _MASK
     for by, prime in ((33, second), (29, third), (32, 1)):
-        found = (found ^ found >> by) * prime & _MASK
-    return found
+        digest = (digest ^ digest >> by) * prime & _MASK
+    return digest
 
 
 def _round(lane: int, word: int) -> int:

@@ -43,16 +43,16 @@ def tokens(query: str) -> list[Lexeme]:
     """
     if len(query) > MAX_CHARACTERS:
         raise QueryError(f"the query has {len(query)} characters; at most {MAX_CHARACTERS} are allowed")
-    found, at = [], 0
+    lexemes, at = [], 0
     while at < len(query):
         match = _TOKEN.match(query, at)
         if match is None:
             raise QueryError(f"1:{at + 1}: parse error: unexpected character: {query[at]!r}")
         kind = match.lastgroup or ""
         if kind != "space":
-            found.append(Lexeme(kind, match[0], at))
+            lexemes.append(Lexeme(kind, match[0], at))
         at = match.end()
-    return [*found, Lexeme("end", "", at)]
+    return [*lexemes, Lexeme("end", "", at)]
 
 
 def duration_ms(text: str) -> int:
@@ -96,9 +96,9 @@ def unquoted(token: Lexeme) -> str:
         QueryError: an invalid escape, or a character that no label can have: NUL, half of a surrogate pair.
     """
     try:
-        found = token.text[1:-1] if token.text[0] == "`" else str(ast.literal_eval(token.text))
-        if b"\0" not in found.encode("utf-8"):
-            return found
+        text = token.text[1:-1] if token.text[0] == "`" else str(ast.literal_eval(token.text))
+        if b"\0" not in text.encode("utf-8"):
+            return text
         raise ValueError("NUL")
     except (SyntaxError, ValueError):
         raise QueryError(f"1:{token.at + 1}: parse error: invalid text {token.text[:100]}") from None

@@ -90,10 +90,10 @@ def _signature(labels: Labels, matching: Matching) -> Labels:
 
 
 def _groups(vector: Vector, matching: Matching) -> dict[Labels, Vector]:
-    found: dict[Labels, Vector] = {}
+    by_signature: dict[Labels, Vector] = {}
     for line in vector:
-        found.setdefault(_signature(line.labels, matching), []).append(line)
-    return found
+        by_signature.setdefault(_signature(line.labels, matching), []).append(line)
+    return by_signature
 
 
 def _sets(node: Binary, left: Vector, right: Vector) -> Vector:
@@ -109,31 +109,31 @@ def _sets(node: Binary, left: Vector, right: Vector) -> Vector:
         }
         added = []
         for line in right:
-            taken = ours.get(_signature(line.labels, node.matching))
+            match = ours.get(_signature(line.labels, node.matching))
             added.append(
-                line if taken is None else VectorSeries(line.labels, line.values, line.present & ~taken)
+                line if match is None else VectorSeries(line.labels, line.values, line.present & ~match)
             )
         return [*left, *added]
-    found = []
+    result = []
     for line in left:
         there = theirs.get(_signature(line.labels, node.matching))
         if node.operator == "and" and there is not None:
-            found.append(VectorSeries(line.labels, line.values, line.present & there))
+            result.append(VectorSeries(line.labels, line.values, line.present & there))
         elif node.operator == "unless":
             kept = line.present if there is None else line.present & ~there
-            found.append(VectorSeries(line.labels, line.values, kept))
-    return found
+            result.append(VectorSeries(line.labels, line.values, kept))
+    return result
 
 
 def _vectors(node: Binary, left: Vector, right: Vector) -> Vector:
     matching = node.matching
-    many, one = (right, left) if matching.side == "right" else (left, right)
+    many, one_side = (right, left) if matching.side == "right" else (left, right)
     singles = {
         signature: _single(lines, signature, "left" if matching.side == "right" else "right")
-        for signature, lines in _groups(one, matching).items()
+        for signature, lines in _groups(one_side, matching).items()
     }
-    found: Vector = []
-    taken: dict[Labels, Flags] = {}
+    result: Vector = []
+    matched: dict[Labels, Flags] = {}
     for line in many:
         signature = _signature(line.labels, matching)
         other = singles.get(signature)
@@ -144,16 +144,16 @@ def _vectors(node: Binary, left: Vector, right: Vector) -> Vector:
         both = line.present & other.present
         labels = _result_labels(node, line.labels, other.labels)
         key = labels if matching.side else signature
-        if (taken.get(key, np.zeros(len(both), np.bool_)) & both).any():
+        if (matched.get(key, np.zeros(len(both), np.bool_)) & both).any():
             side = (
                 "grouping labels must ensure unique matches"
                 if matching.side
                 else ("matching labels must be unique on one side")
             )
             raise QueryError(f"multiple matches for labels: {side}", "execution")
-        taken[key] = taken.get(key, np.zeros(len(both), np.bool_)) | both
-        found.append(VectorSeries(labels, values, both & holds))
-    return found
+        matched[key] = matched.get(key, np.zeros(len(both), np.bool_)) | both
+        result.append(VectorSeries(labels, values, both & holds))
+    return result
 
 
 def _single(lines: Vector, signature: Labels, side: str) -> VectorSeries:
@@ -178,7 +178,7 @@ def _single(lines: Vector, signature: Labels, side: str) -> VectorSeries:
     return VectorSeries(lines[0].labels, values, present)
 
 
-def _result_labels(node: Binary, many: Labels, one: Labels) -> Labels:
+def _result_labels(node: Binary, many: Labels, one_side: Labels) -> Labels:
     matching = node.matching
     filters = node.operator in COMPARISONS and not node.returns_bool
     if not matching.side:
@@ -187,6 +187,6 @@ def _result_labels(node: Binary, many: Labels, one: Labels) -> Labels:
             return only(labels, matching.labels)
         return without(labels, matching.labels)
     labels = many if filters else without_name(many)
-    other = dict(one)
+    other = dict(one_side)
     copied = {name: other.get(name, "") for name in matching.include}
     return sorted_labels({**dict(labels), **copied})

@@ -43,8 +43,8 @@ def query(source: SeriesSource, text: str, t: int) -> dict[str, Any]:
         return responses.samples(evaluator.range(node))
     if isinstance(node, StringLiteral):
         return {"resultType": "string", "result": [responses.seconds(t), node.value]}
-    found = evaluator.evaluate(node)
-    checked = found if not isinstance(found, list) else unique(found)
+    result = evaluator.evaluate(node)
+    checked = result if not isinstance(result, list) else unique(result)
     return responses.instant(checked, t, _keeps_order(node))
 
 
@@ -72,8 +72,8 @@ def query_range(source: SeriesSource, text: str, start: int, end: int, step_ms: 
     if isinstance(node, StringLiteral) or _is_range(node):
         raise QueryError("invalid expression type for range query, must be Scalar or instant Vector")
     steps = np.arange(start, end + 1, step_ms, dtype=np.int64)
-    found = Evaluator(source, steps).evaluate(node)
-    return responses.matrix(unique(found) if isinstance(found, list) else found, steps)
+    result = Evaluator(source, steps).evaluate(node)
+    return responses.matrix(unique(result) if isinstance(result, list) else result, steps)
 
 
 def selected(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[SelectedSeries]:
@@ -82,9 +82,11 @@ def selected(source: SeriesSource, matches: Sequence[str], start: int, end: int)
     Raises:
         QueryError: an invalid selector, or too many series.
     """
-    wanted = [parse_selector(text).matchers for text in matches] or [_ALL]
-    found = {series.labels: series for matchers in wanted for series in source.find(matchers, start, end)}
-    return [found[labels] for labels in sorted(found)]
+    selectors = [parse_selector(text).matchers for text in matches] or [_ALL]
+    by_labels = {
+        series.labels: series for matchers in selectors for series in source.find(matchers, start, end)
+    }
+    return [by_labels[labels] for labels in sorted(by_labels)]
 
 
 def series(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[dict[str, str]]:
@@ -95,12 +97,18 @@ def series(source: SeriesSource, matches: Sequence[str], start: int, end: int) -
     """
     if not matches:
         raise QueryError("no match[] parameter provided")
-    return [dict(one.labels) for one in selected(source, matches, start, end)]
+    return [dict(selected_series.labels) for selected_series in selected(source, matches, start, end)]
 
 
 def labels(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[str]:
     """`/labels`: their names."""
-    return sorted({name for one in selected(source, matches, start, end) for name, _ in one.labels})
+    return sorted(
+        {
+            name
+            for selected_series in selected(source, matches, start, end)
+            for name, _ in selected_series.labels
+        }
+    )
 
 
 def label_values(source: SeriesSource, label: str, matches: Sequence[str], start: int, end: int) -> list[str]:
@@ -111,8 +119,10 @@ def label_values(source: SeriesSource, label: str, matches: Sequence[str], start
     """
     if LABEL_NAME.fullmatch(label) is None:
         raise QueryError(f"invalid label name: {label[:100]!r}")
-    found = selected(source, matches, start, end)
-    return sorted({value for one in found for name, value in one.labels if name == label})
+    selected_series = selected(source, matches, start, end)
+    return sorted(
+        {value for one_series in selected_series for name, value in one_series.labels if name == label}
+    )
 
 
 def exemplars(text: str) -> list[Any]:
@@ -127,15 +137,15 @@ def exemplars(text: str) -> list[Any]:
 
 def metadata(name: str | None, limit: int | None) -> dict[str, list[dict[str, str]]]:
     """`/metadata`: kind and description of our metrics."""
-    found = {
+    entries = {
         metric.prometheus: [{"type": metric.kind, "help": metric.text, "unit": ""}]
         for metric in DEFINITIONS.metrics
         if _is_exported(metric) and (name is None or metric.prometheus == name)
     }
     for family in (LOG, LOG_STEP, OTHER):
         if name is None or name == family.sample:
-            found[family.sample] = [{"type": family.kind, "help": family.help, "unit": ""}]
-    return dict(list(found.items())[:limit])
+            entries[family.sample] = [{"type": family.kind, "help": family.help, "unit": ""}]
+    return dict(list(entries.items())[:limit])
 
 
 def _is_exported(metric: Metric) -> bool:

@@ -115,8 +115,8 @@ def slope(t: Integers, values: Floats, origin_ms: float) -> tuple[float, float]:
     spread = float(((x - mean) ** 2).sum())
     if spread == 0:
         return float("nan"), float("nan")
-    found = float(((x - mean) * (values - values.mean())).sum()) / spread
-    return found, float(values.mean() - found * mean)
+    gradient = float(((x - mean) * (values - values.mean())).sum()) / spread
+    return gradient, float(values.mean() - gradient * mean)
 
 
 def deriv(samples: Range, windows: Windows) -> VectorSeries:
@@ -156,8 +156,8 @@ def smoothed(samples: Range, windows: Windows, smoothing: Floats, trend: Floats)
 
 def _smoothed_end(values: list[float], smoothing: float, trend: float) -> float:
     before, level, growth = 0.0, values[0], values[1] - values[0]
-    for place, value in enumerate(values[1:]):
-        if place:
+    for index, value in enumerate(values[1:]):
+        if index:
             growth = trend * (level - before) + (1 - trend) * growth
         before, level = level, smoothing * value + (1 - smoothing) * (level + growth)
     return level

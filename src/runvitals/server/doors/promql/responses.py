@@ -32,11 +32,11 @@ def seconds(t: int) -> float | int:
     return t // 1000 if t % 1000 == 0 else t / 1000
 
 
-def instant(found: ScalarValues | Vector, t: int, keeps_order: bool) -> dict[str, Any]:
+def instant(evaluated: ScalarValues | Vector, t: int, keeps_order: bool) -> dict[str, Any]:
     """The result of an instant query."""
-    if isinstance(found, ScalarValues):
-        return {"resultType": "scalar", "result": [seconds(t), number(float(found.values[0]))]}
-    lines = found if keeps_order else sorted(found, key=lambda line: line.labels)
+    if isinstance(evaluated, ScalarValues):
+        return {"resultType": "scalar", "result": [seconds(t), number(float(evaluated.values[0]))]}
+    lines = evaluated if keeps_order else sorted(evaluated, key=lambda line: line.labels)
     result = [
         {"metric": dict(line.labels), "value": [seconds(t), number(float(line.values[0]))]}
         for line in lines
@@ -45,7 +45,7 @@ def instant(found: ScalarValues | Vector, t: int, keeps_order: bool) -> dict[str
     return {"resultType": "vector", "result": result}
 
 
-def samples(found: list[Range]) -> dict[str, Any]:
+def samples(ranges: list[Range]) -> dict[str, Any]:
     """The result of an instant query for a range vector."""
     result = [
         {
@@ -55,19 +55,19 @@ def samples(found: list[Range]) -> dict[str, Any]:
                 for t, value in zip(line.t.tolist(), line.values.tolist(), strict=True)
             ],
         }
-        for line in sorted(found, key=lambda line: line.labels)
+        for line in sorted(ranges, key=lambda line: line.labels)
     ]
     return {"resultType": "matrix", "result": result}
 
 
-def matrix(found: ScalarValues | Vector, steps: Integers) -> dict[str, Any]:
+def matrix(evaluated: ScalarValues | Vector, steps: Integers) -> dict[str, Any]:
     """The result of a range query."""
     times = [seconds(t) for t in steps.tolist()]
-    if isinstance(found, ScalarValues):
-        values = [[t, number(value)] for t, value in zip(times, found.values.tolist(), strict=True)]
+    if isinstance(evaluated, ScalarValues):
+        values = [[t, number(value)] for t, value in zip(times, evaluated.values.tolist(), strict=True)]
         return {"resultType": "matrix", "result": [{"metric": {}, "values": values}]}
     result = []
-    for line in sorted(found, key=lambda line: line.labels):
+    for line in sorted(evaluated, key=lambda line: line.labels):
         shown = [
             [t, number(value)]
             for t, value, there in zip(times, line.values.tolist(), line.present.tolist(), strict=True)

@@ -86,17 +86,17 @@ def _failed(status: int, kind: str, text: str, headers: Mapping[str, str] | None
 async def _parameters(request: Request) -> Parameters:
     """Those of the address, and of a form in the body."""
     try:
-        found = parse_qs(request.url.query, max_num_fields=1000)
+        parameters = parse_qs(request.url.query, max_num_fields=1000)
     except ValueError:
         raise QueryError("the parameters in the address are not valid") from None
     if request.method == "POST":
         try:
             form = (await request.body()).decode("utf-8")
             for name, values in parse_qs(form, max_num_fields=1000).items():
-                found.setdefault(name, []).extend(values)
+                parameters.setdefault(name, []).extend(values)
         except ValueError:
             raise QueryError("the form in the body is not valid") from None
-    return found
+    return parameters
 
 
 def _one(parameters: Parameters, name: str) -> str:
@@ -184,16 +184,16 @@ async def label_values(request: Request, label: str) -> Response:
 @router.post("/query_exemplars", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def exemplars(request: Request) -> Response:
     """No exemplars are stored."""
-    return await _answered(request, lambda source, given: queries.exemplars(_one(given, "query")))
+    return await _answered(request, lambda source, parameters: queries.exemplars(_one(parameters, "query")))
 
 
 @router.get("/metadata", include_in_schema=False, dependencies=[needs("authenticated")])
 async def metadata(request: Request) -> Response:
     """Kinds and descriptions of metrics."""
 
-    def found(source: SeriesSource, given: Parameters) -> Any:
-        name = given["metric"][0] if "metric" in given else None
-        return queries.metadata(name, _limit(given))
+    def found(source: SeriesSource, parameters: Parameters) -> Any:
+        name = parameters["metric"][0] if "metric" in parameters else None
+        return queries.metadata(name, _limit(parameters))
 
     return await _answered(request, found)
 
@@ -231,14 +231,14 @@ async def _listed(request: Request, find: Listing) -> Response:
     """A list of what the series between two times have, as many as are asked for."""
     now_ms = shared_services_of(request).promql.clock()
 
-    def found(source: SeriesSource, given: Parameters) -> Any:
-        return find(source, *_span(given, now_ms))[: _limit(given)]
+    def found(source: SeriesSource, parameters: Parameters) -> Any:
+        return find(source, *_span(parameters, now_ms))[: _limit(parameters)]
 
     return await _answered(request, found)
 
 
-def _limit(given: Parameters) -> int | None:
+def _limit(parameters: Parameters) -> int | None:
     """How many are asked for; None: all."""
-    text = given.get("limit", [""])[0]
+    text = parameters.get("limit", [""])[0]
     limit = int(text[:9]) if text.isascii() and text.isdigit() else 0
     return limit or None

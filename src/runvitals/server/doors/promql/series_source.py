@@ -74,16 +74,16 @@ class SeriesSource:
             QueryError: too many fit, or an invalid pattern.
         """
         fits = [(matcher.label, _match(matcher)) for matcher in matchers]
-        found: list[SelectedSeries] = []
+        series_list: list[SelectedSeries] = []
         for row in self._runs(matchers, fits, t0, t1):
             for series in self._of_run(row):
                 labels = dict(series.labels)
                 if all(fit(labels.get(label, "")) for label, fit in fits):
-                    found.append(series)
+                    series_list.append(series)
             deadline.check()
-            if len(found) > MAX_SERIES:
+            if len(series_list) > MAX_SERIES:
                 raise QueryError(f"more than {MAX_SERIES} series match: narrow the selector", "execution")
-        return found
+        return series_list
 
     def read(self, selected: Sequence[SelectedSeries], t0: int, t1: int) -> list[Range]:
         """The samples of series from `t0` to `t1`, both included, without gaps.
@@ -96,21 +96,21 @@ class SeriesSource:
         by_lane: dict[int, dict[int, SelectedSeries]] = {}
         for series in selected:
             by_lane.setdefault(series.lane, {})[series.metric] = series
-        total, found = 0, []
-        for lane, wanted in by_lane.items():
+        total, lines = 0, []
+        for lane, lane_series in by_lane.items():
             deadline.check()
-            total += self._count(lane, list(wanted), t0, t1)
+            total += self._count(lane, list(lane_series), t0, t1)
             if total > MAX_SAMPLES:
                 text = f"the query needs more than {MAX_SAMPLES} samples: narrow the selector or the time"
                 raise QueryError(text, "execution")
-            for samples in self._store.read([lane], list(wanted), t0, t1).series:
-                series = wanted[samples.metric]
+            for samples in self._store.read([lane], list(lane_series), t0, t1).series:
+                series = lane_series[samples.metric]
                 there = ~np.isnan(samples.values)
                 if there.any():
                     values = samples.values[there] * series.factor
                     gaps = None if there.all() else samples.t[~there]
-                    found.append(Range(series.labels, samples.t[there], values, gaps))
-        return found
+                    lines.append(Range(series.labels, samples.t[there], values, gaps))
+        return lines
 
     def _count(self, lane: int, metrics: list[int], t0: int, t1: int) -> int:
         on = Grid(t0, t1 - t0 + 1, 1)
@@ -195,16 +195,16 @@ def _is_external(key: str) -> bool:
 @lru_cache(16_384)
 def _external(key: str) -> _Named:
     """Name and labels of a key that remote write made of them."""
-    found = _EXTERNAL.fullmatch(key)
-    if found is None:
+    match = _EXTERNAL.fullmatch(key)
+    if match is None:
         return _own(key)
-    pairs = _LABEL.findall(found[2] or "")
+    pairs = _LABEL.findall(match[2] or "")
     labels = ((free_label(name), _ESCAPED.sub(_unescaped, value)) for name, value in pairs)
-    return found[1], tuple(labels), 1.0
+    return match[1], tuple(labels), 1.0
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    return "\n" if found[1] == "n" else found[1]
+def _unescaped(match: re.Match[str]) -> str:
+    return "\n" if match[1] == "n" else match[1]
 
 
 def _match(matcher: Matcher) -> Match:

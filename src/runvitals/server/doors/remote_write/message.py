@@ -201,8 +201,8 @@ def _usual(
         counts[list(tails)] = [length // _SAMPLE for length in tails.values()]
         total = int(counts.sum())
         owner = np.repeat(np.arange(len(series)), counts)
-        place = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-        starts = (stops - counts * _SAMPLE)[owner] + place * _SAMPLE
+        offset = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+        starts = (stops - counts * _SAMPLE)[owner] + offset * _SAMPLE
     rows = data[starts[:, None] + np.arange(_SAMPLE)]
     fits = (
         (rows[:, 0] == 0x12)
@@ -252,16 +252,16 @@ def _joined(parts: list[_Part], others: _Collected, numbers: SeriesNumbers) -> S
     counts: list[int] = []
     for number, histogram in others.histograms:
         counts.append(len(derived.series))
-        for one, value in numbers.of_histogram(number, histogram):
-            derived.series.append(one)
+        for series_number, value in numbers.of_histogram(number, histogram):
+            derived.series.append(series_number)
             derived.t.append(histogram.t)
             derived.values.append(value)
-    found = [part for part in [*parts, others.part(), derived.part()] if len(part[0])]
-    total, of_histograms = sum(len(part[0]) for part in found), len(derived.series)
-    counts = [total - of_histograms + place for place in counts]
-    if len(found) == 1:
-        return SentSamples(*found[0], of_histograms, counts, others.unknown_histograms)
-    columns = [np.concatenate(column) for column in zip(*found, strict=True)] if found else []
+    present = [part for part in [*parts, others.part(), derived.part()] if len(part[0])]
+    total, of_histograms = sum(len(part[0]) for part in present), len(derived.series)
+    counts = [total - of_histograms + index for index in counts]
+    if len(present) == 1:
+        return SentSamples(*present[0], of_histograms, counts, others.unknown_histograms)
+    columns = [np.concatenate(column) for column in zip(*present, strict=True)] if present else []
     series, t, values = columns or (_NO_TIMES, _NO_TIMES, _NO_VALUES)
     return SentSamples(series, t, values, of_histograms, counts, others.unknown_histograms)
 
@@ -283,13 +283,15 @@ def read_version_2(message: bytes, numbers: SeriesNumbers) -> SentSamples:
             series.append(content)
     if symbols and symbols[0]:
         raise Malformed("the first symbol is not empty")
-    found = _Collected()
+    collected = _Collected()
     for content in series:
-        _add_version_2(content, symbols, numbers, found)
-    return _joined([], found, numbers)
+        _add_version_2(content, symbols, numbers, collected)
+    return _joined([], collected, numbers)
 
 
-def _add_version_2(content: bytes, symbols: Sequence[str], numbers: SeriesNumbers, found: _Collected) -> None:
+def _add_version_2(
+    content: bytes, symbols: Sequence[str], numbers: SeriesNumbers, collected: _Collected
+) -> None:
     refs: list[int] = []
     rest: list[tuple[int, int, int | bytes]] = []
     for number, kind, value in fields(content):
@@ -305,7 +307,7 @@ def _add_version_2(content: bytes, symbols: Sequence[str], numbers: SeriesNumber
         labels = itemgetter(*refs)(symbols)
     except IndexError:
         raise Malformed(f"a label refers to symbol {max(refs)} of {len(symbols)}") from None
-    found.add(numbers.of_labels(labels), rest)
+    collected.add(numbers.of_labels(labels), rest)
 
 
 def _references(packed: int | bytes) -> list[int]:

@@ -60,9 +60,9 @@ class NativeHistogram(NamedTuple):
             >>> NativeHistogram(0, 5, 7.0, {1.0: 2, 4.0: 5}).at_most([0.5, 1.0, 2.0])
             [0, 2, 2]
         """
-        known = sorted(self.buckets)
-        places = (bisect_right(known, bound) for bound in bounds)
-        return [self.buckets[known[place - 1]] if place else 0 * self.observations for place in places]
+        ordered = sorted(self.buckets)
+        indices = (bisect_right(ordered, bound) for bound in bounds)
+        return [self.buckets[ordered[index - 1]] if index else 0 * self.observations for index in indices]
 
 
 def decoded(message: bytes) -> NativeHistogram:
@@ -99,13 +99,13 @@ def _custom(bounds: Sequence[float], buckets: Iterable[tuple[int, float]]) -> di
     counts = dict(buckets)
     if len(bounds) > MAX_BUCKETS or any(not low < high for low, high in pairwise(bounds)):
         raise Malformed("the custom bounds of a histogram do not ascend")
-    found: dict[float, float] = {}
+    by_bound: dict[float, float] = {}
     below = 0.0
-    for place, bound in enumerate(bounds):
-        below += counts.get(place, 0)
+    for index, bound in enumerate(bounds):
+        below += counts.get(index, 0)
         if bound != math.inf:
-            found[bound] = below
-    return found
+            by_bound[bound] = below
+    return by_bound
 
 
 def _exponential(
@@ -118,28 +118,28 @@ def _exponential(
     step = 1 if schema >= 0 else 1 << -schema
     above, below = Counter[int](), Counter[int]()
     for counts, buckets in ((above, positive), (below, negative)):
-        for place, count in buckets:
-            counts[_exponent(place, schema)] += count  # type: ignore[assignment]
-    found: dict[float, float] = {}
+        for index, count in buckets:
+            counts[_exponent(index, schema)] += count  # type: ignore[assignment]
+    by_bound: dict[float, float] = {}
     total = 0.0
     for exponent in sorted(below, reverse=True):  # from -2^exponent to -2^(exponent - step)
-        found.setdefault(-_power(exponent), total)
+        by_bound.setdefault(-_power(exponent), total)
         total += below[exponent]
-        found[-_power(exponent - step)] = total
+        by_bound[-_power(exponent - step)] = total
     total += around_zero
     for exponent in sorted(above):
-        found.setdefault(_power(exponent - step), total)
+        by_bound.setdefault(_power(exponent - step), total)
         total += above[exponent]
-        found[_power(exponent)] = total
-    return {bound: count for bound, count in found.items() if math.isfinite(bound)}
+        by_bound[_power(exponent)] = total
+    return {bound: count for bound, count in by_bound.items() if math.isfinite(bound)}
 
 
-def _exponent(place: int, schema: int) -> int:
+def _exponent(index: int, schema: int) -> int:
     """The exponent of the power of two at or above the upper end of a bucket."""
-    found = -(-place >> schema) if schema >= 0 else place << -schema
-    if abs(found) > _MAX_EXPONENT + 64:
-        raise Malformed(f"a bucket of a histogram ends at 2^{found}")
-    return found
+    exponent = -(-index >> schema) if schema >= 0 else index << -schema
+    if abs(exponent) > _MAX_EXPONENT + 64:
+        raise Malformed(f"a bucket of a histogram ends at 2^{exponent}")
+    return exponent
 
 
 def _power(exponent: int) -> float:
@@ -161,7 +161,7 @@ def _buckets(
                 counts.append(float(last))
     if len(counts) > MAX_BUCKETS:
         raise Malformed(f"a histogram of {len(counts)} buckets; at most {MAX_BUCKETS} are allowed")
-    place = used = 0
+    index = used = 0
     for _, value in spans:
         offset = length = 0
         for number, _, part in fields(_bytes(value)):
@@ -169,12 +169,12 @@ def _buckets(
                 offset = unzigzag(_integer(part))
             elif number == 2:
                 length = _integer(part)
-        place += offset
+        index += offset
         if used + length > len(counts):
             raise Malformed("a histogram has more spans of buckets than counts")
         for count in counts[used : used + length]:
-            yield place, count
-            place += 1
+            yield index, count
+            index += 1
         used += length
     if used != len(counts):
         raise Malformed("a histogram has more counts of buckets than spans")
@@ -184,11 +184,11 @@ def _integers(value: int | bytes) -> list[int]:
     """Packed varints, or one that is not packed."""
     if isinstance(value, int):
         return [value]
-    found, at = [], 0
+    integers, at = [], 0
     while at < len(value):
         number, at = read_varint(value, at)
-        found.append(number)
-    return found
+        integers.append(number)
+    return integers
 
 
 def _number(whole: Mapping[int, int | bytes], integer: int, double: int) -> float:

@@ -91,22 +91,24 @@ def prepared(
         unsent: derived metrics of earlier requests that could not be stored.
     """
     series, t = samples.series, samples.t
-    given = np.where(np.isnan(samples.values), np.nan, samples.values)  # Prometheus' markers are signals
+    sent_values = np.where(
+        np.isnan(samples.values), np.nan, samples.values
+    )  # Prometheus' markers are signals
     old, new = t < oldest_ms, t > newest_ms
     skipped = table.is_skipped[series]
-    values = np.minimum(given, table.highest[series])
+    values = np.minimum(sent_values, table.highest[series])
     rejected = old | new | skipped
-    usable = ~rejected & ~((given < table.least[series]) | (given > table.most[series]))
+    usable = ~rejected & ~((sent_values < table.least[series]) | (sent_values > table.most[series]))
     blanks = table.has_blanks[series]
     if blanks.any():
-        usable &= ~(blanks & _is_blank(given))
+        usable &= ~(blanks & _is_blank(sent_values))
     outputs = [*unsent, *_derive(series, t, values, table, usable & table.has_inputs[series])]
     stored = usable & (table.column[series] != NOT_STORED)
     numbers = series[stored]
-    found = _grouped(table, numbers, t[stored], values[stored] * table.factor[numbers])
-    _add_outputs(found, outputs)
-    targets = list({id(rows.target): rows.target for rows in found.values()}.values())
-    parts = [part for rows in found.values() for part in _envelopes(rows)]
+    grouped = _grouped(table, numbers, t[stored], values[stored] * table.factor[numbers])
+    _add_outputs(grouped, outputs)
+    targets = list({id(rows.target): rows.target for rows in grouped.values()}.values())
+    parts = [part for rows in grouped.values() for part in _envelopes(rows)]
     names = [name for target in targets if (name := _run_name(target, oldest_ms)) is not None]
     return Prepared(
         [*(envelope for envelope, _ in parts), *names],
@@ -148,10 +150,10 @@ def _is_blank(values: Floats) -> NDArray[np.bool_]:
 
 
 def _derive(
-    series: NDArray[np.int64], t: Integers, values: Floats, table: SeriesTable, wanted: NDArray[np.bool_]
+    series: NDArray[np.int64], t: Integers, values: Floats, table: SeriesTable, is_wanted: NDArray[np.bool_]
 ) -> list[Outputs]:
     """Add inputs of derived metrics; returns those that are complete."""
-    rows = np.flatnonzero(wanted)
+    rows = np.flatnonzero(is_wanted)
     if not len(rows):
         return []
     touched: dict[DerivedMetric, Target] = {}
@@ -164,8 +166,8 @@ def _derive(
         strict=True,
     ):
         target = table.targets[where]
-        for given in table.inputs[number]:
-            touched[target.add_input(given, time_ms, value)] = target
+        for input_ in table.inputs[number]:
+            touched[target.add_input(input_, time_ms, value)] = target
     return [
         (target, moment.t, dict(moment.outputs))
         for metric, target in touched.items()
@@ -181,9 +183,9 @@ _Grouped = dict[tuple[int, bytes], _Rows]
 
 def _grouped(table: SeriesTable, numbers: NDArray[np.int64], t: Integers, values: Floats) -> _Grouped:
     """The samples as rows: what a target has at one time is a row."""
-    found: _Grouped = {}
+    grouped: _Grouped = {}
     if not len(numbers):
-        return found
+        return grouped
     target, column = table.target[numbers], table.column[numbers]
     order = np.lexsort((column, t, target))
     target, column, t, values = target[order], column[order], t[order], values[order]
@@ -199,15 +201,15 @@ def _grouped(table: SeriesTable, numbers: NDArray[np.int64], t: Integers, values
         where = table.targets[int(target[start])]
         packed = columns.tobytes()
         key = (id(where), packed)
-        rows = found.get(key)
+        rows = grouped.get(key)
         if rows is None:
-            rows = found[key] = _Rows(where, columns.tolist(), packed)
+            rows = grouped[key] = _Rows(where, columns.tolist(), packed)
         rows.rows.append(_Row(int(t[start]), values[start:end]))
         start = end
-    return found
+    return grouped
 
 
-def _add_outputs(found: _Grouped, outputs: Sequence[Outputs]) -> None:
+def _add_outputs(grouped: _Grouped, outputs: Sequence[Outputs]) -> None:
     """Add derived metrics as rows."""
     together: dict[tuple[int, int], tuple[Target, dict[int, float]]] = {}
     for target, t, values in outputs:
@@ -216,7 +218,7 @@ def _add_outputs(found: _Grouped, outputs: Sequence[Outputs]) -> None:
     for (number, t), (target, row) in together.items():
         columns = sorted(row)
         packed = np.array(columns, np.int64).tobytes()
-        rows = found.setdefault((number, packed), _Rows(target, columns, packed))
+        rows = grouped.setdefault((number, packed), _Rows(target, columns, packed))
         rows.rows.append(_Row(t, np.array([row[column] for column in columns])))
 
 

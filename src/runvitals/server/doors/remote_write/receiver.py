@@ -102,28 +102,32 @@ class RemoteWrite:
             # One at a time: a scrape may come in several requests, and derived metrics need all of them.
             async with self._turn:
                 if len(body) <= limits.thread_bytes:
-                    found = work()
+                    prepared_write = work()
                 else:
-                    found = await anyio.to_thread.run_sync(work)
-            if not found.envelopes:
-                return WriteStatistics(found.written, found.histograms, found.problems)
-            await self._store(request, sender, found, len(body))
-            return WriteStatistics(found.written, found.histograms, found.problems)
+                    prepared_write = await anyio.to_thread.run_sync(work)
+            if not prepared_write.envelopes:
+                return WriteStatistics(
+                    prepared_write.written, prepared_write.histograms, prepared_write.problems
+                )
+            await self._store(request, sender, prepared_write, len(body))
+            return WriteStatistics(prepared_write.written, prepared_write.histograms, prepared_write.problems)
 
-    async def _store(self, request: Request, sender: _Sender, found: Prepared, body_bytes: int) -> None:
+    async def _store(
+        self, request: Request, sender: _Sender, prepared_write: Prepared, body_bytes: int
+    ) -> None:
         try:
-            acks = await self._doors.record(request.scope, found.envelopes, body_bytes)
+            acks = await self._doors.record(request.scope, prepared_write.envelopes, body_bytes)
         except BaseException as error:
             # The sender repeats its samples, but they are no longer inputs of derived metrics.
             tables = self._tables.get(sender)
             if tables is not None:
-                tables.unsent = [*tables.unsent, *found.outputs][-MAX_UNSENT:]
+                tables.unsent = [*tables.unsent, *prepared_write.outputs][-MAX_UNSENT:]
             if isinstance(error, HttpRejection) and error.status == _UNKNOWN_SCHEMA:
-                for target in found.targets:
+                for target in prepared_write.targets:
                     target.forget_schemas()
                 raise unavailable("lists of keys are unknown: they are sent again") from error
             raise
-        for columns, ack in zip(found.columns, acks, strict=False):
+        for columns, ack in zip(prepared_write.columns, acks, strict=False):
             columns.schema = ack.schema
 
     def _prepare(self, body: bytes, encoding: str, read: Reader, sender: _Sender) -> Prepared:

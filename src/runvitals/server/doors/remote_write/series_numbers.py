@@ -45,29 +45,29 @@ class SeriesNumbers:
         Raises:
             Malformed: invalid labels.
         """
-        found = self.by_bytes.get(labels)
-        if found is None:
+        number = self.by_bytes.get(labels)
+        if number is None:
             pairs = _usual_labels(labels)
             if pairs is None:
                 pairs = _labels(labels)
-            found = self.of_labels(tuple(pairs))
+            number = self.of_labels(tuple(pairs))
             if len(labels) <= MAX_CHARACTERS:
-                self.by_bytes[labels] = found
-        return found
+                self.by_bytes[labels] = number
+        return number
 
     def of_labels(self, labels: Labels) -> int:
         """The number of a series."""
-        found = self.by_labels.get(labels)
-        if found is None:
+        number = self.by_labels.get(labels)
+        if number is None:
             if len(labels) > 2 * MAX_LABELS:
                 raise Malformed(f"a series of {len(labels) // 2} labels; at most {MAX_LABELS} are allowed")
             characters = sum(map(len, labels))
             if characters > MAX_CHARACTERS:
                 raise Malformed(f"labels of {characters} characters; a series has at most {MAX_CHARACTERS}")
             _check_names(labels[::2])
-            found = self.by_labels[labels] = self._number(labels)
-            self._labels[found] = labels
-        return found
+            number = self.by_labels[labels] = self._number(labels)
+            self._labels[number] = labels
+        return number
 
     def of_histogram(self, number: int, histogram: NativeHistogram) -> Iterator[tuple[int, float]]:
         """The samples of a native histogram of a series, the count first."""
@@ -119,7 +119,7 @@ def _check_names(names: Sequence[str]) -> None:
     if "" in names:
         raise Malformed("a series with a label without a name")
     if len(set(names)) != len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        twice = next(name for index, name in enumerate(names) if name in names[:index])
         raise Malformed(f"a series with several labels {twice[:100]!r}")
 
 

@@ -81,21 +81,26 @@ class SeriesTable:
             number_of_target = self._by_labels[of_route] = self._target_of(labels)
         target = self.targets[number_of_target]
         ours = translated(labels.get(_NAME, ""), labels, device(labels, self._rules))
-        found = ours or self._other(labels, number_of_target)
+        mapping = ours or self._other(labels, number_of_target)
         number = self._count
         self._count += 1
         self._weight += 1 + sum(map(len, pairs)) // _USUAL_CHARACTERS
         if number == len(self.target):
             self._grow()
         self.target[number] = number_of_target
-        self.column[number] = NOT_STORED if found is None or found.key is None else target.column(found.key)
-        self.is_skipped[number] = found is None
-        if found is not None:
-            self.factor[number], self.highest[number] = found.factor, found.highest
+        self.column[number] = (
+            NOT_STORED if mapping is None or mapping.key is None else target.column(mapping.key)
+        )
+        self.is_skipped[number] = mapping is None
+        if mapping is not None:
+            self.factor[number], self.highest[number] = mapping.factor, mapping.highest
             self.least[number], self.most[number] = (-inf, inf) if ours is None else ours.possible
-            self.has_blanks[number], self.has_inputs[number] = found.has_blanks, bool(found.inputs)
-            if found.inputs:
-                self.inputs[number] = found.inputs
+            self.has_blanks[number], self.has_inputs[number] = (
+                mapping.has_blanks,
+                bool(mapping.inputs),
+            )
+            if mapping.inputs:
+                self.inputs[number] = mapping.inputs
         return number
 
     def _target_of(self, labels: Mapping[str, str]) -> int:
@@ -121,11 +126,11 @@ class SeriesTable:
 
     def _key(self, labels: Mapping[str, str], route: Route) -> str:
         """The name with the labels that do not say which run or host it is, as Prometheus writes them."""
-        known = {route.run, route.run_name, route.host, route.project}
+        names = {route.run, route.run_name, route.host, route.project}
         kept = [
             f'{name}="{_escaped(value)}"'
             for name, value in sorted(labels.items())
-            if name != _NAME and not (name in self._rules.attributes and _is_in(value, known))
+            if name != _NAME and not (name in self._rules.attributes and _is_in(value, names))
         ]
         return labels.get(_NAME, "") + (f"{{{','.join(kept)}}}" if kept else "")
 
@@ -143,8 +148,8 @@ def _bounded(key: str) -> str:
     return f"{key[: MAX_KEY - 9]}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
 
 
-def _is_in(value: str, known: set[str | None]) -> bool:
-    return value in known or value.rpartition(":")[0] in known
+def _is_in(value: str, names: set[str | None]) -> bool:
+    return value in names or value.rpartition(":")[0] in names
 
 
 def _escaped(value: str) -> str:

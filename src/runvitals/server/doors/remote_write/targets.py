@@ -99,35 +99,38 @@ class Target:
         if len(self._exact) < _MAX_EXACT and len(columns) <= _WIDEST_EXACT:
             number = hash(packed)
             if len(columns) == len(self.keys) or number in self._seen:
-                found = self._exact[packed] = [ColumnList([self.keys[column] for column in columns])]
-                return found
+                lists = self._exact[packed] = [ColumnList([self.keys[column] for column in columns])]
+                return lists
             if len(self._seen) >= _MAX_SEEN:
                 self._seen.clear()
             self._seen.add(number)
         return [self._part(first, end) for first, end in aligned_parts(columns)]
 
     def _part(self, first: int, end: int) -> ColumnList:
-        found = self._parts.get((first, end))
-        if found is None:
-            found = self._parts[first, end] = ColumnList(self.keys[first:end])
-        return found
+        part = self._parts.get((first, end))
+        if part is None:
+            part = self._parts[first, end] = ColumnList(self.keys[first:end])
+        return part
 
     def forget_schemas(self) -> None:
         """Send the keys again: the store does not know the numbers of the lists."""
-        for one in (*self._parts.values(), *(one for lists in self._exact.values() for one in lists)):
-            one.schema = None
+        for column_list in (
+            *self._parts.values(),
+            *(column_list for lists in self._exact.values() for column_list in lists),
+        ):
+            column_list.schema = None
 
     def derived(self, of: Derived) -> DerivedMetric:
         """The derived metric of this host."""
-        found = self._derived.get(of.name)
-        if found is None:
-            found = self._derived[of.name] = DerivedMetric(of)
-        return found
+        derived = self._derived.get(of.name)
+        if derived is None:
+            derived = self._derived[of.name] = DerivedMetric(of)
+        return derived
 
-    def add_input(self, given: Input, t: int, value: float) -> DerivedMetric:
+    def add_input(self, input_: Input, t: int, value: float) -> DerivedMetric:
         """Add a value of an input; returns what it is an input of."""
-        metric = self.derived(given.of)
-        metric.add(given.name, t, value)
+        metric = self.derived(input_.of)
+        metric.add(input_.name, t, value)
         return metric
 
 
@@ -139,14 +142,14 @@ def aligned_parts(columns: Sequence[int]) -> list[tuple[int, int]]:
         [(0, 4), (4, 5), (6, 8)]
     """
     parts: list[tuple[int, int]] = []
-    place, count = 0, len(columns)
-    while place < count:
-        first = columns[place]
+    index, count = 0, len(columns)
+    while index < count:
+        first = columns[index]
         width = _WIDEST
         while width > 1 and (
-            first % width or place + width > count or columns[place + width - 1] != first + width - 1
+            first % width or index + width > count or columns[index + width - 1] != first + width - 1
         ):
             width //= 2
         parts.append((first, first + width))
-        place += width
+        index += width
     return parts

@@ -93,7 +93,7 @@ def operations(body: dict[str, Any]) -> list[tuple[str, str, Any]]:
     Raises:
         ScimError: not a valid PATCH.
     """
-    found: list[tuple[str, str, Any]] = []
+    changes: list[tuple[str, str, Any]] = []
     listed = body.get("Operations")
     if not isinstance(listed, list) or len(listed) > _MAX_OPERATIONS:
         raise ScimError(400, f"expected Operations, at most {_MAX_OPERATIONS}", "invalidSyntax")
@@ -107,12 +107,12 @@ def operations(body: dict[str, Any]) -> list[tuple[str, str, Any]]:
                 400, f"invalid op {kind[:20]!r}; expected add, replace or remove", "invalidSyntax"
             )
         if path is not None:
-            found.append((kind, str(path), value))
+            changes.append((kind, str(path), value))
         elif isinstance(value, dict):
-            found += [(kind, name, part) for name, part in value.items()]
+            changes += [(kind, name, part) for name, part in value.items()]
         else:
             raise ScimError(400, "an operation without a path needs an object as value", "noTarget")
-    return found
+    return changes
 
 
 def member_of_path(path: str) -> str | None:

@@ -175,14 +175,14 @@ def _add_routes(name: str, open_resources: OpenResources[T]) -> None:
         access.rights_changed()
         return Response(status_code=204)
 
-    one = f"/{name}/{{id}}"
+    item_path = f"/{name}/{{id}}"
     for method, path, endpoint in (
         ("GET", f"/{name}", listed),
         ("POST", f"/{name}", create),
-        ("GET", one, read),
-        ("PUT", one, put),
-        ("PATCH", one, patch),
-        ("DELETE", one, remove),
+        ("GET", item_path, read),
+        ("PUT", item_path, put),
+        ("PATCH", item_path, patch),
+        ("DELETE", item_path, remove),
     ):
         router.add_api_route(path, endpoint, methods=[method], dependencies=_NEEDS)
 

@@ -155,8 +155,8 @@ class ScimUsers:
     def _named(self, user_name: str) -> UserRow | None:
         """The user whom the provider calls so, or else who has this verified address or name."""
         entity_id = self._accounts.scim.by_user_name(user_name)
-        if entity_id is not None and (found := self._accounts.users.of_entities([entity_id])):
-            return found[0]
+        if entity_id is not None and (users := self._accounts.users.of_entities([entity_id])):
+            return users[0]
         if entity_id is None and "@" in user_name:
             try:
                 return self._accounts.users.by_address(address_key(user_name))
@@ -227,10 +227,10 @@ def _address(body: Mapping[str, Any]) -> str | None:
 
 def _shown(body: Mapping[str, Any]) -> str | None:
     """The name to show: as given, or of its parts."""
-    given = body.get("displayName")
+    display_name = body.get("displayName")
     name = body.get("name")
-    if isinstance(given, str) and given.strip():
-        return given
+    if isinstance(display_name, str) and display_name.strip():
+        return display_name
     if not isinstance(name, dict):
         return None
     parts = [str(name[part]) for part in ("givenName", "familyName") if name.get(part)]

@@ -218,8 +218,8 @@ def _require_of_version(who: GraphQLContext, version_id: int, action: Action) ->
         state = "deleted" if version.state == "deleted" else "not complete yet"
         raise HTTPException(404, f"the artifact is {state}")
     memberships = artifacts.collections.memberships([version_id])[version_id]
-    places = [project_of(who, membership.collection) for membership in memberships]
-    if not any(may(who, action, place) for place in places):
+    projects = [project_of(who, membership.collection) for membership in memberships]
+    if not any(may(who, action, project) for project in projects):
         require(who, action, project_of(who, version.collection), version_id)
 
 
@@ -278,10 +278,10 @@ def redirect_to_file(
     name: str,
 ) -> Response:
     """The address of a file of an artifact by its digest, for clients that open a single one."""
-    found = find_project(GraphQLContext(request), project, entity)
-    if found is None:
+    project_node = find_project(GraphQLContext(request), project, entity)
+    if project_node is None:
         raise HTTPException(404, f"there is no project {project!r}")
-    return _redirect(request, found.number, digest, collection, name, _birth(birth))
+    return _redirect(request, project_node.number, digest, collection, name, _birth(birth))
 
 
 # Clients up to 0.22 name no project: it is that of the version which had the file first.
@@ -313,16 +313,18 @@ def _redirect(
     """
     md5 = base64.b64encode(binascii.unhexlify(digest)).decode("ascii")
     artifacts = _artifacts(request)
-    known = artifacts.entries.with_digest(project_id, md5, collection)
-    if known is None and birth is not None:
-        places = artifacts.collections.memberships([birth])[birth]
+    entry = artifacts.entries.with_digest(project_id, md5, collection)
+    if entry is None and birth is not None:
+        memberships = artifacts.collections.memberships([birth])[birth]
         path = artifacts.entries.in_version(birth, md5)
-        if path is not None and any(place.collection.project_id == project_id for place in places):
-            known = birth, path
-    if known is None:
+        if path is not None and any(
+            membership.collection.project_id == project_id for membership in memberships
+        ):
+            entry = birth, path
+    if entry is None:
         raise HTTPException(404, f"there is no artifact with a file of the MD5 {digest}")
     address = signed_address(
-        request, "artifact-file", name.rpartition("/")[2], FileOfVersion(*known), DOWNLOAD_MS
+        request, "artifact-file", name.rpartition("/")[2], FileOfVersion(*entry), DOWNLOAD_MS
     )
     return RedirectResponse(address, 307)
 

@@ -203,11 +203,11 @@ class ArtifactNode:
 
     @property
     def aliases(self) -> list[dict[str, Any]]:
-        found = []
+        names = []
         for membership in self.memberships:
             if may_read(self._context, project_of(self._context, membership.collection)):
-                found += alias_nodes(membership, collection_node(self._context, membership.collection))
-        return found
+                names += alias_nodes(membership, collection_node(self._context, membership.collection))
+        return names
 
     @property
     def current_manifest(self) -> dict[str, Any] | None:
@@ -227,8 +227,8 @@ def artifact_nodes(
     context.count_rows(len(versions))
     memberships = artifacts_of(context).collections.memberships(version.id for version in versions)
     return [
-        ArtifactNode(context, one, place or project_of(context, one.collection), memberships[one.id])
-        for one in versions
+        ArtifactNode(context, row, place or project_of(context, row.collection), memberships[row.id])
+        for row in versions
     ]
 
 

@@ -80,8 +80,8 @@ def client_id_mapping(_: None, info: Info, client_id: str) -> dict[str, Any] | N
     """The id of the version that a client named so before it sent it."""
     context: GraphQLContext = info.context
     row = artifacts_of(context).versions.with_client_id(client_id)
-    found = readable(context, [] if row is None else [row])
-    return {"serverID": node_id("Artifact", found[0].id)} if found else None
+    rows = readable(context, [] if row is None else [row])
+    return {"serverID": node_id("Artifact", rows[0].id)} if rows else None
 
 
 # Of a project
@@ -106,14 +106,14 @@ def artifact_types(
 @ARTIFACT_READS.field("Project", "artifactType")
 def artifact_type(project: ProjectNode, info: Info, name: str) -> TypeNode | None:
     """A type that artifacts of a project have."""
-    return next((one for one in _types(info.context, project) if one.name == name), None)
+    return next((type_node for type_node in _types(info.context, project) if type_node.name == name), None)
 
 
 def _types(context: GraphQLContext, project: ProjectNode) -> list[TypeNode]:
     if not may_read(context, project):
         return []
-    found = artifacts_of(context).collections.types(project.number)
-    return [TypeNode(project, name, number, created_ms) for name, (number, created_ms) in found.items()]
+    types = artifacts_of(context).collections.types(project.number)
+    return [TypeNode(project, name, number, created_ms) for name, (number, created_ms) in types.items()]
 
 
 @ARTIFACT_READS.field("Project", "artifactCollection")
@@ -203,8 +203,8 @@ def collection_of_type(type: TypeNode, info: Info, name: str) -> CollectionNode 
 @ARTIFACT_READS.field("ArtifactType", "artifactSequence")
 def sequence_of_type(type: TypeNode, info: Info, name: str) -> CollectionNode | None:
     """A sequence of a type by its name."""
-    found = _collection(info.context, type.project, name, type.name)
-    return found if isinstance(found, SequenceNode) else None
+    collection = _collection(info.context, type.project, name, type.name)
+    return collection if isinstance(collection, SequenceNode) else None
 
 
 @ARTIFACT_READS.field("ArtifactType", "artifact")
@@ -253,10 +253,10 @@ def _check_filter_of_versions(text: str | None) -> None:
         InvalidArgument: a filter, except the one that clients send by themselves: all are committed.
     """
     try:
-        wanted = json_values.decoded(text or "{}")
+        filter_value = json_values.decoded(text or "{}")
     except ValueError:
         raise InvalidArgument("filters: expected a JSON object") from None
-    if wanted not in ({}, {"state": "COMMITTED"}, None):
+    if filter_value not in ({}, {"state": "COMMITTED"}, None):
         raise InvalidArgument(f"versions cannot be filtered on this server yet: {str(text)[:200]}")
 
 
@@ -318,15 +318,15 @@ def _files(
     if after is not None and len(after) > MAX_PATH:
         raise InvalidArgument("invalid cursor")
     if names is not None:
-        found = [entry for entry in table.named(artifact.row.id, names) if entry.path > (after or "")]
-        total = len(found)
+        entries = [entry for entry in table.named(artifact.row.id, names) if entry.path > (after or "")]
+        total = len(entries)
     else:
-        found, total = table.page(artifact.row.id, after or "", limit + 1), artifact.row.files
-    shown = found[:limit]
+        entries, total = table.page(artifact.row.id, after or "", limit + 1), artifact.row.files
+    shown = entries[:limit]
     context.count_rows(len(shown))
     edges = [{"node": FileNode(artifact, entry, context), "cursor": entry.path} for entry in shown]
     end = shown[-1].path if shown else None
-    return {"totalCount": total, "edges": edges, "pageInfo": page_info(end, len(found) > limit)}
+    return {"totalCount": total, "edges": edges, "pageInfo": page_info(end, len(entries) > limit)}
 
 
 # Lineage
@@ -361,7 +361,7 @@ def _runs(info: Info, numbers: Sequence[int]) -> list[RunNode]:
     """The nodes of runs that the requester may see."""
     context: GraphQLContext = info.context
     rows = context.metadata_store.runs.get(numbers, context.now_ms())
-    found = []
+    nodes = []
     for number in numbers:
         row = rows.get(number)
         if row is None or row.deleted_ms is not None:
@@ -370,8 +370,8 @@ def _runs(info: Info, numbers: Sequence[int]) -> list[RunNode]:
         if project.resource is None or context.access.may(
             context.requester, Action.RUN_READ, run_item(project.resource, row)
         ):
-            found += run_nodes(context, project, [row], selected_fields(info))
-    return found
+            nodes += run_nodes(context, project, [row], selected_fields(info))
+    return nodes
 
 
 @ARTIFACT_READS.field("Run", "outputArtifacts")
@@ -392,9 +392,9 @@ def input_artifacts(run: RunNode, info: Info, **how: Any) -> dict[str, Any]:
 
 def _seen(context: GraphQLContext, rows: Sequence[Version], page: Any, total: int) -> dict[str, Any]:
     """A page of versions, without those that the requester may not see."""
-    answer = connection(rows, page, total)
+    page_of_rows = connection(rows, page, total)
     nodes = {node.row.id: node for node in artifact_nodes(context, readable(context, rows))}
-    answer["edges"] = [
-        {**edge, "node": nodes[edge["node"].id]} for edge in answer["edges"] if edge["node"].id in nodes
+    page_of_rows["edges"] = [
+        {**edge, "node": nodes[edge["node"].id]} for edge in page_of_rows["edges"] if edge["node"].id in nodes
     ]
-    return answer
+    return page_of_rows

@@ -21,10 +21,10 @@ _INT64: Final = 1 << 63
 
 def project_named(context: GraphQLContext, name: str, entity: str | None) -> ProjectNode:
     """A project that the requester may read."""
-    found = find_project(context, name, entity)
-    if found is None:
+    project = find_project(context, name, entity)
+    if project is None:
         raise unknown(f"project {f'{entity}/{name}'!r}" if entity else f"project {name!r}")
-    return found
+    return project
 
 
 def version_for(context: GraphQLContext, id: str, action: Action) -> Version:
@@ -56,10 +56,10 @@ def collection_for(context: GraphQLContext, id: str, action: Action) -> Collecti
 
 
 def collection_named(context: GraphQLContext, project: ProjectNode, name: str) -> Collection:
-    found = artifacts_of(context).collections.named(project.number, name)
-    if found is None:
+    collection = artifacts_of(context).collections.named(project.number, name)
+    if collection is None:
         raise unknown(f"collection of artifacts {name!r}")
-    return found
+    return collection
 
 
 def tag_names(tags: Sequence[Input] | None) -> list[str]:

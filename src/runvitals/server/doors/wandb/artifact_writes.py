@@ -84,7 +84,7 @@ def create_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
     if len(names) != 1:
         raise InvalidArgument("an artifact is logged under one name: link it to further ones")
     run = find_run(context, project, input["run_name"]) if input.get("run_name") else None
-    aliases = [one["alias"] for one in input.get("aliases") or ()]
+    aliases = [entry["alias"] for entry in input.get("aliases") or ()]
     new = NewVersion(
         project.number,
         input["artifact_type_name"],
@@ -147,45 +147,45 @@ def _manifest_to_send(context: GraphQLContext, row: Version, digest: str | None)
 def create_artifact_files(_: None, info: Info, input: Input) -> dict[str, Any]:
     """Where to send files of drafts. There is no address for what the project has already."""
     context: GraphQLContext = info.context
-    wanted: Sequence[Input] = input["artifact_files"]
-    if len(wanted) > _MAX_FILES:
-        raise InvalidArgument(f"{len(wanted)} files in a request; expected at most {_MAX_FILES}")
-    ids = {one["artifact_id"] for one in wanted}
+    files: Sequence[Input] = input["artifact_files"]
+    if len(files) > _MAX_FILES:
+        raise InvalidArgument(f"{len(files)} files in a request; expected at most {_MAX_FILES}")
+    ids = {file["artifact_id"] for file in files}
     drafts = {id: draft_to_complete(context, number_of("Artifact", id)) for id in ids}
     projects = {row.collection.project_id for row in drafts.values()}
     if len(projects) > 1:
         raise InvalidArgument("the files of a request belong to artifacts of one project")
-    for one in wanted:
-        valid(checked_path, one["name"])
-        valid(checked_digest, one["md5"])
-    known: set[str] = set()
+    for file in files:
+        valid(checked_path, file["name"])
+        valid(checked_digest, file["md5"])
+    stored: set[str] = set()
     for project_id in projects:
-        digests = [one["md5"] for one in wanted]
-        known = artifacts_of(context).contents.known(project_id, digests, context.now_ms())
+        digests = [file["md5"] for file in files]
+        stored = artifacts_of(context).contents.known(project_id, digests, context.now_ms())
     nodes = []
-    for one in wanted:
-        row, name, digest = drafts[one["artifact_id"]], one["name"], one["md5"]
+    for file in files:
+        row, name, digest = drafts[file["artifact_id"]], file["name"], file["md5"]
         address = None
-        if digest not in known:
+        if digest not in stored:
             allowed = FileToSend(row.collection.project_id, digest)
             short = name.rpartition("/")[2]
             address = signed_address(context.request, "artifact-file", short, allowed, UPLOAD_MS)
-        nodes.append(_file_to_send(one, address))
+        nodes.append(_file_to_send(file, address))
     edges = [{"node": node, "cursor": node["name"]} for node in nodes]
     return {"files": {"totalCount": len(edges), "edges": edges, "pageInfo": page_info(None, False)}}
 
 
-def _file_to_send(wanted: Input, address: str | None) -> dict[str, Any]:
+def _file_to_send(file: Input, address: str | None) -> dict[str, Any]:
     """A file that a client asked for the address of."""
-    name, digest = wanted["name"], wanted["md5"]
+    name, digest = file["name"], file["md5"]
     return {
-        "id": f"{wanted['artifact_id']}:{name}",
+        "id": f"{file['artifact_id']}:{name}",
         "name": name,
         "displayName": name,
         "storagePath": name,
         "uploadUrl": address,
         "uploadHeaders": [],
-        "artifact": {"id": wanted["artifact_id"]},
+        "artifact": {"id": file["artifact_id"]},
         "sizeBytes": 0,
         "digest": digest,
         "md5": digest,

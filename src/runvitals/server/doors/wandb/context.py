@@ -126,8 +126,8 @@ class GraphQLContext:
             self._text += len(value)
         elif isinstance(value, list):
             self._values += len(value)
-            self._values += sum(len(one) for one in value if isinstance(one, list))
-            self._text += sum(len(one) for one in value if isinstance(one, str))
+            self._values += sum(len(item) for item in value if isinstance(item, list))
+            self._text += sum(len(item) for item in value if isinstance(item, str))
         if self._values > MAX_VALUES:
             self._refuse(f"the query asks for too much: more than {MAX_VALUES:,} values")
         if self._text > MAX_TEXT:
@@ -248,10 +248,10 @@ class GraphQLContext:
         """
         if not name or not self.has_accounts:
             return self.default_entity()
-        found = self.access.directory.entity_named(name.lower())
-        if found is None or found.deleted:
+        entity = self.access.directory.entity_named(name.lower())
+        if entity is None or entity.deleted:
             raise HTTPException(404, f"there is no entity {name[:100]!r}")
-        return self._node(found)
+        return self._node(entity)
 
     def _node(self, entity: Entity) -> EntityNode:
         names = self.access.accounts.entity_names([entity.id])
@@ -275,9 +275,9 @@ def number_of(kind: str, text: str) -> int:
         InvalidArgument: it is not the id of an object of this kind.
     """
     try:
-        found, _, number = base64.b64decode(text, validate=True).decode("ascii").partition(":")
+        prefix, _, number = base64.b64decode(text, validate=True).decode("ascii").partition(":")
     except (binascii.Error, UnicodeDecodeError, ValueError):
-        found = number = ""
-    if found != kind or not number.isdigit() or len(number) > 10 or int(number) > _MAX_ID:
+        prefix = number = ""
+    if prefix != kind or not number.isdigit() or len(number) > 10 or int(number) > _MAX_ID:
         raise InvalidArgument(f"invalid id {text[:100]!r}: expected that of a {kind.lower()}")
     return int(number)

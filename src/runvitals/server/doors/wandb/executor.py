@@ -69,7 +69,7 @@ class GraphQLRequest(msgspec.Struct):
     operationName: str | None = None
 
 
-class GraphQLAnswer(NamedTuple):
+class GraphQLResponse(NamedTuple):
     """The JSON body of a response, its HTTP status, and after how many seconds to try again."""
 
     body: dict[str, Any]
@@ -99,12 +99,12 @@ class GraphQLExecutor:
         self._introspecting = anyio.CapacityLimiter(1)
         self._parsing = anyio.CapacityLimiter(1)
 
-    async def execute(self, request: GraphQLRequest, context: Budgeted) -> GraphQLAnswer:
+    async def execute(self, request: GraphQLRequest, context: Budgeted) -> GraphQLResponse:
         """The answer to a request: to an unknown operation, or one that fails, 200 with errors."""
         try:
             document, introspects = await self._checked(request.query)
         except _Invalid as invalid:
-            return GraphQLAnswer({"data": None, "errors": [error.formatted for error in invalid.errors]})
+            return GraphQLResponse({"data": None, "errors": [error.formatted for error in invalid.errors]})
         begin = partial(
             execute,
             self._schema,
@@ -121,7 +121,7 @@ class GraphQLExecutor:
             result = await result
         assert isinstance(result, ExecutionResult)
         if context.refusal is not None:  # of the whole, wherever it was noticed
-            return GraphQLAnswer(errors_body(str(context.refusal)))
+            return GraphQLResponse(errors_body(str(context.refusal)))
         return _answer(result)
 
     async def _checked(self, query: str) -> _CheckedDocument:
@@ -130,10 +130,10 @@ class GraphQLExecutor:
         Raises:
             _Invalid: the query cannot be parsed, is too large, or does not match the schema.
         """
-        known = self._documents.get(query)
-        if known is not None:
+        cached = self._documents.get(query)
+        if cached is not None:
             self._documents.move_to_end(query)
-            return known
+            return cached
         if len(query) <= _PARSED_AT_ONCE:
             checked = self._parsed(query)
         else:
@@ -263,7 +263,7 @@ class _Extent:
             )
 
 
-def _answer(result: ExecutionResult) -> GraphQLAnswer:
+def _answer(result: ExecutionResult) -> GraphQLResponse:
     body: dict[str, Any] = {"data": result.data}
     status, retry_after_s = 200, None
     if result.errors:
@@ -274,7 +274,7 @@ def _answer(result: ExecutionResult) -> GraphQLAnswer:
             if code in _TRANSIENT:
                 status = code
                 retry_after_s = getattr(error.original_error, "retry_after_s", None) or 5
-    return GraphQLAnswer(body, status, retry_after_s)
+    return GraphQLResponse(body, status, retry_after_s)
 
 
 def _shown(error: GraphQLError) -> dict[str, Any]:

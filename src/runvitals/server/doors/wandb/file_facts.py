@@ -50,8 +50,8 @@ def facts_of_file(name: str, path: str, size: int) -> dict[str, dict[str, Any]]:
     with open(path, encoding="utf-8", errors="replace") as file:
         text = file.read()
     if name == REQUIREMENTS:
-        found = packages(text.splitlines())
-        return {"machine": {"packages": found}} if found else {}
+        facts = packages(text.splitlines())
+        return {"machine": {"packages": facts}} if facts else {}
     return metadata_sections(parsed_line(text) or {})
 
 
@@ -72,12 +72,12 @@ def packages(lines: Iterable[str]) -> dict[str, str]:
         >>> packages(["numpy==2.4.6", "-e .", "# local"])
         {'numpy': '2.4.6'}
     """
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for line in lines:
         name, equals, version = line.strip().partition("==")
-        if equals and name and len(line) <= _LONGEST and len(found) < MAX_PACKAGES:
-            found[name.strip()] = version.strip()
-    return Sanitizer().value(found)  # type: ignore[no-any-return]
+        if equals and name and len(line) <= _LONGEST and len(versions) < MAX_PACKAGES:
+            versions[name.strip()] = version.strip()
+    return Sanitizer().value(versions)  # type: ignore[no-any-return]
 
 
 def metadata_sections(sent: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -94,7 +94,7 @@ def metadata_sections(sent: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     sections = {"machine": facts} if facts else {}
     arguments = sent.get("args")
     if isinstance(sent.get("program"), str):
-        listed = [str(one) for one in arguments] if isinstance(arguments, list) else []
+        listed = [str(argument) for argument in arguments] if isinstance(arguments, list) else []
         sections["run"] = {"command": redaction.command([sent["program"], *listed])}
     cleaned: dict[str, dict[str, Any]] = Sanitizer().value(sections)
     return cleaned
@@ -111,7 +111,7 @@ def table_item(name: str, path: str, size: int) -> tuple[bytes, dict[str, Any]] 
         return None
     named: dict[str, dict[str, Any]] = {}
     rows = [[_cell(value, named) for value in row] for row in data[:_MAX_ROWS] if isinstance(row, list)]
-    content = json.dumps({"columns": [str(one) for one in columns], "rows": rows}).encode("ascii")
+    content = json.dumps({"columns": [str(column) for column in columns], "rows": rows}).encode("ascii")
     item: dict[str, Any] = {
         "kind": media.TABLE,
         "type": "application/json",
@@ -123,10 +123,10 @@ def table_item(name: str, path: str, size: int) -> tuple[bytes, dict[str, Any]] 
 
 def _cell(value: Any, named: dict[str, dict[str, Any]]) -> Any:
     if isinstance(value, dict) and "_type" in value:
-        found = media_item(value)
-        if found is not None and is_sha256(found.get("sha256")):
-            named[found["sha256"]] = {name: found[name] for name in ("sha256", "bytes", "type")}
-            return found
+        item = media_item(value)
+        if item is not None and is_sha256(item.get("sha256")):
+            named[item["sha256"]] = {name: item[name] for name in ("sha256", "bytes", "type")}
+            return item
     if isinstance(value, (dict, list)):
         return json.dumps(value)[:100_000]
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):

@@ -55,19 +55,21 @@ async def files(
     if begin is None:
         raise InvalidArgument("invalid after: expected the `endCursor` of a previous page")
     is_wanted = _like(pattern) if pattern and not names else None
-    found = [
+    files = [
         file
         for file in await _saved_files(info.context, node.row)
         if (not names or file.name in names) and (is_wanted is None or is_wanted(file.name))
     ]
-    page = found[begin : begin + max(1, min(_MAX_PAGE, 50 if first is None else first))]
+    page = files[begin : begin + max(1, min(_MAX_PAGE, 50 if first is None else first))]
     end = begin + len(page)
     nodes = [_node(info.context, node, file) for file in page]
     return {
-        "edges": [{"node": one, "cursor": str(begin + place)} for place, one in enumerate(nodes, 1)],
+        "edges": [
+            {"node": file_node, "cursor": str(begin + index)} for index, file_node in enumerate(nodes, 1)
+        ],
         "pageInfo": {
             "endCursor": str(end),
-            "hasNextPage": end < len(found),
+            "hasNextPage": end < len(files),
             "hasPreviousPage": begin > 0,
             "startCursor": None,
         },
@@ -90,8 +92,8 @@ async def download(request: Request, entity: str, project: str, name: str, file:
     context = GraphQLContext(request)
 
     def readable() -> RunRow | None:
-        found = find_project(context, project, entity)
-        return None if found is None else find_run(context, found, name)
+        node = find_project(context, project, entity)
+        return None if node is None else find_run(context, node, name)
 
     row = await run_in_threadpool(readable)
     if row is None:
@@ -101,15 +103,15 @@ async def download(request: Request, entity: str, project: str, name: str, file:
 
     def content(view: RunView) -> tuple[SavedFile, OpenedContent] | None:
         for saved in view.saved_files():
-            if saved.name == file and (found := view.content(saved.sha256)) is not None:
-                return saved, found
+            if saved.name == file and (opened_content := view.content(saved.sha256)) is not None:
+                return saved, opened_content
         return None
 
     result = await opened.use(content, quick=True)
     if result is None:
         raise HTTPException(404, f"the run {name!r} has no file {file!r}")
-    saved, found = result
-    return content_response(request, found, saved.sha256, download=saved.name)
+    saved, opened_content = result
+    return content_response(request, opened_content, saved.sha256, download=saved.name)
 
 
 async def _saved_files(context: GraphQLContext, row: RunRow) -> list[SavedFile]:
@@ -117,8 +119,8 @@ async def _saved_files(context: GraphQLContext, row: RunRow) -> list[SavedFile]:
 
 
 def _node(context: GraphQLContext, node: RunNode, file: SavedFile) -> dict[str, Any]:
-    place = (node.project.entity.name, node.project.name, node.name)
-    path = "/".join(quote(part, safe="") for part in place)
+    names = (node.project.entity.name, node.project.name, node.name)
+    path = "/".join(quote(part, safe="") for part in names)
     base = str(context.request.base_url).rstrip("/")
     url = f"{base}/files/{path}/{quote(file.name)}"
     return {

@@ -142,14 +142,14 @@ def writers_of(
     if run is None or run.place is None:
         raise HTTPException(404, f"there is no run {name[:100]!r} in {entity or ''}/{project or ''}"[:300])
     number = run.place.run_id
-    known = _client(context, number, client)
-    return RunWriters(run, node.name if context.has_accounts else None, known)
+    state = _client(context, number, client)
+    return RunWriters(run, node.name if context.has_accounts else None, state)
 
 
 def _client(context: GraphQLContext, run_id: int, client: str) -> WandbClient:
     clients = context.metadata_store.wandb_clients
-    known = clients.get(run_id, client)
-    return known or WandbClient(run_id, client, host_name(None), context.now_ms())
+    state = clients.get(run_id, client)
+    return state or WandbClient(run_id, client, host_name(None), context.now_ms())
 
 
 async def _store(
@@ -183,7 +183,9 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
     samples, damaged = event_envelopes(events, writers, now_ms)
     envelopes += samples
     printed = _printed(body, now_ms)
-    fresh = [one for one in printed if one[0] >= client.console_lines or one[2]["t"] >= client.started_ms]
+    fresh = [
+        entry for entry in printed if entry[0] >= client.console_lines or entry[2]["t"] >= client.started_ms
+    ]
     envelopes += [writers.records(CONSOLE, part) for part in _parts(fresh)]
     facts = _facts(context, body, history, damaged, client, now_ms)
     outdated = _outdated_summary(context, client, body, rows)
@@ -321,11 +323,11 @@ def _facts(
 def _not_outdated(context: GraphQLContext, client: WandbClient, sections: dict[str, Any]) -> dict[str, Any]:
     """A summary; of a recorded session only what is not known yet, if a later session has sent its own."""
     stored = context.metadata_store.sections.read([client.run_id], ("summary", SECTION))[client.run_id].shared
-    known = stored.get(SECTION, {}).get("summary", {})
+    stored_summary = stored.get(SECTION, {}).get("summary", {})
     own = sections.get(SECTION, {}).get("summary", {})
     if TIMESTAMP not in own:  # nothing was logged yet
-        return {**sections, SECTION: {"summary": {**known, **own}}}
-    if own[TIMESTAMP] >= known.get(TIMESTAMP, -math.inf):
+        return {**sections, SECTION: {"summary": {**stored_summary, **own}}}
+    if own[TIMESTAMP] >= stored_summary.get(TIMESTAMP, -math.inf):
         return sections
     summary = sections.get("summary", {})
     missing = {name: value for name, value in summary.items() if name not in stored.get("summary", {})}
@@ -342,8 +344,8 @@ def _outdated_summary(
     names = {name for row in rows if row.time_ms > client.row_ms for name in row.numbers}
     if not names or body.file(stream_body.SUMMARY).content:
         return []
-    known = context.metadata_store.sections.read([client.run_id], ("summary",))[client.run_id]
-    return sorted(names & known.shared.get("summary", {}).keys())
+    sections = context.metadata_store.sections.read([client.run_id], ("summary",))[client.run_id]
+    return sorted(names & sections.shared.get("summary", {}).keys())
 
 
 def _end(context: GraphQLContext, writers: RunWriters, body: StreamBody, now_ms: int) -> list[Envelope]:

@@ -68,15 +68,15 @@ async def sampled_history(node: RunNode, info: Info, specs: Sequence[str]) -> li
         raise InvalidArgument(f"{len(specs)} specs; expected at most {_MAX_SPECS}")
     if all(spec == _NOTHING for spec in specs):  # what asks for the state of a sweep
         return [[] for _ in specs]
-    wanted = [_spec(text) for text in specs]
+    parsed_specs = [_spec(text) for text in specs]
 
     def read(view: RunView) -> list[Any]:
-        found = []
-        for spec in wanted:
+        sampled = []
+        for spec in parsed_specs:
             rows = _history(view, node, spec.keys, spec.min_step, spec.max_step)
             chosen = rows.chosen(spec.samples, spec.keys, spec.min_step, spec.end_step)
-            found.append(json_safe(rows.rows(chosen, spec.keys)))
-        return found
+            sampled.append(json_safe(rows.rows(chosen, spec.keys)))
+        return sampled
 
     return await _read(info, node, read)
 
@@ -84,12 +84,12 @@ async def sampled_history(node: RunNode, info: Info, specs: Sequence[str]) -> li
 @HISTORY_READS.field("Run", "events")
 async def events(node: RunNode, info: Info, samples: int | None = None) -> list[str]:
     """The rows of system metrics."""
-    wanted = max(0, min(MAX_ROWS, _SAMPLES if samples is None else samples))
+    count = max(0, min(MAX_ROWS, _SAMPLES if samples is None else samples))
 
     def read(view: RunView) -> list[str]:
         derived = {rate.key for key in view.sampled_keys() if (rate := rate_of(key)) is not None}
-        measured = [one for one in _system_series(view, wanted) if one.key not in derived]
-        rows = system_rows(measured, wanted, node.row.started_ms)
+        measured = [series for series in _system_series(view, count) if series.key not in derived]
+        rows = system_rows(measured, count, node.row.started_ms)
         return [json.dumps(json_safe(row)) for row in rows]
 
     return await _read(info, node, read)
@@ -106,8 +106,8 @@ def _system_series(view: RunView, samples: int) -> list[Series]:
     except TooMuch:
         on = grid(*extent, max(2, samples))
         return [
-            Series(one.key, one.host, one.role, one.buckets.t, one.buckets.last)
-            for one in view.read_buckets(selection, on)
+            Series(series.key, series.host, series.role, series.buckets.t, series.buckets.last)
+            for series in view.read_buckets(selection, on)
         ]
 
 
@@ -234,7 +234,9 @@ def _spec(text: str) -> _Spec:
             'invalid spec; expected JSON such as {"keys": ["_step", "loss"], "samples": 500}'
         )
     numbers = [spec.get(name) for name in ("samples", "minStep", "maxStep")]
-    if not all(one is None or (isinstance(one, (int, float)) and abs(one) < 2**63) for one in numbers):
+    if not all(
+        number is None or (isinstance(number, (int, float)) and abs(number) < 2**63) for number in numbers
+    ):
         raise InvalidArgument("invalid spec: expected numbers for samples, minStep and maxStep")
     samples, first, end = numbers
     return _Spec(tuple(keys), _SAMPLES if samples is None else int(samples), first, end)

@@ -45,7 +45,7 @@ class HistoryRows:
     """
 
     def __init__(self, processes: Sequence[LoggedColumns], started_ms: int) -> None:
-        total = sum(len(values) for one in processes for _, _, values in one.columns.values())
+        total = sum(len(values) for logged in processes for _, _, values in logged.columns.values())
         if total > MAX_VALUES:
             raise TooMuch(f"{total:,} values were logged; request fewer keys: at most {MAX_VALUES:,} values")
         self._started_ms = float(started_ms)
@@ -74,13 +74,14 @@ class HistoryRows:
         steps: Floats = np.concatenate(all_steps) if all_steps else np.empty(0)
         times: Floats = np.concatenate(all_times) if all_times else np.empty(0)
         order = np.argsort(steps, kind="stable")
-        place: Integers = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
+        position: Integers = np.empty(len(order), np.int64)
+        position[order] = np.arange(len(order))
         self._steps, self._times = steps[order], times[order]
         # The rows of a run that another one goes on from are older than that one.
         self._started_ms = min(self._started_ms, float(times.min(initial=math.inf)))
         self._columns = {
-            name: [(place[rows], values) for rows, values in parts] for name, parts in self._columns.items()
+            name: [(position[rows], values) for rows, values in parts]
+            for name, parts in self._columns.items()
         }
 
     def __len__(self) -> int:
@@ -123,7 +124,7 @@ class HistoryRows:
         Raises:
             TooMuch: they have more than `MAX_RESPONSE_VALUES` values.
         """
-        found = [
+        result = [
             {
                 STEP: int(step) if step.is_integer() else step,
                 TIMESTAMP: time / 1000,
@@ -144,16 +145,16 @@ class HistoryRows:
                 if count > MAX_RESPONSE_VALUES:
                     raise TooMuch(f"more than {MAX_RESPONSE_VALUES:,} values: request fewer rows or keys")
                 for row, value in zip(of_row[rows[there]].tolist(), values[there].tolist(), strict=True):
-                    found[row][name] = value
+                    result[row][name] = value
         if keys:
-            return [{key: row[key] for key in keys if key in row} for row in found]
-        return found
+            return [{key: row[key] for key in keys if key in row} for row in result]
+        return result
 
 
 def _spread(count: int, samples: int) -> Integers:
     """At most this many places among `count`, evenly spaced, the first and the last among them."""
-    places: Integers = np.linspace(0, count - 1, min(samples, count)).round().astype(np.int64)
-    return places
+    positions: Integers = np.linspace(0, count - 1, min(samples, count)).round().astype(np.int64)
+    return positions
 
 
 def system_rows(series: Sequence[Series], samples: int, started_ms: int) -> list[Row]:
@@ -161,21 +162,21 @@ def system_rows(series: Sequence[Series], samples: int, started_ms: int) -> list
 
     Where there are several hosts, a name ends in `/l:` and the host, as wandb labels them.
     """
-    with_samples = [one for one in series if len(one)]
+    with_samples = [line for line in series if len(line)]
     if not with_samples or samples <= 0:
         return []
-    has_hosts = len({one.host for one in with_samples}) > 1
-    times = np.unique(np.concatenate([one.t for one in with_samples]))
+    has_hosts = len({line.host for line in with_samples}) > 1
+    times = np.unique(np.concatenate([line.t for line in with_samples]))
     times = times[_spread(len(times), min(samples, MAX_ROWS))]
     rows: list[Row] = [
         {"_wandb": True, TIMESTAMP: t / 1000, RUNTIME: (t - started_ms) / 1000} for t in times.tolist()
     ]
-    for one in with_samples:
+    for line in with_samples:
         deadline.check()
-        name = f"system.{one.key}/l:{one.host}" if has_hosts else f"system.{one.key}"
-        place = np.minimum(np.searchsorted(times, one.t), len(times) - 1)
-        there = (times[place] == one.t) & ~np.isnan(one.values)
-        for row, value in zip(place[there].tolist(), one.values[there].tolist(), strict=True):
+        name = f"system.{line.key}/l:{line.host}" if has_hosts else f"system.{line.key}"
+        index = np.minimum(np.searchsorted(times, line.t), len(times) - 1)
+        there = (times[index] == line.t) & ~np.isnan(line.values)
+        for row, value in zip(index[there].tolist(), line.values[there].tolist(), strict=True):
             rows[row][name] = value
     return [row for row in rows if any(name.startswith("system.") for name in row)]
 
@@ -185,7 +186,7 @@ def json_safe(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, dict):
-        return {key: json_safe(one) for key, one in value.items()}
+        return {key: json_safe(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [json_safe(one) for one in value]
+        return [json_safe(item) for item in value]
     return value

@@ -199,14 +199,14 @@ def event_envelopes(lines: NewLines, writers: RunWriters, now_ms: int) -> tuple[
 
 def _system_values(data: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """The readings in a line under our keys, by the machine that a label names; "": the client's own."""
-    found: dict[str, dict[str, float]] = {}
+    values_by_host: dict[str, dict[str, float]] = {}
     for key, value in data.items():
         if not key.startswith(_SYSTEM) or isinstance(value, bool) or not _is_number(value):
             continue
         name, _, host = key[len(_SYSTEM) :].partition(_LABEL)
         match = DEFINITIONS.find(name)
         name = name if match is None else match.key
-        values = found.setdefault(host, {})
+        values = values_by_host.setdefault(host, {})
         if len(values) < ROW_NAMES:
             values[sanitized_name(name) if name_fault(name) else name] = float(value)
-    return found
+    return values_by_host

@@ -24,9 +24,9 @@ def media_records(rows: Iterable[HistoryLine]) -> list[tuple[int, str, dict[str,
     entries: list[tuple[int, str, dict[str, Any]]] = []
     for row in rows:
         for index, (name, value) in enumerate(row.media.items()):
-            found = media_record(value)
-            if found is not None and index < _MAX_PER_LINE:
-                kind, items = found
+            record = media_record(value)
+            if record is not None and index < _MAX_PER_LINE:
+                kind, items = record
                 about = {"t": row.time_ms, "step": row.step, "key": sanitized_name(name), "kind": kind}
                 number = row.line * _MAX_PER_LINE + index
                 entries.append((number, "media", {**about, "items": items}))

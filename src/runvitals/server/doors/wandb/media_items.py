@@ -46,7 +46,7 @@ def media_record(value: object) -> tuple[str, list[Item]] | None:
         ('histogram', [{'value': {'counts': [1, 2], 'edges': [0, 1, 2], 'count': 3}}])
     """
     if isinstance(value, list):
-        items = [item for one in value[:MEDIA_ITEMS] if (item := media_item(one)) is not None]
+        items = [item for element in value[:MEDIA_ITEMS] if (item := media_item(element)) is not None]
         return (items[0]["kind"], items) if items else None
     if not isinstance(value, dict):
         return None
@@ -58,8 +58,8 @@ def media_record(value: object) -> tuple[str, list[Item]] | None:
         return media.IMAGE, _separated_images(value)
     if isinstance(name, str) and name in _LISTS:
         return media_record(_with_captions(value.get(_LISTS[name]), value.get("captions")))
-    found = media_item(value)
-    return None if found is None else (found["kind"], [found])
+    first = media_item(value)
+    return None if first is None else (first["kind"], [first])
 
 
 def media_item(value: object) -> Item | None:
@@ -88,8 +88,8 @@ def _separated_images(value: Mapping[str, Any]) -> list[Item]:
     images = [
         {"_type": "image-file", "path": name, **sizes} for name in (names if isinstance(names, list) else ())
     ]
-    found = _with_captions(images, value.get("captions"))[:MEDIA_ITEMS]
-    return [item for one in found if (item := media_item(one)) is not None]
+    captioned = _with_captions(images, value.get("captions"))[:MEDIA_ITEMS]
+    return [item for image in captioned if (item := media_item(image)) is not None]
 
 
 def _with_captions(values: object, captions: object) -> list[Any]:
@@ -98,8 +98,8 @@ def _with_captions(values: object, captions: object) -> list[Any]:
         return listed
     texts = [*captions[: len(listed)], *[None] * (len(listed) - len(captions))]
     return [
-        {**one, "caption": text} if isinstance(one, dict) and text else one
-        for one, text in zip(listed, texts, strict=True)
+        {**image, "caption": text} if isinstance(image, dict) and text else image
+        for image, text in zip(listed, texts, strict=True)
     ]
 
 

@@ -48,7 +48,7 @@ def models(
     page = nodes[begin : begin + limit]
     end = begin + len(page)
     return {
-        "edges": [{"node": node, "cursor": str(begin + place)} for place, node in enumerate(page, 1)],
+        "edges": [{"node": node, "cursor": str(begin + index)} for index, node in enumerate(page, 1)],
         "pageInfo": {
             "endCursor": str(end),
             "hasNextPage": end < len(nodes),
@@ -62,18 +62,18 @@ def _projects(context: GraphQLContext, entity_name: str | None) -> list[ProjectN
     if isinstance(context.requester.principal, Operator):
         entity = EntityNode(None, entity_name or context.default_entity().name)
         stored = context.metadata_store.projects.all(context.now_ms())
-        return [ProjectNode(one.id, one.name, entity, None) for one in stored]
+        return [ProjectNode(project.id, project.name, entity, None) for project in stored]
     try:
         owner = context.entity_named(entity_name)
     except HTTPException:  # as if it had no projects: the requester may not know of it
         return []
     if owner.number is None:
         return []
-    known = context.access.directory.projects_of(owner.number)
+    projects = context.access.directory.projects_of(owner.number)
     return [
-        ProjectNode(one.id, one.name, owner, known[one.id])
-        for one in readable_projects(context.access, context.requester, owner.number)
-        if one.id in known
+        ProjectNode(project.id, project.name, owner, projects[project.id])
+        for project in readable_projects(context.access, context.requester, owner.number)
+        if project.id in projects
     ]
 
 
@@ -144,8 +144,8 @@ def upsert_model(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
         )
     else:
         may = partial(context.access.may, context.requester)
-        known = may(Action.TEAM_READ, owner) or may(Action.PROJECT_READ, present)
-        what = f"project {name!r}" if known else hidden
+        may_know = may(Action.TEAM_READ, owner) or may(Action.PROJECT_READ, present)
+        what = f"project {name!r}" if may_know else hidden
         context.access.require(context.requester, Action.PROJECT_UPDATE, present, what)
     if input.get("description") is not None:
         number = accounts.owned_projects.named(entity.name, name).id
@@ -153,8 +153,8 @@ def upsert_model(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
             number, context.requester.actor, context.now_ms(), description=input["description"]
         )
     context.access.rights_changed()
-    found = context.access.directory.project_named(entity.number, name)
-    node = None if found is None else ProjectNode(found.id, name, entity, found)
+    present_project = context.access.directory.project_named(entity.number, name)
+    node = None if present_project is None else ProjectNode(present_project.id, name, entity, present_project)
     return {"project": node, "model": node, "inserted": present is None}
 
 
@@ -172,10 +172,10 @@ def users(
     if isinstance(principal, Operator) or not query or not isinstance(principal, User):
         return {"edges": []}
     context.access.require(context.requester, Action.USER_READ, Account(principal.id), "users", changes=False)
-    found = context.access.accounts.users.search(query[:64].strip(), principal.id, _MAX_USERS)
+    matches = context.access.accounts.users.search(query[:64].strip(), principal.id, _MAX_USERS)
     nodes = [
-        UserNode(node_id("User", one.id), one.name, one.name, [], one.display_name or one.name)
-        for one in found
+        UserNode(node_id("User", user.id), user.name, user.name, [], user.display_name or user.name)
+        for user in matches
     ]
     return {"edges": [{"node": node} for node in nodes]}
 

@@ -80,10 +80,10 @@ def compiled(filter_text: str | None, fields: Mapping[str, Convert]) -> Holds:
     if len(filter_text) > MAX_LENGTH:
         raise BadFilter(f"the filter has {len(filter_text):,} characters; expected at most {MAX_LENGTH:,}")
     try:
-        wanted = json_values.decoded(filter_text)
+        filter_value = json_values.decoded(filter_text)
     except ValueError as error:
         raise BadFilter(f"the filter is not JSON: {error}") from None
-    return _Compiler(fields).all_of(wanted or {}, 0)
+    return _Compiler(fields).all_of(filter_value or {}, 0)
 
 
 class _Compiler:
@@ -93,13 +93,13 @@ class _Compiler:
         self._fields = fields
         self._conditions = 0
 
-    def all_of(self, wanted: Any, depth: int) -> Holds:
+    def all_of(self, condition: Any, depth: int) -> Holds:
         """All conditions of an object of the filter."""
         if depth > MAX_DEPTH:
             raise BadFilter(f"the filter is nested too deeply; expected at most {MAX_DEPTH} levels")
-        if not isinstance(wanted, dict):
+        if not isinstance(condition, dict):
             raise BadFilter("invalid condition; expected an object such as {'name': 'mnist'}")
-        return _all([self._one(name, value, depth) for name, value in wanted.items()])
+        return _all([self._one(name, value, depth) for name, value in condition.items()])
 
     def _one(self, name: str, value: Any, depth: int) -> Holds:
         if name == "$not":
@@ -107,7 +107,7 @@ class _Compiler:
         if name in ("$and", "$or", "$nor"):
             if not isinstance(value, list):
                 raise BadFilter(f"invalid {name}: expected a list of conditions")
-            parts = [self.all_of(one, depth + 1) for one in value]
+            parts = [self.all_of(item, depth + 1) for item in value]
             if name == "$and":
                 return _all(parts)
             return _any(parts) if name == "$or" else _negated(_any(parts))
@@ -155,46 +155,50 @@ def _condition(root: str, rest: str, operator: str, operand: Any, convert: Conve
     if operator == "$in":
         if not isinstance(operand, list):
             raise ValueError("expected a list after $in")
-        return _any([_condition(root, rest, "$eq", one, convert) for one in operand])
+        return _any([_condition(root, rest, "$eq", item, convert) for item in operand])
     matches = _matcher(operator, operand, convert)
     return lambda row: any(map(matches, _values(row, root, rest)))
 
 
 def _matcher(operator: str, operand: Any, convert: Convert) -> Callable[[Any], bool]:
     if operator == "$regex":
-        found = finder(text(operand))
-        return lambda value: isinstance(value, str) and found(value)
+        matches_text = finder(text(operand))
+        return lambda value: isinstance(value, str) and matches_text(value)
     if operator == "$contains":
         part = text(operand)
         return lambda value: isinstance(value, str) and part in value
-    wanted = convert(operand)
+    expected = convert(operand)
     if operator == "$eq":
-        return lambda value: (type(value) is type(wanted) and value == wanted) or _same_number(value, wanted)
+        return lambda value: (
+            (type(value) is type(expected) and value == expected) or _same_number(value, expected)
+        )
     if operator in _ORDERED:
         compare = _ORDERED[operator]
-        return lambda value: _comparable(value, wanted) and bool(compare(value, wanted))
+        return lambda value: _comparable(value, expected) and bool(compare(value, expected))
     raise ValueError(f"unknown operator {operator[:60]!r}; expected one of {_OPERATORS}")
 
 
 def _values(row: Row, root: str, rest: str) -> list[Any]:
     """The values of a field, without null."""
-    found: Any = row.get(root)
+    value: Any = row.get(root)
     for part in rest.split(".") if rest else ():
-        found = found.get(part) if isinstance(found, Mapping) else None
-    listed = found if isinstance(found, (list, tuple)) else [found]
-    return [one for one in listed if one is not None]
+        value = value.get(part) if isinstance(value, Mapping) else None
+    listed = value if isinstance(value, (list, tuple)) else [value]
+    return [item for item in listed if item is not None]
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _same_number(value: Any, wanted: Any) -> bool:
-    return _is_number(value) and _is_number(wanted) and bool(value == wanted)
+def _same_number(value: Any, expected: Any) -> bool:
+    return _is_number(value) and _is_number(expected) and bool(value == expected)
 
 
-def _comparable(value: Any, wanted: Any) -> bool:
-    return (_is_number(value) and _is_number(wanted)) or (isinstance(value, str) and isinstance(wanted, str))
+def _comparable(value: Any, expected: Any) -> bool:
+    return (_is_number(value) and _is_number(expected)) or (
+        isinstance(value, str) and isinstance(expected, str)
+    )
 
 
 def _all(parts: list[Holds]) -> Holds:

@@ -94,15 +94,15 @@ def registries(
 ) -> dict[str, Any]:
     """A page of the registries that the requester may read, by name."""
     page = page_of(after, first)
-    found = _registries(info.context, node, filters)
+    registries = _registries(info.context, node, filters)
     by: dict[str, Callable[[_Registry], Any]] = {
-        "name": lambda one: one.project.name,
-        "created_at": lambda one: one.created_ms,
+        "name": lambda registry: registry.project.name,
+        "created_at": lambda registry: registry.created_ms,
     }
-    found = _ordered(found, order, by)
-    shown = [one.project for one in found[page.skip : page.skip + page.limit]]
+    registries = _ordered(registries, order, by)
+    shown = [registry.project for registry in registries[page.skip : page.skip + page.limit]]
     info.context.count_rows(len(shown))
-    return connection(shown, page, len(found))
+    return connection(shown, page, len(registries))
 
 
 @REGISTRY_READS.field("Entity", "artifactCollections")
@@ -122,14 +122,14 @@ def collections_of_registries(
     if collection_types is not None and "PORTFOLIO" not in collection_types:
         return connection([], page, 0)
     by: dict[str, Callable[[Collection], Any]] = {
-        "name": lambda one: one.name,
-        "created_at": lambda one: one.created_ms,
-        "updated_at": lambda one: one.updated_ms,
+        "name": lambda collection: collection.name,
+        "created_at": lambda collection: collection.created_ms,
+        "updated_at": lambda collection: collection.updated_ms,
     }
-    found = _ordered(_collections(context, node, project_filters, filters), order, by)
-    shown = found[page.skip : page.skip + page.limit]
+    collections = _ordered(_collections(context, node, project_filters, filters), order, by)
+    shown = collections[page.skip : page.skip + page.limit]
     context.count_rows(len(shown))
-    return connection([collection_node(context, row) for row in shown], page, len(found))
+    return connection([collection_node(context, row) for row in shown], page, len(collections))
 
 
 @REGISTRY_READS.field("Entity", "artifactMemberships")
@@ -154,18 +154,18 @@ def versions_of_registries(
     holds = _compiled(filters, _OF_VERSIONS)
     collections = _collections(context, node, project_filters, collection_filters)
     rows = artifacts_of(context).collections.members_of_all(
-        [one.id for one in collections], page.skip, _MAX_SCANNED
+        [collection.id for collection in collections], page.skip, _MAX_SCANNED
     )
-    found: list[CollectionVersion] = []
+    versions: list[CollectionVersion] = []
     looked_at = 0
     for row in rows:
-        if len(found) == page.limit:
+        if len(versions) == page.limit:
             break
         looked_at += 1
         if row.version.state == "committed" and holds(_version_row(row)):
-            found.append(row)
+            versions.append(row)
     has_more = looked_at < len(rows) or len(rows) == _MAX_SCANNED
-    edges = [{"node": one, "cursor": None} for one in _membership_nodes(context, found)]
+    edges = [{"node": membership, "cursor": None} for membership in _membership_nodes(context, versions)]
     return {"edges": edges, "pageInfo": page_info(str(page.skip + looked_at), has_more)}
 
 
@@ -189,17 +189,17 @@ async def project_access(node: ProjectNode, info: Info) -> str | None:
 def _registries(context: GraphQLContext, node: EntityNode, filters: str | None) -> list[_Registry]:
     """The registries of a team or user that fulfil a filter and that the requester may read, by name."""
     holds = _compiled(filters, _OF_REGISTRIES)
-    known = context.metadata_store.projects.beginning_with(PREFIX, node.number)
-    context.count_rows(len(known))
-    found = []
-    for number, name, created_ms in known:
+    projects = context.metadata_store.projects.beginning_with(PREFIX, node.number)
+    context.count_rows(len(projects))
+    registries = []
+    for number, name, created_ms in projects:
         try:
             project = project_with(context, number, name, node.name)
         except UnknownProject:  # deleted a moment ago
             continue
         if may_read(context, project) and holds(_registry_row(context, project, created_ms)):
-            found.append(_Registry(project, created_ms))
-    return found
+            registries.append(_Registry(project, created_ms))
+    return registries
 
 
 def _collections(
@@ -211,7 +211,7 @@ def _collections(
         InvalidArgument: the registries have too many.
     """
     holds = _compiled(filters, _OF_COLLECTIONS)
-    projects = [one.project.number for one in _registries(context, node, project_filters)]
+    projects = [registry.project.number for registry in _registries(context, node, project_filters)]
     rows = artifacts_of(context).collections.portfolios(projects, _MAX_COLLECTIONS + 1)
     if len(rows) > _MAX_COLLECTIONS:
         raise InvalidArgument(
@@ -228,8 +228,8 @@ def _membership_nodes(context: GraphQLContext, rows: Sequence[CollectionVersion]
         by_project.setdefault(row.collection.project_id, []).append(row)
     nodes: dict[int, MembershipNode] = {}
     for members in by_project.values():
-        place = project_of(context, members[0].collection)
-        artifacts = artifact_nodes(context, [row.version for row in members], place)
+        project = project_of(context, members[0].collection)
+        artifacts = artifact_nodes(context, [row.version for row in members], project)
         for row, artifact in zip(members, artifacts, strict=True):
             nodes[row.id] = MembershipNode(context, row, artifact)
     return [nodes[row.id] for row in rows]

@@ -80,8 +80,8 @@ def connect(schema: GraphQLSchema, subjects: Iterable[Resolvers]) -> None:
                 for argument_name, argument in field.args.items():
                     argument.out_name = snake_case(argument_name)
         elif isinstance(declared, GraphQLInputObjectType):
-            for name, given in declared.fields.items():
-                given.out_name = snake_case(name)
+            for name, definition in declared.fields.items():
+                definition.out_name = snake_case(name)
 
 
 def snake_case(name: str) -> str:

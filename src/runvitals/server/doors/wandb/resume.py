@@ -49,14 +49,14 @@ def model(
         entity = context.entity_named(entity_name)
     except HTTPException:
         return None
-    wanted = name or DEFAULT_PROJECT
-    readable = find_project(context, wanted, entity.name)
+    project = name or DEFAULT_PROJECT
+    readable = find_project(context, project, entity.name)
     if readable is not None:
         return readable
-    number = dict(context.metadata_store.projects.named(wanted)).get(entity.number)
+    number = dict(context.metadata_store.projects.named(project)).get(entity.number)
     if number is None or not _may_know(context, number):
         return None
-    return _OnlyLogged(node_id("Project", number), wanted, entity, entity.name)
+    return _OnlyLogged(node_id("Project", number), project, entity, entity.name)
 
 
 @RESUME.field("Project", "bucket")

@@ -48,18 +48,22 @@ def find_run(
         entity_id: None on a server without accounts.
         project: None: `DEFAULT_PROJECT`.
     """
-    wanted = project_name(project or DEFAULT_PROJECT)
-    derived = _derived(wanted, name)
-    taken = False
+    client_project = project_name(project or DEFAULT_PROJECT)
+    derived = _derived(client_project, name)
+    is_taken = False
     if _is_valid(name):
         place = _in_entity(metadata_store, entity_id, name)
-        if place is None or place.project == wanted or _began_in(metadata_store, place, wanted):
-            return ClientRun(name, name, wanted, place)
-        taken = True
+        if (
+            place is None
+            or place.project == client_project
+            or _began_in(metadata_store, place, client_project)
+        ):
+            return ClientRun(name, name, client_project, place)
+        is_taken = True
     place = _in_entity(metadata_store, entity_id, derived)
-    if taken and place is None and project is None:
-        return ClientRun(name, name, wanted, _in_entity(metadata_store, entity_id, name))
-    return ClientRun(name, derived, wanted, place)
+    if is_taken and place is None and project is None:
+        return ClientRun(name, name, client_project, _in_entity(metadata_store, entity_id, name))
+    return ClientRun(name, derived, client_project, place)
 
 
 def _derived(project: str, name: str) -> str:

@@ -167,14 +167,14 @@ def find_project(context: GraphQLContext, name: str | None, entity_name: str | N
         entity = context.default_entity()
     if entity is None or entity.number is None:
         return None
-    found = directory.project_named(entity.number, name)
+    project = directory.project_named(entity.number, name)
     if (
-        found is None
-        or found.deleted
-        or not context.access.may(context.requester, Action.PROJECT_READ, found)
+        project is None
+        or project.deleted
+        or not context.access.may(context.requester, Action.PROJECT_READ, project)
     ):
         return None
-    return ProjectNode(found.id, name, entity, found)
+    return ProjectNode(project.id, name, entity, project)
 
 
 def ensured_project(context: GraphQLContext, name: str, entity_name: str | None) -> ProjectNode:
@@ -183,9 +183,9 @@ def ensured_project(context: GraphQLContext, name: str, entity_name: str | None)
     Raises:
         HTTPException: 401, 403 or 404.
     """
-    found = find_project(context, name, entity_name)
-    if found is not None:
-        return found
+    node = find_project(context, name, entity_name)
+    if node is not None:
+        return node
     entity = context.entity_named(entity_name)
     now_ms = context.now_ms()
     if entity.number is None:
@@ -200,10 +200,10 @@ def ensured_project(context: GraphQLContext, name: str, entity_name: str | None)
     owned = context.access.accounts.owned_projects
     owned.create(entity.number, name, context.requester.actor, now_ms, owner_id=author_id)
     context.access.rights_changed()
-    made = find_project(context, name, entity.name)
-    if made is None:
+    created = find_project(context, name, entity.name)
+    if created is None:
         raise HTTPException(403, f"you may not read {what}")
-    return made
+    return created
 
 
 def project_of(context: GraphQLContext, row: RunRow) -> ProjectNode:
@@ -253,12 +253,12 @@ def run_nodes(
     context.count_reads(len(rows))
     ids = [row.id for row in rows]
     library = context.services.library
-    wanted = [
+    section_names = [
         "run",
         run_ids.SECTION,
-        *(name for one in sorted(fields & _HEAVY.keys()) for name in _HEAVY[one]),
+        *(name for field_name in sorted(fields & _HEAVY.keys()) for name in _HEAVY[field_name]),
     ]
-    sections = context.metadata_store.sections.read(ids, wanted)
+    sections = context.metadata_store.sections.read(ids, section_names)
     extents = library.logged_extents(ids) if fields & _EXTENTS else {}
     newest = library.newest_values(ids) if "systemMetrics" in fields else {}
     sweeps = context.metadata_store.sweeps.runs.sweeps_of(ids) if "sweepName" in fields else {}

@@ -75,7 +75,7 @@ def runs(
 
 
 def page_of_runs(
-    info: Info, node: ProjectNode, wanted: Filter, order: str | None, first: int | None, after: str | None
+    info: Info, node: ProjectNode, filter_: Filter, order: str | None, first: int | None, after: str | None
 ) -> dict[str, Any]:
     """A `RunConnection` of the runs of a project that match a filter."""
     context, bound = info.context, info.context.services.cursors
@@ -83,14 +83,16 @@ def page_of_runs(
     try:
         sort = parse_order(order)
         opened = bound.opened(context.request, after) if after else None
-        page = context.metadata_store.runs.page(wanted, sort, context.now_ms(), limit, opened)
+        page = context.metadata_store.runs.page(filter_, sort, context.now_ms(), limit, opened)
     except ValueError as error:
         raise InvalidArgument(str(error)) from None
     end = None if page.next is None else bound.bound(context.request, page.next)
     nodes = run_nodes(context, node, page.runs, selected_fields(info))
     cursors = [*[None] * (len(nodes) - 1), end]
     return {
-        "edges": [{"node": one, "cursor": cursor} for one, cursor in zip(nodes, cursors, strict=False)],
+        "edges": [
+            {"node": run_node, "cursor": cursor} for run_node, cursor in zip(nodes, cursors, strict=False)
+        ],
         "pageInfo": {
             "endCursor": end,
             "hasNextPage": end is not None,

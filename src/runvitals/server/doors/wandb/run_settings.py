@@ -60,7 +60,7 @@ def config_values(sent: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def removed_config(
-    text: str | None, sent: Mapping[str, Any], known: Mapping[str, Any]
+    text: str | None, sent: Mapping[str, Any], config: Mapping[str, Any]
 ) -> dict[str, list[str]]:
     """The keys that a client has removed from a configuration, by section: what it sends is complete.
 
@@ -68,7 +68,7 @@ def removed_config(
         text: as sent; None: the client said nothing about the configuration.
         sent, known: what it has, and what was stored before.
     """
-    missing = sorted(known.keys() - sent.keys()) if text else []
+    missing = sorted(config.keys() - sent.keys()) if text else []
     return {"config": missing} if missing else {}
 
 
@@ -79,8 +79,8 @@ def wrapped_config(values: Mapping[str, Any]) -> str:
 
 def internal_values(sent: Mapping[str, Any]) -> dict[str, Any]:
     """Wandb's own entries of a configuration: the client's version, metric definitions, machines."""
-    found = _unwrapped(sent.get(INTERNAL, {}))
-    return found if isinstance(found, dict) else {}
+    values = _unwrapped(sent.get(INTERNAL, {}))
+    return values if isinstance(values, dict) else {}
 
 
 def was_offline(internal: Mapping[str, Any]) -> bool:
@@ -98,30 +98,34 @@ def metric_definitions(internal: Mapping[str, Any]) -> dict[str, dict[str, Any]]
         {'loss': {'summary': 'min', 'x': 'epoch', 'goal': 'minimize'}}
     """
     listed = internal.get("m")
-    definitions = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    found: dict[str, dict[str, Any]] = {}
-    for one in definitions:
-        name = one.get(_NAME) or one.get(_GLOB)
+    definitions = (
+        [definition for definition in listed if isinstance(definition, dict)]
+        if isinstance(listed, list)
+        else []
+    )
+    by_name: dict[str, dict[str, Any]] = {}
+    for definition in definitions:
+        name = definition.get(_NAME) or definition.get(_GLOB)
         if not isinstance(name, str):
             continue
         fields: dict[str, Any] = {}
-        kinds = [_SUMMARY_NUMBERS.get(number) for number in _numbers(one.get(_SUMMARY))]
+        kinds = [_SUMMARY_NUMBERS.get(number) for number in _numbers(definition.get(_SUMMARY))]
         if chosen := [kind for kind in kinds if kind is not None]:
             fields["summary"] = chosen[0]
-        x = one.get(_X_NAME)
-        index = one.get(_X_INDEX)
+        x = definition.get(_X_NAME)
+        index = definition.get(_X_INDEX)
         if isinstance(index, int) and 1 <= index <= len(definitions):
             x = definitions[index - 1].get(_NAME)
         if isinstance(x, str) and x and x != "_step":
             fields["x"] = x
-        if _HIDDEN_OPTION in _numbers(one.get(_OPTIONS)):
+        if _HIDDEN_OPTION in _numbers(definition.get(_OPTIONS)):
             fields["hidden"] = True
-        goal = one.get(_GOAL)
+        goal = definition.get(_GOAL)
         if isinstance(goal, int) and goal in _GOALS:
             fields["goal"] = _GOALS[goal]
         if fields:
-            found[name] = fields
-    return found
+            by_name[name] = fields
+    return by_name
 
 
 def run_values(sent: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,4 +162,4 @@ def _unwrapped(value: Any) -> Any:
 def _numbers(value: object) -> list[int]:
     """The numbers in a list; a single number counts as one."""
     values = value if isinstance(value, list) else [value]
-    return [one for one in values if isinstance(one, int) and not isinstance(one, bool)]
+    return [number for number in values if isinstance(number, int) and not isinstance(number, bool)]

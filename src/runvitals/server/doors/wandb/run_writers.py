@@ -51,12 +51,12 @@ class RunWriters:
 
     def name(self, role: str, host: str | None = None) -> str:
         """The name of a writer. `host`: of system metrics that the client has from another machine."""
-        place = safe_name(host or self.client.host)
+        host_part = safe_name(host or self.client.host)
         started = f"{self.client.started_ms:x}"
         if role == MONITOR:
-            return f"{MONITOR}.{place}.{started}"
+            return f"{MONITOR}.{host_part}.{started}"
         digest = hashlib.sha256(self.client.client.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-        return f"{role}.{place}.{digest if self.client.client else 0}.{started}"
+        return f"{role}.{host_part}.{digest if self.client.client else 0}.{started}"
 
     def about(self, role: str, host: str | None = None) -> WriterDescription:
         """What describes the writer when it is new."""

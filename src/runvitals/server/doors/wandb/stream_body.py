@@ -81,9 +81,11 @@ def new_lines(file: StreamFile, stored: int, is_later: Callable[[str], bool]) ->
         >>> new_lines(StreamFile(4, ["e", "f", "g"]), 6, is_later=lambda line: False)
         NewLines(first=6, lines=['g'])
     """
-    known = min(max(0, stored - file.offset), len(file.content))
-    known = next((place for place in range(known) if is_later(file.content[place])), known)
-    return NewLines(file.offset + known, file.content[known:])
+    stored_lines = min(max(0, stored - file.offset), len(file.content))
+    stored_lines = next(
+        (index for index in range(stored_lines) if is_later(file.content[index])), stored_lines
+    )
+    return NewLines(file.offset + stored_lines, file.content[stored_lines:])
 
 
 def parsed_line(line: str) -> dict[str, Any] | None:

@@ -129,8 +129,8 @@ def _prior_runs(sent: Mapping[str, Any]) -> list[str]:
     """
     text = sent.get("prior_runs_filters")
     try:
-        wanted = json_values.decoded(text) if text else None
-        names = [] if wanted is None else [one["name"] for one in wanted["$or"]]
+        filter_value = json_values.decoded(text) if text else None
+        names = [] if filter_value is None else [term["name"] for term in filter_value["$or"]]
     except (TypeError, ValueError, KeyError):
         names = [None]
     if len(names) > _MAX_PRIOR or not all(isinstance(name, str) for name in names):
@@ -200,9 +200,9 @@ def _running(text: str | None) -> list[str]:
         InvalidArgument: it is not what agents report.
     """
     try:
-        found = json_values.decoded(text) if text else {}
+        runs_by_name = json_values.decoded(text) if text else {}
     except (TypeError, ValueError):
-        found = None
-    if not isinstance(found, dict) or len(found) > MAX_REPORTED:
+        runs_by_name = None
+    if not isinstance(runs_by_name, dict) or len(runs_by_name) > MAX_REPORTED:
         raise InvalidArgument(f"invalid runState; expected a JSON object of at most {MAX_REPORTED} runs")
-    return [name for name, runs in found.items() if runs]
+    return [name for name, runs in runs_by_name.items() if runs]

@@ -164,7 +164,7 @@ def sweeps(
     end = begin + len(rows)
     return {
         "edges": [
-            {"node": SweepNode(row, node), "cursor": str(place)} for place, row in enumerate(rows, begin + 1)
+            {"node": SweepNode(row, node), "cursor": str(index)} for index, row in enumerate(rows, begin + 1)
         ],
         "pageInfo": {
             "endCursor": str(end),
@@ -207,20 +207,20 @@ def runs(
 ) -> dict[str, Any]:
     """A page of the runs that have begun."""
     of_sweep = Term(Labelled("sweep", (TextPattern(node.name),)))
-    wanted = of_project(info.context, node.project, of_sweep)
-    return page_of_runs(info, node.project, wanted, order, MAX_PAGE if first is None else first, after)
+    filter_ = of_project(info.context, node.project, of_sweep)
+    return page_of_runs(info, node.project, filter_, order, MAX_PAGE if first is None else first, after)
 
 
 @SWEEPS.field("Sweep", "agents")
 def agents(node: SweepNode, info: Info) -> dict[str, Any]:
     """The agents that ever started runs of the sweep."""
     context = info.context
-    found = context.metadata_store.sweeps.agents.of_sweep(node.row.id)
-    context.count_rows(len(found))
+    agents = context.metadata_store.sweeps.agents.of_sweep(node.row.id)
+    context.count_rows(len(agents))
     lost_before_ms = context.now_ms() - LOST_MS
     return {
         "edges": [
-            {"node": AgentNode(row, node, count, _state(row, node, lost_before_ms))} for row, count in found
+            {"node": AgentNode(row, node, count, _state(row, node, lost_before_ms))} for row, count in agents
         ]
     }
 
@@ -256,7 +256,7 @@ def agent_runs(
     context = info.context
     started = context.metadata_store.sweeps.runs.of_agent(node.row.id, MAX_PAGE)
     numbers = [run.run_id for run in started if run.run_id is not None]
-    found = context.metadata_store.runs.get(numbers, context.now_ms())
-    named = Term(Labelled("id", tuple(TextPattern(row.uid) for row in found.values()) or (TextPattern(""),)))
-    wanted = of_project(context, node.sweep.project, named)
-    return page_of_runs(info, node.sweep.project, wanted, order, first, after)
+    rows = context.metadata_store.runs.get(numbers, context.now_ms())
+    named = Term(Labelled("id", tuple(TextPattern(row.uid) for row in rows.values()) or (TextPattern(""),)))
+    filter_ = of_project(context, node.sweep.project, named)
+    return page_of_runs(info, node.sweep.project, filter_, order, first, after)

@@ -94,10 +94,10 @@ def entity(_: None, info: Info, name: str | None = None) -> EntityNode | None:
 def readable_entity(context: GraphQLContext, name: str | None) -> EntityNode | None:
     """A team or a user's own space; None if the requester may not know of it. Without a name: the default."""
     try:
-        found = context.entity_named(name)
+        entity = context.entity_named(name)
     except HTTPException:
         return None
-    if found.number is None:
-        return found
-    resource = context.access.directory.entity(found.number)
-    return found if context.access.may(context.requester, Action.TEAM_READ, resource) else None
+    if entity.number is None:
+        return entity
+    resource = context.access.directory.entity(entity.number)
+    return entity if context.access.may(context.requester, Action.TEAM_READ, resource) else None

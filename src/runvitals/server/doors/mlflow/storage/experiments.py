@@ -71,9 +71,9 @@ class MlflowExperimentTable:
 
     def named(self, name: str) -> list[StoredExperiment]:
         """Those of projects with this name, or that MLflow's clients know by it."""
-        known = or_(mlflow_experiment.c.name == name, project.c.name == name)
+        has_name = or_(mlflow_experiment.c.name == name, project.c.name == name)
         with self._database.read() as connection:
-            rows = connection.execute(_EXPERIMENTS.where(known).order_by(project.c.id)).all()
+            rows = connection.execute(_EXPERIMENTS.where(has_name).order_by(project.c.id)).all()
         return [_experiment(*row) for row in rows]
 
     def set(self, project_id: int, now_ms: int, **values: str | None) -> None:
@@ -86,8 +86,8 @@ class MlflowExperimentTable:
         def work(connection: Connection) -> None:
             _set(connection, project_id, now_ms, {})
             statement = select(mlflow_experiment.c.tags).where(mlflow_experiment.c.project_id == project_id)
-            known = json.loads(connection.execute(statement.with_for_update()).scalar_one())
-            kept = {name: value for name, value in {**known, **tags}.items() if value is not None}
+            stored = json.loads(connection.execute(statement.with_for_update()).scalar_one())
+            kept = {name: value for name, value in {**stored, **tags}.items() if value is not None}
             _set(connection, project_id, now_ms, {"tags": json.dumps(kept)})
 
         self._database.write(work)
@@ -171,7 +171,7 @@ def _experiment(
     tags: str | None,
 ) -> StoredExperiment:
     deleted = trashed_ms if deleted_ms is None else deleted_ms
-    known = stored_object(tags, f"the tags of experiment {number}") if tags else {}
+    tag_values = stored_object(tags, f"the tags of experiment {number}") if tags else {}
     return StoredExperiment(
         number,
         project_name,
@@ -182,7 +182,7 @@ def _experiment(
         name,
         artifact_location,
         changed_ms,
-        known,
+        tag_values,
     )
 
 

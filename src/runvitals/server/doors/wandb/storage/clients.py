@@ -52,8 +52,10 @@ class WandbClientTable:
 
     def get(self, run_id: int, client: str) -> WandbClient | None:
         """A client of a run; None if it is unknown."""
-        wanted = plain_text(client)
-        mine = select(wandb_client).where(wandb_client.c.run_id == run_id, wandb_client.c.client == wanted)
+        client_name = plain_text(client)
+        mine = select(wandb_client).where(
+            wandb_client.c.run_id == run_id, wandb_client.c.client == client_name
+        )
         with self._database.read() as connection:
             row = connection.execute(mine).first()
         return None if row is None else WandbClient(**row._asdict())
